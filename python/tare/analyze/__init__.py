@@ -1,0 +1,1 @@
+"""Records → estimates. Pure, no printing."""

@@ -1,0 +1,69 @@
+"""Databases: how a server is initialised, started, asked and stopped. Where it runs is a deployment's business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tare.sites import Completed
+
+Exec = Callable[[Sequence[str], float, bytes], Completed]
+"""`exec(argv, timeout_s, stdin)` inside the running server's root, as the image's user."""
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Made anew for every run; never stored, never in a log."""
+
+    user: str
+    password: str
+
+
+@dataclass(frozen=True)
+class ServerPlan:
+    """All a database needs to know to say how it is run.
+
+    `data_dir` and `run_dir` are paths inside the image's root: the data, and a small directory for sockets,
+    pid and configuration files that is empty at each start. `listen` is the address to bind.
+    """
+
+    data_dir: str
+    run_dir: str
+    listen: str
+    port: int
+    settings: Mapping[str, str | int | float | bool]
+    secrets: Secrets
+
+
+@dataclass(frozen=True)
+class ServerCommand:
+    """What to execute. `files`: configuration to be written into `run_dir` first, name → content."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    files: Mapping[str, str]
+
+
+class Database(Protocol):
+    """A server, described. No method starts a process itself."""
+
+    def initialise(self, plan: ServerPlan) -> ServerCommand:
+        """The one-shot command that fills an empty data directory."""
+        ...
+
+    def serve(self, plan: ServerPlan) -> ServerCommand:
+        """The server's own command."""
+        ...
+
+    def ready(self, plan: ServerPlan, inside: Exec) -> bool:
+        """Whether a query is answered right now (never a sleep, never "the port is open")."""
+        ...
+
+    def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
+        """The settings in force, read back from the server, by name."""
+        ...
+
+    def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
+        """Ask the server to stop cleanly, so that its data directory can be copied."""
+        ...

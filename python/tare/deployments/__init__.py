@@ -1,0 +1,164 @@
+"""Deployments: how a SUT or a client is placed.
+
+A `Task` says what to run from which image; a `Deployment` puts it on a host. Everything an arm may not
+differ in by accident (user, environment, limits, cgroup parent, data path) is in the `Task`, so that two
+deployments given the same task differ only in what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, Protocol
+
+from tare.images import Image
+from tare.sites import Completed, Output, Process
+
+
+class Right(StrEnum):
+    """What a deployment needs of the user; checked when the plan is made."""
+
+    ROOT = "root"
+    ENGINE = "engine"
+
+
+class NetworkKind(StrEnum):
+    """How a task is attached, and so how a client on the same host reaches it."""
+
+    HOST = "host"
+    """The host's network namespace; listens on 127.0.0.1."""
+    BRIDGE = "bridge"
+    """A namespace of its own on tare's bridge; reached by its own address."""
+    PUBLISHED_LOOPBACK = "published-loopback"
+    """As `bridge`, and a port published on 127.0.0.1."""
+    PUBLISHED_ADDRESS = "published-address"
+    """As `bridge`, and a port published on the host's own address on that bridge."""
+    SHARED = "shared"
+    """The namespace of another instance (a client in the SUT's)."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Resource limits, the same words for every deployment. `None`: not limited.
+
+    `cpus`: CPU list as in cpuset.cpus (`"0-1,3"`). `cpu_quota`: CPUs' worth of time (1.5 = 150 ms in each
+    100 ms). `memory_bytes`: hard limit. `nofile`, `nproc`: soft = hard resource limits.
+    """
+
+    cpus: str | None = None
+    cpu_quota: float | None = None
+    memory_bytes: int | None = None
+    nofile: int = 65536
+    nproc: int | None = None
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A directory or file of the host made visible inside: absolute paths."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """One program to run from an image, told apart from where it runs.
+
+    `name` is unique on the host and becomes container, cgroup and host name. `cgroup_parent` is the one
+    parent that all tasks of a run share, relative to the cgroup root (`"tare/RUN"`). `port` is what the
+    program will listen on, 0 if nothing. `beside` is the instance whose namespace `shared` means.
+    """
+
+    name: str
+    image: Image
+    argv: tuple[str, ...]
+    output: Output
+    cgroup_parent: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
+    workdir: str = "/"
+    binds: tuple[Bind, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    network: NetworkKind = NetworkKind.HOST
+    beside: Instance | None = None
+    port: int = 0
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a client finds a server."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A started task. `process` is its first process as the host sees it."""
+
+    task: Task
+    deployment: str
+    process: Process
+    container_id: str | None
+    address: str
+    """Its own address: 127.0.0.1 in the host's namespace, else the one on tare's bridge."""
+    published: Endpoint | None
+    """The host's side of a published port."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is in force around an instance, read from the kernel and never from what was asked for.
+
+    `None`: could not be read. Paths are as /proc/PID/cgroup prints them.
+    """
+
+    cgroups: Mapping[str, str]
+    cpu_weight: int | None
+    cpus_allowed: str | None
+    cpu_quota: float | None
+    memory_bytes: int | None
+    limits: Mapping[str, str]
+    """Lines of /proc/PID/limits: name → "soft hard"."""
+    seccomp: str | None
+    speculation: Mapping[str, str]
+    namespaces: Mapping[str, str]
+    """Kind → inode of /proc/PID/ns/*."""
+    binary_digest: str | None
+    """sha256 of /proc/PID/exe."""
+    scheduler: str | None
+    oom_score_adj: int | None
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Bind target → "fstype device" as the instance's /proc/PID/mountinfo tells."""
+
+
+class Deployment(Protocol):
+    """Puts tasks on one host. All methods are safe to call again after a failure."""
+
+    needs: ClassVar[frozenset[Right]]
+    isolates_network: ClassVar[bool]
+    """Whether a task of this deployment can have a network namespace of its own."""
+
+    def start(self, task: Task) -> Instance:
+        """Start the task; `RunFailed` with the program's last words if it ends at once."""
+        ...
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
+    ) -> Completed:
+        """Run a program inside the instance, as `user` (default: the task's)."""
+        ...
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """Wait for the task's end and return its exit code; `TimedOut` after `timeout_s`."""
+        ...
+
+    def observe(self, instance: Instance) -> Observation:
+        """Read what is really in force around the instance."""
+        ...
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """End the task (SIGTERM, then SIGKILL after `grace_s`) and remove all that `start` made."""
+        ...

@@ -1,0 +1,55 @@
+"""Everything tare can say went wrong.
+
+    TareError                  exit code
+    ├── StudyError             2   the study file (or a command line) is wrong
+    ├── EnvironmentLacks       3   this machine, user or engine cannot do what was asked
+    ├── RunFailed              1   one run ended without a result that may be used
+    │   └── TimedOut           1   … because something took longer than its limit
+    └── StoreError             2   a store cannot be opened, or holds something else
+
+Each message says what, where and what to do next, in one sentence a user can act on.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TareError(Exception):
+    """Root of the tree; `exit_code` is what `tare` ends with when nothing catches it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.what if self.hint is None else f"{self.what} ({self.hint})"
+
+
+class StudyError(TareError):
+    """A study file or an argument that cannot be meant; nothing was started."""
+
+    exit_code = 2
+
+
+class EnvironmentLacks(TareError):
+    """The machine, the user's rights or the engine cannot do what the plan needs."""
+
+    exit_code = 3
+
+
+class RunFailed(TareError):
+    """A run without a usable result. The study goes on; the reason is stored with the run."""
+
+
+class TimedOut(RunFailed):
+    """A call that took longer than its limit and was ended."""
+
+
+class StoreError(TareError):
+    """A store that is missing, in use, newer than this tare, or damaged."""
+
+    exit_code = 2

@@ -1,0 +1,1 @@
+"""Study → Plan: arms, blocks, seeded order. Pure."""

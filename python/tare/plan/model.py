@@ -1,0 +1,31 @@
+"""The plan: the study fully expanded into an ordered, seeded list of runs."""
+
+from __future__ import annotations
+
+from tare.study.model import Arm, Strict, Study
+
+
+class PlannedRun(Strict):
+    """One run to be made. `id` is stable for the same plan: `b03-2-bridge`."""
+
+    id: str
+    index: int
+    block: int
+    position: int
+    """Place of the run in its block, from 0."""
+    arm: str
+    seed: int
+    """Seed of this run's generator, so that a repeated plan asks the same questions."""
+
+
+class Plan(Strict):
+    """Arms, and runs in the order in which they are made. `digest` names it: same study, scale, seed → same digest."""
+
+    study: Study
+    seed: int
+    runs: tuple[PlannedRun, ...]
+    digest: str
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name; `KeyError` where there is none."""
+        return next(arm for arm in self.study.arms if arm.name == name)

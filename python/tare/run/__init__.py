@@ -1,0 +1,1 @@
+"""Plan → records: provision, drive, monitor, tear down, resume."""

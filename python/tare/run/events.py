@@ -1,0 +1,51 @@
+"""What a running study tells whoever watches it. Progress displays and logs are observers of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tare.plan.model import PlannedRun
+from tare.run.record import Phase, RunRecord
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """Something slow that happens before the first run: an image, a data set."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A run begins; `attempt` counts from 1."""
+
+    run: PlannedRun
+    attempt: int
+
+
+@dataclass(frozen=True)
+class PhaseStarted:
+    """A phase of the current run begins; `expected_s` is how long it should take, where that is known."""
+
+    run: PlannedRun
+    phase: Phase
+    expected_s: float | None
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """A run is over, for good or ill."""
+
+    record: RunRecord
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the user should know that is no failure."""
+
+    text: str
+
+
+Event = Preparing | RunStarted | PhaseStarted | RunEnded | Notice
+Observer = Callable[[Event], None]

@@ -1,0 +1,76 @@
+"""The record of a run: everything known of it, committed whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from tare.study.model import Strict
+
+FORMAT = 1
+
+
+class Phase(StrEnum):
+    """The phases of a run, in order."""
+
+    PROVISION = "provision"
+    LOAD = "load"
+    WARM_UP = "warm-up"
+    MEASURE = "measure"
+    COOL_DOWN = "cool-down"
+    COLLECT = "collect"
+    TEARDOWN = "teardown"
+
+
+class PhaseTime(Strict):
+    """When a phase began and how long it took: wall clock (seconds since the epoch), monotonic duration."""
+
+    phase: Phase
+    began_at: float
+    seconds: float
+
+
+class Outcome(Strict):
+    """`ok`, or why the run must not be used."""
+
+    ok: bool
+    reason: str | None = None
+    failed_in: Phase | None = None
+
+
+class RunRecord(Strict):
+    """One run as it happened.
+
+    `measurement`, `parity`, `path`, `host`, `engine`, `images`, `effective` are JSON trees whose keys are
+    documented in docs/reference/store.md; what could not be read is `None`, never zero.
+    """
+
+    format: int = FORMAT
+    run_id: str
+    attempt: int
+    study: str
+    scale: str
+    plan_digest: str
+    block: int
+    position: int
+    index: int
+    arm: str
+    levels: Mapping[str, str]
+    settings: Mapping[str, Any]
+    seed: int
+    phases: tuple[PhaseTime, ...]
+    host: Mapping[str, Any]
+    engine: Mapping[str, Any] | None
+    images: Mapping[str, Any]
+    """`sut` and `client`: reference, digest, engine id, packages."""
+    effective: Mapping[str, str] | None
+    """Settings read back from the server."""
+    parity: Mapping[str, Any]
+    """`sut` and `client`: the `Observation` of each."""
+    path: Mapping[str, Any] | None
+    """How the client's traffic reached the server, as the sockets of both sides tell."""
+    measurement: Mapping[str, Any] | None
+    raw: tuple[str, ...]
+    """Names of the raw files kept beside the record."""
+    outcome: Outcome

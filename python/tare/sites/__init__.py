@@ -1,0 +1,92 @@
+"""Hosts: the only door through which tare touches a machine.
+
+Deployments, databases, workloads and monitors never call `subprocess` and never open a machine's files
+themselves; they ask a `Host`. That is what lets an SSH host take the local one's place, and a fake one
+serve the unit tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A program that has ended: exit code (negative: the signal), and what it printed."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """Standard output as text; bytes that are not UTF-8 are replaced."""
+        return self.stdout.decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of ours, named so that a recycled pid is never mistaken for it.
+
+    `started_ticks` is field 22 of /proc/PID/stat (proc_pid_stat(5)), `boot_id` the kernel's
+    /proc/sys/kernel/random/boot_id.
+    """
+
+    pid: int
+    started_ticks: int
+    boot_id: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a started program's output goes: absolute paths on the host."""
+
+    stdout: str
+    stderr: str
+
+
+class Host(Protocol):
+    """One machine. Every call ends within its time limit or raises `TimedOut`."""
+
+    name: str
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run a program to its end. `check`: a non-zero exit raises `RunFailed` with its last line."""
+        ...
+
+    def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
+        """Start a program in a session of its own and return at once; its output goes to files."""
+        ...
+
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
+        """Write a file (or the bytes given) to the absolute path `target`; pseudo-files are written in place."""
+        ...
+
+    def get(self, source: str, target: Path) -> None:
+        """Copy the host's file or directory `source` to `target` on the machine tare runs on."""
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """Content of a file, `None` where there is none; pseudo-files of /proc and /sys included."""
+        ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """The machines one block runs on; one host may play both parts."""
+
+    sut: Host
+    client: Host
+    labels: Mapping[str, str] = field(default_factory=dict)

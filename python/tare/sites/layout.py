@@ -1,0 +1,47 @@
+"""Where tare keeps what is not a store: images, snapshots of loaded data, working copies, the ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ENV = "TARE_HOME"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Directories below one home, all on one file system so that copies can be reflinks."""
+
+    home: Path
+
+    @property
+    def images(self) -> Path:
+        """Content-addressed root file systems: images/DIGEST/rootfs and images/DIGEST/image.json."""
+        return self.home / "images"
+
+    @property
+    def snapshots(self) -> Path:
+        """Loaded data directories, one per image, configuration and data set."""
+        return self.home / "snapshots"
+
+    @property
+    def work(self) -> Path:
+        """What a run needs while it lasts: data copies, run directories."""
+        return self.home / "work"
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger of everything that was made outside a store."""
+        return self.home / "ledger.sqlite"
+
+
+def default_layout(environ: Mapping[str, str] = os.environ) -> Layout:
+    """$TARE_HOME, else /var/lib/tare for root, else $XDG_DATA_HOME/tare (~/.local/share/tare)."""
+    if given := environ.get(ENV):
+        return Layout(Path(given).absolute())
+    if os.geteuid() == 0:
+        return Layout(Path("/var/lib/tare"))
+    data = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Layout(Path(data) / "tare")

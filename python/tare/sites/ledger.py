@@ -1,0 +1,57 @@
+"""The ledger: everything tare makes on a host is written here before it is made, and struck out when it is gone.
+
+It is what `tare clean` and a resumed run go by; nothing is ever found by the pattern of its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from tare.sites import Process
+
+
+class Kind(StrEnum):
+    """What can be made. The order is the order of removal: users before what they use."""
+
+    CONTAINER = "container"
+    PROCESS = "process"
+    CGROUP = "cgroup"
+    NETWORK = "network"
+    PATH = "path"
+    IMAGE = "image"
+
+
+@dataclass(frozen=True)
+class Made:
+    """One thing. `ident`: container name, network name, image id, path relative to the cgroup root, absolute path,
+    or "pid:started_ticks:boot_id". `keep`: caches (images, snapshots), which outlive the process that made them.
+    """
+
+    kind: Kind
+    ident: str
+    host: str
+    owner: Process
+    """The tare process that made it."""
+    keep: bool = False
+
+
+class Ledger(Protocol):
+    """Durable at once: a line is on disk before the call returns."""
+
+    def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
+        """About to be made, by this process."""
+        ...
+
+    def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
+        """Removed, seen to be gone."""
+        ...
+
+    def entries(self) -> tuple[Made, ...]:
+        """All that stands in it, in order of removal."""
+        ...
+
+    def abandoned(self) -> tuple[Made, ...]:
+        """Entries without `keep` whose owner lives no more."""
+        ...

@@ -1,0 +1,1 @@
+"""Versioned, append-only run records and their raw files."""

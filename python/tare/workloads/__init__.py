@@ -1,0 +1,116 @@
+"""Workloads: data set, operation mix and arrival process, carried out by a load generator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tare.databases import Secrets
+from tare.deployments import Endpoint
+
+
+class Parameters(BaseModel):
+    """What every workload is told; a plug-in's own model adds its keys. Durations in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    warmup_s: float = Field(default=0.0, ge=0.0)
+    measure_s: float = Field(gt=0.0)
+    window_s: float = Field(default=1.0, gt=0.0)
+    cooldown_s: float = Field(default=0.0, ge=0.0)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The server to load, as the client must address it."""
+
+    database: str
+    endpoint: Endpoint
+    secrets: Secrets
+
+
+@dataclass(frozen=True)
+class ClientCommand:
+    """What the client executes; `files` are written to its run directory first, name → content.
+
+    `timeout_s` is when a client that has not ended is taken for dead.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    files: Mapping[str, str]
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Window:
+    """One fixed interval inside the measure phase; never a replicate. `end_s` since its start."""
+
+    end_s: float
+    throughput_per_s: float
+    latency_p95_ms: float | None
+    errors_per_s: float
+    reconnects_per_s: float
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds. Percentiles from the histogram; `resolution` is the histogram's relative bucket width."""
+
+    mean_ms: float | None
+    min_ms: float | None
+    max_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    resolution: float | None
+    blind_to_stalls: bool
+    """True where the generator times from the actual send in a closed loop (coordinated omission)."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the generator reported of one measure phase."""
+
+    operations: int
+    """Transactions, or whatever the workload counts as its unit; `unit` names it."""
+    unit: str
+    duration_s: float
+    throughput_per_s: float
+    queries_per_s: float | None
+    errors: int
+    reconnects: int
+    latency: Latency
+    histogram: tuple[tuple[float, int], ...]
+    """(upper value in ms, count); the sum of counts is `operations`."""
+    windows: tuple[Window, ...]
+
+
+class Workload(Protocol):
+    """A load generator, described. No method starts a process itself."""
+
+    parameters: ClassVar[type[Parameters]]
+
+    def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
+        """What determines the loaded data, and nothing else: the key of its snapshot."""
+        ...
+
+    def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        """The command that fills the database."""
+        ...
+
+    def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
+        """The command of the warm-up, `None` where there is none."""
+        ...
+
+    def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        """The command of the measure phase."""
+        ...
+
+    def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
+        """Read the generator's own output. Raises `RunFailed` on any sign that the run is not whole."""
+        ...
