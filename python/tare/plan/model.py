@@ -19,7 +19,10 @@ class PlannedRun(Strict):
 
 
 class Plan(Strict):
-    """Arms, and runs in the order in which they are made. `digest` names it: same study, scale, seed → same digest."""
+    """Arms, and runs in the order in which they are made.
+
+    `digest` names the plan: the same study, scale and seed give the same digest.
+    """
 
     study: Study
     seed: int

@@ -25,8 +25,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Made:
-    """One thing. `ident`: container name, network name, image id, path relative to the cgroup root, absolute path,
-    or "pid:started_ticks:boot_id". `keep`: caches (images, snapshots), which outlive the process that made them.
+    """One thing that tare made.
+
+    `ident`: container name, network name, image id, path relative to the cgroup root, absolute path, or
+    "pid:started_ticks:boot_id". `keep`: caches (images, snapshots), which outlive the process that made them.
     """
 
     kind: Kind

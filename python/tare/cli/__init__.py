@@ -1,0 +1,41 @@
+"""The `tare` command. One file a subcommand; data goes to stdout, progress and messages to stderr.
+
+Exit codes: 0 fine, 1 a run failed, 2 bad input, 3 the environment cannot do it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from tare import __version__
+from tare.errors import TareError
+
+app = typer.Typer(
+    name="tare",
+    help="What does it cost a database, and its benchmark, to run in a container or a virtual machine?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.command()
+def version() -> None:
+    """Print tare's version."""
+    typer.echo(__version__)
+
+
+@app.callback()
+def _root() -> None:
+    """Weigh the container: the same database from the same bits, bare, in a container, in a machine."""
+
+
+def main() -> None:
+    """Run the command line; a `TareError` becomes one line on stderr and its exit code."""
+    try:
+        app()
+    except TareError as error:
+        sys.stderr.write(f"tare: {error}\n")
+        sys.exit(error.exit_code)
