@@ -1,0 +1,42 @@
+# What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test test-slow check check-rust setup engine engine-stop clean
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTEST_ARGS ?=
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Set up, run the study percona-2016 at demo scale, show overheads and the HTML report
+	@scripts/demo.sh
+
+test: setup ## Set up, then all unit and integration tests on a real engine
+	@scripts/packages.sh test
+	@scripts/engine.sh run $(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: setup ## The tests that take minutes
+	@scripts/packages.sh test
+	@scripts/engine.sh run $(PY) -m pytest -m slow $(PYTEST_ARGS)
+
+check: setup ## Exactly what CI checks before the tests: format, lint, types, schemas, architecture
+	@scripts/check.sh
+
+check-rust: ## The Rust part of `make check` alone
+	@scripts/check_rust.sh
+
+setup: ## The virtual environment with everything for development
+	@scripts/venv.sh dev
+
+engine: setup ## Make sure that a container engine answers (installed and started where root may)
+	@scripts/packages.sh demo
+	@scripts/engine.sh up
+
+engine-stop: ## Stop the engine that these targets started; one that was there before is left alone
+	@scripts/engine.sh down
+
+clean: ## Remove build products and caches; demo-store/ and what `tare clean` removes are kept
+	rm -rf $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find python tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,30 @@
+#!/bin/sh
+# `make check`, and so what CI checks before the tests. All parts run; the exit code is 1 if any failed.
+set -u
+cd "$(dirname "$0")/.." || exit
+bin=.venv/bin
+failed=
+
+check() {
+    label=$1
+    shift
+    began_s=$(date +%s)
+    if output=$("$@" 2>&1); then
+        echo "ok      $label, $(($(date +%s) - began_s)) s"
+    else
+        printf '%s\n' "$output"
+        echo "FAILED  $label: $*"
+        failed="$failed $label"
+    fi
+}
+
+check format "$bin/ruff" format --check
+check lint "$bin/ruff" check
+check types "$bin/mypy"
+check study-schema "$bin/python" -m tare.study.schema --check
+check findings-schema "$bin/python" -m tare.report.schema --check
+check architecture "$bin/python" -m pytest -q tests/unit/test_architecture.py
+check shell "$bin/shellcheck" scripts/*.sh .ci/run
+check rust scripts/check_rust.sh
+
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

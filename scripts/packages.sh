@@ -1,0 +1,18 @@
+#!/bin/sh
+# What must be installed beside Python: packages.sh demo (to run studies) | test (to run every test).
+set -eu
+cd "$(dirname "$0")"
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+# mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own.
+set -- mmdebstrap:mmdebstrap
+[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
+# The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
+if ! ../scripts/engine.sh answers; then
+    if ! command -v podman >/dev/null 2>&1; then
+        set -- "$@" dockerd:docker.io
+    fi
+    # With AppArmor in the kernel, dockerd refuses to start without its tools.
+    [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" != Y ] || set -- "$@" apparmor_parser:apparmor
+fi
+exec ./apt_install.sh "studies need them" "$@"
