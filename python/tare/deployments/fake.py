@@ -1,0 +1,129 @@
+"""A deployment without root and without an engine: tasks are plain processes of the host.
+
+The image, the binds, the user, the limits and the network are ignored; paths are the host's own. It exists
+so that all that is built on deployments can be tested in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Completed, Host
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.process import alive, to_ident
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+_LOOPBACK = "127.0.0.1"
+_POLL_S = 0.01
+
+_KEEP_CODE = """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGTERM, lambda *_: None)
+code = subprocess.call(sys.argv[2:])
+with open(sys.argv[1] + ".part", "w") as file:
+    file.write(str(code))
+os.rename(sys.argv[1] + ".part", sys.argv[1])
+"""
+"""Runs a program and leaves its exit code in a file; SIGTERM is for the program, which shares its group."""
+
+
+class FakeDeployment:
+    """Plain processes, each in a session of its own."""
+
+    needs: ClassVar[frozenset[Right]] = frozenset()
+    isolates_network: ClassVar[bool] = True
+
+    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
+        self._host = host
+        self._ledger = ledger
+        self._engine = engine
+
+    def start(self, task: Task) -> Instance:
+        """Start `task.argv` with the task's environment and tare's PATH."""
+        argv = ["python3", "-I", "-c", _KEEP_CODE, _code_file(task), *task.argv]
+        env = {"PATH": os.environ.get("PATH", os.defpath), **task.env}
+        process = self._host.start(argv, output=task.output, env=env)
+        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
+        published = task.network in (NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
+        return Instance(
+            task=task,
+            deployment="fake",
+            process=process,
+            container_id=None,
+            address=_LOOPBACK,
+            published=Endpoint(_LOOPBACK, task.port) if published else None,
+        )
+
+    def exec(
+        self,
+        instance: Instance,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        user: str = "",  # noqa: ARG002 - everything runs as tare's own user
+        stdin: bytes = b"",
+    ) -> Completed:
+        """Run a program on the host; a non-zero exit is the caller's to judge."""
+        env = {"PATH": os.environ.get("PATH", os.defpath), **instance.task.env}
+        return self._host.run(argv, timeout_s=timeout_s, stdin=stdin, env=env, check=False)
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """The program's exit code, or minus the number of the signal that ended it."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            ended = not alive(self._host, instance.process)
+            if code := self._host.read(_code_file(instance.task)):
+                return int(code)
+            if ended:
+                raise RunFailed(f"{instance.task.name} ended without an exit code")
+            time.sleep(_POLL_S)
+        raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s")
+
+    def observe(self, instance: Instance) -> Observation:  # noqa: ARG002 - there is nothing around it
+        """Nothing is in force, and nothing is made up."""
+        return Observation(
+            cgroups={},
+            cpu_weight=None,
+            cpus_allowed=None,
+            cpu_quota=None,
+            memory_bytes=None,
+            limits={},
+            seccomp=None,
+            speculation={},
+            namespaces={},
+            binary_digest=None,
+            scheduler=None,
+            oom_score_adj=None,
+        )
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """SIGTERM to the session, SIGKILL after `grace_s`."""
+        for signal_name, patience_s in (("TERM", grace_s), ("KILL", 5.0)):
+            if self._ended_within(instance, 0):
+                break
+            group = f"-{instance.process.pid}"
+            self._host.run(["kill", "-s", signal_name, "--", group], timeout_s=10, check=False)
+            if self._ended_within(instance, patience_s):
+                break
+        self._host.run(["rm", "-f", "--", _code_file(instance.task)], timeout_s=10)
+        self._ledger.forget(Kind.PROCESS, to_ident(instance.process), host=self._host.name)
+
+    def _ended_within(self, instance: Instance, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while alive(self._host, instance.process):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+
+def _code_file(task: Task) -> str:
+    return str(Path(task.output.stdout).with_name(f"{task.name}.code"))

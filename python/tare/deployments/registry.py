@@ -1,0 +1,31 @@
+"""Every deployment by name, and how one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from tare.deployments import Deployment
+from tare.deployments.fake import FakeDeployment
+from tare.sites import Host
+from tare.sites.ledger import Ledger
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+
+class DeploymentFactory(Protocol):
+    """How every deployment is made.
+
+    `engine` is the host's container engine. Give it to `bare` too where there is one: its cgroup driver
+    decides where a bare task's cgroup goes, so that both have the same parent.
+    """
+
+    def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> Deployment:
+        """A deployment on `host` that notes what it makes in `ledger`."""
+        ...
+
+
+DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
+    "fake": FakeDeployment,
+}

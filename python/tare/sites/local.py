@@ -1,0 +1,168 @@
+"""The machine tare itself runs on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Completed, Output, Process
+from tare.sites.process import identify
+
+_DRAIN_S = 1.0
+"""How long the pipes of a killed program are read on; a descendant that left its group may hold them open."""
+
+_PSEUDO = ("/proc/", "/sys/")
+
+
+class LocalHost:
+    """Runs programs as children of this process; `env`, where given, is the whole environment."""
+
+    def __init__(self, name: str = "local") -> None:
+        self.name = name
+        self._unreaped: set[int] = set()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run to the end, in a process group of its own that is killed whole when the time is up."""
+        self._reap()
+        try:
+            program = subprocess.Popen(  # argument list, no shell
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=None if env is None else dict(env),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunFailed(f"{argv[0]} cannot be run on {self.name}: {error.strerror}") from error
+        with program:
+            try:
+                stdout, stderr = program.communicate(stdin, timeout=timeout_s)
+            except BaseException as error:
+                _kill_group(program)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise TimedOut(
+                        f"{_spoken(argv)} did not end within {timeout_s:g} s on {self.name} and was killed"
+                    ) from error
+                raise
+        done = Completed(tuple(argv), program.returncode, stdout, stderr)
+        if check and done.code != 0:
+            raise RunFailed(f"{_spoken(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
+        return done
+
+    def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
+        """Start in a session of its own, standard input closed; output is appended to the files."""
+        self._reap()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            pid = os.posix_spawnp(
+                argv[0],
+                list(argv),
+                os.environ if env is None else dict(env),
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, output.stdout, flags, 0o644),
+                    (os.POSIX_SPAWN_OPEN, 2, output.stderr, flags, 0o644),
+                ],
+                setsid=True,
+                setsigdef=[signal.SIGPIPE],
+            )
+        except OSError as error:
+            raise RunFailed(f"{argv[0]} cannot be started on {self.name}: {error.strerror}") from error
+        self._unreaped.add(pid)
+        process = identify(self, pid)
+        if process is None:  # an unreaped child always has its /proc entry
+            raise RunFailed(f"{argv[0]} was started on {self.name} as {pid} but /proc does not show it")
+        return process
+
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
+        """Write whole or not at all (a rename), except below /proc and /sys."""
+        content = source if isinstance(source, bytes) else source.read_bytes()
+        try:
+            if target.startswith(_PSEUDO):
+                _write_once(target, content, os.O_WRONLY, mode)
+                return
+            scratch = f"{target}.{uuid4().hex}"
+            try:
+                _write_once(scratch, content, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+                Path(scratch).replace(target)
+            except OSError:
+                Path(scratch).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise RunFailed(f"{target} cannot be written on {self.name}: {error.strerror}") from error
+
+    def get(self, source: str, target: Path) -> None:
+        """Copy a file or a directory; links are copied as links."""
+        try:
+            if Path(source).is_dir():
+                shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(source, target)
+        except (OSError, shutil.Error) as error:
+            raise RunFailed(f"{source} cannot be copied from {self.name}: {error}") from error
+
+    def read(self, path: str) -> bytes | None:
+        """`None` for a file that is not there, and for one of a process that has gone."""
+        try:
+            return Path(path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+            return None
+        except OSError as error:
+            raise RunFailed(f"{path} cannot be read on {self.name}: {error.strerror}") from error
+
+    def _reap(self) -> None:
+        """Collect what `start` left and has ended, so that no zombie is taken for a living process."""
+        for pid in tuple(self._unreaped):
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                    continue
+            self._unreaped.discard(pid)
+
+
+def _kill_group(program: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        program.communicate(timeout=_DRAIN_S)
+    for pipe in (program.stdin, program.stdout, program.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+def _write_once(path: str, content: bytes, flags: int, mode: int) -> None:
+    descriptor = os.open(path, flags, mode)
+    try:
+        if flags & os.O_CREAT:
+            os.fchmod(descriptor, mode)  # whatever the umask
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    finally:
+        os.close(descriptor)
+
+
+def _spoken(argv: Sequence[str]) -> str:
+    """The program and its first words: enough to know it, too little to carry a password."""
+    return " ".join([Path(argv[0]).name, *argv[1:2]])
+
+
+def _last_line(done: Completed) -> str:
+    lines = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
+    return lines[-1] if lines else "it printed nothing"

@@ -1,0 +1,63 @@
+"""Processes named beyond doubt: pid, start time and boot, so that a recycled pid is never taken for another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tare.sites import Host, Process
+
+_STATE = 0
+_POLICY = 38
+_START_TIME = 19
+"""Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 41 and 22 of proc_pid_stat(5)."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """What tare needs of /proc/PID/stat."""
+
+    state: str
+    started_ticks: int
+    policy: int
+
+
+def parse_stat(raw: bytes) -> Stat:
+    """Parse /proc/PID/stat; the command may hold blanks and brackets, so the last bracket counts."""
+    fields = raw[raw.rindex(b")") + 2 :].split()
+    return Stat(
+        state=fields[_STATE].decode(),
+        started_ticks=int(fields[_START_TIME]),
+        policy=int(fields[_POLICY]),
+    )
+
+
+def boot_id(host: Host) -> str:
+    """The kernel's id of this boot; empty where there is none to read."""
+    return (host.read("/proc/sys/kernel/random/boot_id") or b"").decode().strip()
+
+
+def identify(host: Host, pid: int) -> Process | None:
+    """The process that bears this pid now, `None` when there is none."""
+    raw = host.read(f"/proc/{pid}/stat")
+    return Process(pid, parse_stat(raw).started_ticks, boot_id(host)) if raw else None
+
+
+def alive(host: Host, process: Process) -> bool:
+    """Whether this very process still runs; one that only waits to be reaped does not."""
+    raw = host.read(f"/proc/{process.pid}/stat")
+    if not raw:
+        return False
+    stat = parse_stat(raw)
+    same = stat.started_ticks == process.started_ticks and boot_id(host) == process.boot_id
+    return same and stat.state not in "ZX"
+
+
+def to_ident(process: Process) -> str:
+    """The form in which a process stands in the ledger and in labels."""
+    return f"{process.pid}:{process.started_ticks}:{process.boot_id}"
+
+
+def from_ident(ident: str) -> Process:
+    """The reverse of `to_ident`; `ValueError` for anything else."""
+    pid, started, boot = ident.split(":")
+    return Process(int(pid), int(started), boot)

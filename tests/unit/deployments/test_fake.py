@@ -1,0 +1,69 @@
+"""The fake deployment: real processes, so that what is built on deployments meets real ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tare.deployments import DEPLOYMENTS, Deployment, Task
+from tare.errors import TimedOut
+from tare.images import Image, ImageConfig
+from tare.sites import Output
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+
+IMAGE = Image("fake", "sha256:0", "/nowhere", None, ImageConfig())
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> SqliteLedger:
+    return SqliteLedger(tmp_path / "ledger.sqlite")
+
+
+@pytest.fixture
+def deployment(ledger: SqliteLedger) -> Deployment:
+    return DEPLOYMENTS["fake"](LocalHost(), ledger)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Callable[..., Task]:
+    def make(*argv: str) -> Task:
+        output = Output(str(tmp_path / "out"), str(tmp_path / "err"))
+        return Task("t", IMAGE, argv, output, "tare/test", env={"GREETING": "hello"})
+
+    return make
+
+
+def test_exit_code_and_output_of_a_task_are_kept(
+    deployment: Deployment, task: Callable[..., Task], tmp_path: Path
+) -> None:
+    instance = deployment.start(task("sh", "-c", "echo $GREETING; exit 3"))
+    assert deployment.wait(instance, 20) == 3
+    assert (tmp_path / "out").read_text() == "hello\n"
+    deployment.stop(instance)
+
+
+def test_stop_ends_a_task_and_leaves_nothing_in_the_ledger(
+    deployment: Deployment, task: Callable[..., Task], ledger: SqliteLedger
+) -> None:
+    instance = deployment.start(task("sleep", "60"))
+    assert len(ledger.entries()) == 1
+    deployment.stop(instance)
+    deployment.stop(instance)
+    assert ledger.entries() == ()
+
+
+def test_wait_times_out(deployment: Deployment, task: Callable[..., Task]) -> None:
+    instance = deployment.start(task("sleep", "60"))
+    with pytest.raises(TimedOut):
+        deployment.wait(instance, 0.2)
+    deployment.stop(instance)
+
+
+def test_exec_hands_back_what_the_program_said(deployment: Deployment, task: Callable[..., Task]) -> None:
+    instance = deployment.start(task("sleep", "60"))
+    done = deployment.exec(instance, ["sh", "-c", "cat; exit 2"], timeout_s=10, stdin=b"in")
+    assert (done.code, done.stdout) == (2, b"in")
+    deployment.stop(instance)

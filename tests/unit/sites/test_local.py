@@ -1,0 +1,119 @@
+"""The local host: time limits, process groups, files written whole."""
+
+from __future__ import annotations
+
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Output
+from tare.sites.local import LocalHost
+from tare.sites.process import alive, identify
+
+
+@pytest.fixture
+def host() -> LocalHost:
+    return LocalHost()
+
+
+def wait_for(path: Path) -> str:
+    deadline = time.monotonic() + 10
+    while not path.exists() or not path.read_text().endswith("\n"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def test_run_hands_back_code_and_both_outputs(host: LocalHost) -> None:
+    done = host.run(["sh", "-c", "cat; echo oops >&2; exit 3"], timeout_s=10, stdin=b"hello", check=False)
+    assert (done.code, done.stdout, done.stderr) == (3, b"hello", b"oops\n")
+
+
+def test_run_raises_with_the_last_line_when_checked(host: LocalHost) -> None:
+    with pytest.raises(RunFailed, match="ended with 4 on local: second"):
+        host.run(["sh", "-c", "echo first >&2; echo second >&2; exit 4"], timeout_s=10)
+
+
+def test_run_of_a_missing_program_is_one_clear_failure(host: LocalHost) -> None:
+    with pytest.raises(RunFailed, match=r"no-such-program cannot be run on local: No such file"):
+        host.run(["no-such-program"], timeout_s=10)
+
+
+def test_run_gives_exactly_the_environment_it_was_given(host: LocalHost) -> None:
+    assert host.run(["/usr/bin/env"], timeout_s=10, env={"ONLY": "this"}).text == "ONLY=this\n"
+
+
+def test_timeout_kills_the_whole_process_group(host: LocalHost, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    with pytest.raises(TimedOut, match=r"did not end within 0\.5 s"):
+        host.run(["sh", "-c", f"sleep 60 & echo $! >{child}; wait"], timeout_s=0.5)
+    deadline = time.monotonic() + 5
+    while identify(host, int(child.read_text())) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_timeout_holds_when_a_descendant_left_the_group_with_the_pipes(host: LocalHost, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    began = time.monotonic()
+    with pytest.raises(TimedOut):
+        host.run(["sh", "-c", f"setsid sh -c 'echo $$ >{child}; exec sleep 20' & wait"], timeout_s=0.5)
+    assert time.monotonic() - began < 10
+    host.run(["kill", child.read_text().strip()], timeout_s=5)
+
+
+def test_start_returns_at_once_and_writes_to_files(host: LocalHost, tmp_path: Path) -> None:
+    output = Output(str(tmp_path / "out"), str(tmp_path / "err"))
+    process = host.start(["sh", "-c", "echo out; echo err >&2; exec sleep 60"], output=output)
+    try:
+        assert alive(host, process)
+        assert wait_for(tmp_path / "out") == "out\n"
+        assert wait_for(tmp_path / "err") == "err\n"
+        session = (host.read(f"/proc/{process.pid}/stat") or b"").split(b") ")[1].split()[3]
+        assert int(session) == process.pid
+    finally:
+        host.run(["kill", "-9", str(process.pid)], timeout_s=5)
+
+
+def test_started_process_that_ended_is_not_alive_and_leaves_no_zombie(host: LocalHost, tmp_path: Path) -> None:
+    process = host.start(["true"], output=Output(str(tmp_path / "o"), str(tmp_path / "e")))
+    deadline = time.monotonic() + 10
+    while alive(host, process):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    host.run(["true"], timeout_s=5)
+    assert identify(host, process.pid) is None
+
+
+def test_put_replaces_whole_files_with_the_mode_asked_for(host: LocalHost, tmp_path: Path) -> None:
+    target = tmp_path / "secret"
+    target.write_text("old and longer")
+    host.put(b"new", str(target), mode=0o600)
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["secret"]
+
+
+def test_put_into_a_missing_directory_says_where(host: LocalHost, tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match="missing/file cannot be written on local"):
+        host.put(b"", str(tmp_path / "missing" / "file"))
+
+
+def test_get_copies_files_and_directories(host: LocalHost, tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "link").symlink_to("/nowhere")
+    (tmp_path / "tree" / "file").write_text("x")
+    host.get(str(tmp_path / "tree"), tmp_path / "copy")
+    host.get(str(tmp_path / "tree" / "file"), tmp_path / "single")
+    assert (tmp_path / "copy" / "link").readlink() == Path("/nowhere")
+    assert (tmp_path / "copy" / "file").read_text() == (tmp_path / "single").read_text() == "x"
+
+
+def test_read_tells_absent_from_empty(host: LocalHost, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert host.read(str(tmp_path / "empty")) == b""
+    assert host.read(str(tmp_path / "absent")) is None
+    assert host.read("/proc/self/status") is not None
