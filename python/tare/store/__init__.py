@@ -1,1 +1,12 @@
-"""Versioned, append-only run records and their raw files."""
+"""The store: versioned, append-only run records and their raw files, in one directory.
+
+`open_store` reads, also while a study runs; `resume_store` is how the one running study writes.
+"""
+
+from __future__ import annotations
+
+from tare.store.read import Store, open_store
+from tare.store.verify import verify
+from tare.store.write import Writer, resume_store
+
+__all__ = ["Store", "Writer", "open_store", "resume_store", "verify"]

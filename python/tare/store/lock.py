@@ -1,0 +1,31 @@
+"""One writer a store: a lock that the kernel drops with the process that held it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tare.errors import StoreError
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold the lock (flock(2), released even by `kill -9`); `StoreError` when another process holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise StoreError(
+                f"the store {path.parent} is being written by another tare (process {holder})",
+                hint="wait for it to end, or give this study a store of its own with --store",
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,128 @@
+"""The tables of a store and the two ways to connect to them."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    NullPool,
+    String,
+    Table,
+    Text,
+    create_engine,
+    event,
+)
+
+FORMAT = 1
+"""Version of a store, kept in SQLite's user_version; each has its entry in `migrations.MIGRATIONS`."""
+
+APPLICATION_ID = 0x74617265
+"""SQLite's application_id of a store: "tare" in ASCII."""
+
+_BUSY_S = 30.0
+
+metadata = MetaData()
+
+study = Table(
+    "study",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("store_id", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("tare_version", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("scale", String, nullable=False),
+    Column("seed", Integer, nullable=False),
+    Column("plan_digest", String, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    CheckConstraint("id = 1", name="one_study_a_store"),
+)
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("body", Text, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("run_index", Integer, nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("arm", String, nullable=False),
+    Column("ok", Boolean, nullable=False),
+    Column("failed_in", String),
+    Column("reason", Text),
+    Column("committed_at", Float, nullable=False),
+    Column("host", String, ForeignKey("facts.digest"), nullable=False),
+    Column("engine", String, ForeignKey("facts.digest")),
+    Column("images", String, ForeignKey("facts.digest"), nullable=False),
+    Column("digest", String, nullable=False),
+    Column("record", Text, nullable=False),
+)
+Index("one_good_attempt_a_run", runs.c.run_id, unique=True, sqlite_where=runs.c.ok)
+
+raw_files = Table(
+    "raw_files",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("bytes", Integer, nullable=False),
+    Column("sha256", String, nullable=False),
+    ForeignKeyConstraint(["run_id", "attempt"], ["runs.run_id", "runs.attempt"]),
+)
+
+
+def connect(path: Path, *, read_only: bool) -> Engine:
+    """Connections to a store's database; each is closed when it is given back.
+
+    Writing: WAL, synchronous=FULL (https://www.sqlite.org/wal.html), and transactions that begin at once, so
+    that a migration's DDL is undone with the rest.
+    """
+    mode = "ro" if read_only else "rwc"
+
+    def open_database() -> sqlite3.Connection:
+        database = sqlite3.connect(
+            f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=_BUSY_S, isolation_level=None
+        )
+        database.execute("PRAGMA foreign_keys = ON")
+        if not read_only:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+        return database
+
+    engine = create_engine("sqlite://", creator=open_database, poolclass=NullPool)
+    begin_with(engine, "BEGIN" if read_only else "BEGIN IMMEDIATE")
+    return engine
+
+
+def begin_with(engine: Engine, statement: str) -> None:
+    """Have SQLAlchemy's transactions begin by this statement (the driver's own are off)."""
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(statement)
+
+
+def pragma(connection: Connection, name: str) -> int:
+    """A numeric pragma of the database."""
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())

@@ -1,0 +1,58 @@
+"""Whether a store is whole: every record readable and unchanged, every raw file there, nothing besides."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sqlalchemy import select
+
+from tare.store.layout import StoreLayout, attempt_name
+from tare.store.read import Store
+from tare.store.rows import record_digest
+from tare.store.schema import raw_files, runs
+from tare.store.write import file_digest
+
+
+def verify(store: Store) -> tuple[str, ...]:
+    """What is wrong with the store, a sentence each; empty when nothing is."""
+    return (*_database(store), *_records(store), *_raw(store))
+
+
+def _database(store: Store) -> list[str]:
+    with store.reading() as connection:
+        told = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+    return [f"SQLite: {line}" for line in told if line != "ok"]
+
+
+def _records(store: Store) -> list[str]:
+    records = store.records()
+    with store.reading() as connection:
+        digests = {(row.run_id, row.attempt): row.digest for row in connection.execute(select(runs))}
+    planned = {run.id for run in store.plan.runs}
+    good = Counter(record.run_id for record in records if record.outcome.ok)
+    wrong = [
+        f"the record of {attempt_name(record.run_id, record.attempt)} is not what was committed"
+        for record in records
+        if record_digest(record) != digests[record.run_id, record.attempt]
+    ]
+    wrong += [f"{record.run_id} is not in the plan" for record in records if record.run_id not in planned]
+    wrong += [f"{run_id} has {count} good attempts" for run_id, count in good.items() if count > 1]
+    return wrong
+
+
+def _raw(store: Store) -> list[str]:
+    root = StoreLayout(store.path).raw
+    with store.reading() as connection:
+        attempts = {attempt_name(row.run_id, row.attempt) for row in connection.execute(select(runs))}
+        files = connection.execute(select(raw_files)).all()
+    wrong = [f"raw/{name} is missing" for name in sorted(attempts) if not (root / name).is_dir()]
+    wrong += [
+        f"raw/{path.name} belongs to no record" for path in sorted(root.iterdir()) if path.name not in attempts
+    ]
+    for row in files:
+        path = root / attempt_name(row.run_id, row.attempt) / row.name
+        if not path.is_file():
+            wrong.append(f"raw file {path.relative_to(root)} is missing")
+        elif file_digest(path) != row.sha256:
+            wrong.append(f"raw file {path.relative_to(root)} was changed")
+    return wrong

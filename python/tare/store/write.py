@@ -1,0 +1,164 @@
+"""Writing a store: one process at a time, each attempt whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import Engine, insert, select
+from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.exc import SQLAlchemyError
+
+from tare import __version__
+from tare.errors import StoreError
+from tare.plan.model import Plan
+from tare.run.record import RunRecord
+from tare.store.durable import move_durably, sync_directory
+from tare.store.layout import StoreLayout, attempt_name
+from tare.store.lock import held
+from tare.store.migrations import bring_up_to_date
+from tare.store.read import Store
+from tare.store.rows import to_rows
+from tare.store.schema import connect, facts, raw_files, runs, study
+
+
+class Writer(Store):
+    """A store held by this process."""
+
+    def __init__(self, path: Path, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(path, engine)
+        self._clock = clock
+
+    @property
+    def staging(self) -> Path:
+        """Where the attempt under way leaves its raw files, in a directory `RUN-ATTEMPT`."""
+        return self._layout.staging
+
+    def commit(self, record: RunRecord) -> None:
+        """Make a record and its staged raw files durable; after this returns, no crash loses it.
+
+        The files go first: a crash in between leaves files without a record, which the next open drops.
+        """
+        name = attempt_name(record.run_id, record.attempt)
+        staged, kept = self._layout.staging / name, self._layout.raw / name
+        try:
+            staged.mkdir(exist_ok=True)
+            files = _inventory(record, staged)
+            rows = to_rows(record, self._clock())
+            move_durably(staged, kept)
+            with self.engine.begin() as connection:
+                for digest, body in rows.facts.items():
+                    connection.execute(upsert(facts).values(digest=digest, body=body).on_conflict_do_nothing())
+                connection.execute(insert(runs).values(rows.run))
+                if files:
+                    connection.execute(insert(raw_files), files)
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"the record of {name} cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
+                hint="make room or mend the disk, then run the same command again; what is committed stands",
+            ) from error
+
+
+@contextmanager
+def resume_store(path: Path, plan: Plan) -> Iterator[Writer]:
+    """Hold the store for this plan, made when there is none; leftovers of a crash are dropped first."""
+    layout = StoreLayout(path)
+    _make_directory(layout)
+    with held(layout.lock):
+        engine = connect(layout.database, read_only=False)
+        try:
+            _enrol(engine, layout, plan)
+            writer = Writer(path, engine)
+            _drop_leftovers(writer, layout)
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"the store {path} cannot be opened: {getattr(error, 'orig', None) or error}"
+            ) from error
+        yield writer
+
+
+def _make_directory(layout: StoreLayout) -> None:
+    try:
+        if layout.root.is_dir() and not layout.lock.exists() and any(layout.root.iterdir()):
+            raise StoreError(
+                f"{layout.root} is a directory with other things in it, not a store",
+                hint="give --store a new directory",
+            )
+        for directory in (layout.root, layout.raw, layout.staging):
+            directory.mkdir(parents=True, exist_ok=True)
+        sync_directory(layout.root)
+        sync_directory(layout.root.parent)
+    except OSError as error:
+        raise StoreError(f"the store {layout.root} cannot be made: {error.strerror}") from error
+
+
+def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:
+    """Write the study into a new store; refuse a store that belongs to another plan."""
+    with engine.begin() as connection:
+        bring_up_to_date(connection, layout.root)
+        found = connection.execute(select(study)).mappings().one_or_none()
+        if found is None:
+            connection.execute(
+                insert(study).values(
+                    id=1,
+                    store_id=uuid4().hex,
+                    created_at=time.time(),
+                    tare_version=__version__,
+                    name=plan.study.name,
+                    scale=plan.study.scale,
+                    seed=plan.seed,
+                    plan_digest=plan.digest,
+                    text=plan.study.text,
+                    plan=plan.model_dump_json(),
+                )
+            )
+        elif found["plan_digest"] != plan.digest:
+            was = f"study {found['name']} at scale {found['scale']}, seed {found['seed']}"
+            now = f"study {plan.study.name} at scale {plan.study.scale}, seed {plan.seed}"
+            told = f"it holds {was}, and this is {now}" if was != now else f"{now} was changed since it was begun"
+            raise StoreError(
+                f"the store {layout.root} belongs to another plan: {told}",
+                hint="give this one a store of its own with --store",
+            )
+
+
+def _drop_leftovers(writer: Writer, layout: StoreLayout) -> None:
+    """Remove what an interrupted commit left: staged files, and raw directories that no record names."""
+    recorded = {attempt_name(record.run_id, record.attempt) for record in writer.records()}
+    for leftover in layout.staging.iterdir():
+        shutil.rmtree(leftover)
+    for directory in layout.raw.iterdir():
+        if directory.name not in recorded:
+            shutil.rmtree(directory)
+
+
+def _inventory(record: RunRecord, staged: Path) -> list[dict[str, str | int]]:
+    """Size and digest of each raw file; the record and the directory must name the same ones."""
+    found = sorted(str(path.relative_to(staged)) for path in staged.rglob("*") if not path.is_dir())
+    if found != sorted(record.raw):
+        raise StoreError(
+            f"the record of {record.run_id} names the raw files {', '.join(sorted(record.raw)) or 'none'}, "
+            f"but {', '.join(found) or 'none'} were staged"
+        )
+    return [
+        {
+            "run_id": record.run_id,
+            "attempt": record.attempt,
+            "name": name,
+            "bytes": (staged / name).stat().st_size,
+            "sha256": file_digest(staged / name),
+        }
+        for name in found
+    ]
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
