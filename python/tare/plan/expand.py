@@ -1,0 +1,73 @@
+"""Study → Plan. Pure: the same study, scale and seed give the same runs under the same digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tare.errors import StudyError
+from tare.plan.model import Plan, PlannedRun
+from tare.protocols import PROTOCOLS, Block, RunProtocol
+from tare.study.model import Study
+
+PLAN_FORMAT = 1
+"""Part of the digest: raised when the same study begins to mean other runs."""
+_SEED_BITS = 31
+"""Generators take a positive 32-bit signed seed; 0 means "by the clock" to some, so it is never given."""
+
+
+def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunProtocol] = PROTOCOLS) -> Plan:
+    """All runs of `study` in order. `seed`: in place of the study's own. Raises `StudyError` for a bad seed."""
+    seed = study.protocol.seed if seed is None else seed
+    if seed < 0:
+        raise StudyError(f"a seed is a whole number from 0, not {seed}")
+    order_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
+    names = [arm.name for arm in study.arms]
+    rng = np.random.Generator(np.random.PCG64(order_seed))
+    blocks = protocols[study.protocol.name].order(names, study.protocol, rng)
+    runs = _runs(blocks, _block_seeds(run_seed, len(blocks)))
+    return Plan(study=study, seed=seed, runs=runs, digest=_digest(study, seed, runs))
+
+
+def _runs(blocks: Sequence[Block], seeds: Sequence[int]) -> tuple[PlannedRun, ...]:
+    """One run for each arm of each block. The arms of a block share its seed: the same questions in each."""
+    runs: list[PlannedRun] = []
+    digits = max(2, len(str(len(blocks))))
+    for block, (arms, seed) in enumerate(zip(blocks, seeds, strict=True), start=1):
+        for position, arm in enumerate(arms):
+            runs.append(
+                PlannedRun(
+                    id=f"b{block:0{digits}d}-{position + 1}-{arm}",
+                    index=len(runs),
+                    block=block,
+                    position=position,
+                    arm=arm,
+                    seed=seed,
+                )
+            )
+    return tuple(runs)
+
+
+def _block_seeds(sequence: np.random.SeedSequence, count: int) -> list[int]:
+    raw = np.random.PCG64(sequence).random_raw(count)
+    return [int(bits) % (2**_SEED_BITS - 1) + 1 for bits in raw]
+
+
+def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
+    """sha256 over all that decides what is run, and nothing that is only said about it.
+
+    A question reworded or a published figure mended must not orphan a store that is half full.
+    """
+    decisive = {
+        "format": PLAN_FORMAT,
+        "name": study.name,
+        "scale": study.scale,
+        "arms": [arm.model_dump(mode="json") for arm in study.arms],
+        "protocol": study.protocol.model_dump(mode="json"),
+        "seed": seed,
+        "runs": [run.model_dump(mode="json") for run in runs],
+    }
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,49 @@
+"""Where the studies and image recipes that come with tare are, in a checkout and in an installed package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tare.errors import StudyError
+from tare.study.suggest import did_you_mean
+
+FILE = "study.yaml"
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def _folder(kind: str) -> Path:
+    """`studies` or `images`: tare/_catalogue in a wheel, the checkout's own folder else."""
+    packed = _PACKAGE / "_catalogue" / kind
+    return packed if packed.is_dir() else _PACKAGE.parent.parent / kind
+
+
+def recipes() -> Mapping[str, Path]:
+    """The image recipes that come with tare: name → file."""
+    return {path.stem: path for path in sorted(_folder("images").glob("*.yaml"))}
+
+
+def studies() -> Mapping[str, Path]:
+    """The studies that come with tare: name → file."""
+    return {path.parent.name: path for path in sorted(_folder("studies").glob(f"*/{FILE}"))}
+
+
+def find_study(given: str) -> Path:
+    """The study file meant by a name, a directory or a file. Raises `StudyError` where there is none.
+
+    What exists on disk comes first; a bare word that does not is a study that comes with tare.
+    """
+    path = Path(given)
+    if path.is_dir() and (path / FILE).exists():
+        return path / FILE
+    if path.exists() and not path.is_dir():
+        return path
+    known = studies()
+    if given in known:
+        return known[given]
+    if path.is_dir():
+        raise StudyError(f"there is no {FILE} in {given}", hint="`tare init NAME` writes one to start from")
+    raise StudyError(
+        f"no study {given!r}: neither a file, nor a directory, nor one that comes with tare",
+        hint=did_you_mean(given, known, kind="studies that come with tare"),
+    )

@@ -1,0 +1,232 @@
+"""A study file as a plain tree that remembers where each of its keys was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+
+from tare.errors import StudyError
+
+KeyPath = tuple[str | int, ...]
+MAX_BYTES = 256 * 1024
+"""A study is written by hand; a longer file is something else, and slow to read."""
+
+_TAG = "tag:yaml.org,2002:"
+_TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value was written: line and column from 1, and its key path in the file."""
+
+    line: int
+    column: int
+    path: KeyPath
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's tree, and the origin of every key in it.
+
+    After a patch, the origin of a patched key is the patch: that is what an error has to name.
+    """
+
+    file: str
+    text: str
+    tree: dict[str, Any]
+    origins: Mapping[KeyPath, Origin]
+
+    def error(self, path: KeyPath, what: str, *, hint: str | None = None) -> StudyError:
+        """The error at `path`, or at the nearest thing above it that was written."""
+        origin = self.origin(path)
+        key = f" {dotted(origin.path)}:" if origin.path else ""
+        return StudyError(f"{self.file}:{origin.line}:{origin.column}:{key} {what}", hint=hint)
+
+    def origin(self, path: KeyPath) -> Origin:
+        """Origin of `path`; for a key that is not there, the position of what it is missing from."""
+        known = next(path[:n] for n in range(len(path), -1, -1) if path[:n] in self.origins)
+        origin = self.origins[known]
+        return replace(origin, path=origin.path + path[len(known) :])
+
+    def patched(self, target: KeyPath, source: KeyPath) -> Document:
+        """A copy in which `target` holds what stands at `source`, and is said to come from there."""
+        value = self.at(source)
+        origins = {path: origin for path, origin in self.origins.items() if path[: len(target)] != target}
+        for path, origin in self.origins.items():
+            if path[: len(source)] == source:
+                origins[target + path[len(source) :]] = origin
+        return replace(self, tree=_replaced(self.tree, target, value), origins=origins)
+
+    def at(self, path: KeyPath) -> Any:
+        """The value at `path`; `KeyError` or `IndexError` where there is none."""
+        value: Any = self.tree
+        for key in path:
+            value = value[key]
+        return value
+
+
+def dotted(path: KeyPath) -> str:
+    """A key path as text: `factors.path.levels.bridge`, `arms[0].name`."""
+    text = ""
+    for key in path:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text
+
+
+def read(path: Path) -> Document:
+    """Read the file at `path`. Raises `StudyError` for anything that is not one plain YAML mapping."""
+    return parse(_text(path), str(path))
+
+
+def parse(text: str, file: str) -> Document:
+    """Read a study from `text`; `file` is what errors call it."""
+    root = Document(file=file, text=text, tree={}, origins={(): Origin(1, 1, ())})
+    node = _compose(text, root)
+    if not isinstance(node, MappingNode):
+        what = "the file is empty" if node is None else "a study is a mapping of keys to values"
+        raise root.error((), what, hint="`tare init` writes a study to start from")
+    reader = _Reader(root, {(): Origin(1, 1, ())}, set())
+    tree = reader.mapping(node, ())
+    return replace(root, tree=tree, origins=reader.origins)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise StudyError(
+            f"cannot read {path}: {error.strerror}", hint="name a study, its directory or its file"
+        ) from error
+    if len(data) > MAX_BYTES:
+        raise StudyError(f"{path} is longer than {MAX_BYTES // 1024} KiB", hint="is this a study file?")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise StudyError(f"{path}:{line}:1: not UTF-8 text", hint="save the file as UTF-8") from error
+
+
+def _compose(text: str, root: Document) -> Node | None:
+    try:
+        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = Origin(mark.line + 1, mark.column + 1, ()) if mark else Origin(1, 1, ())
+        tab = "\t" in (error.problem or "") or "\\t" in (error.problem or "")
+        hint = "indent with spaces, not tabs" if tab else None
+        raise _at(root, where).error((), f"not YAML: {error.problem or error.context}", hint=hint) from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = (
+            f"a control character (U+{ord(error.character):04X})"
+            if isinstance(error.character, str)
+            else error.reason
+        )
+        raise _at(root, Origin(line, 1, ())).error((), f"not YAML: {what}") from error
+    except YAMLError as error:
+        raise root.error((), f"not YAML: {str(error).splitlines()[0]}") from error
+    except RecursionError as error:
+        raise root.error((), "nested too deeply to be a study") from error
+    return node
+
+
+def _at(root: Document, origin: Origin) -> Document:
+    return replace(root, origins={(): origin})
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Turns YAML nodes into plain values, noting origins; `seen` finds a node that is used twice."""
+
+    root: Document
+    origins: dict[KeyPath, Origin]
+    seen: set[int]
+
+    def value(self, node: Node, path: KeyPath) -> Any:
+        if id(node) in self.seen:
+            raise self._error(path, "anchors and aliases are not read", hint="write the value out")
+        self.seen.add(id(node))
+        if isinstance(node, MappingNode):
+            return self.mapping(node, path)
+        if isinstance(node, SequenceNode):
+            return [self._item(item, (*path, n)) for n, item in enumerate(node.value)]
+        if not isinstance(node, ScalarNode):
+            raise self._error(path, "neither a value, a list nor a mapping")
+        return self._scalar(node, path)
+
+    def mapping(self, node: MappingNode, path: KeyPath) -> dict[str, Any]:
+        self._known_tag(node, path, "map")
+        tree: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = self._key(key_node, path)
+            where = (*path, key)
+            if key in tree:
+                first = self.origins[where].line
+                self._note(key_node, where)
+                raise self._error(where, "the same key twice", hint=f"the first is on line {first}")
+            self._note(key_node, where)
+            tree[key] = self.value(value_node, where)
+        return tree
+
+    def _item(self, node: Node, path: KeyPath) -> Any:
+        self._note(node, path)
+        return self.value(node, path)
+
+    def _key(self, node: Node, path: KeyPath) -> str:
+        if not isinstance(node, ScalarNode) or node.tag == f"{_TAG}merge":
+            self._note(node, path)
+            raise self._error(path, "a key has to be a plain word", hint="quote it if it holds { or [")
+        return str(node.value)
+
+    def _scalar(self, node: ScalarNode, path: KeyPath) -> str | int | float | bool | None:
+        self._known_tag(node, path, "str", "int", "float", "bool", "null", "timestamp")
+        text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return _TRUTH.get(text, text)
+        if kind in {"int", "float"} and node.style is None:
+            return self._number(text.replace("_", ""), path)
+        return text
+
+    def _number(self, text: str, path: KeyPath) -> int | float:
+        try:
+            sign, digits = text[:1] in "+-", text.lstrip("+-").lower()
+            if digits[:2] in {"0x", "0o", "0b"}:
+                return int(text, 0)
+            if digits.isdigit():
+                return int(text[:1] + digits) if sign else int(digits)
+            number = float(text)
+        except ValueError as error:
+            raise self._error(path, f"{text} is not a number", hint="quote it if it is meant as text") from error
+        if not math.isfinite(number):
+            raise self._error(path, f"{text} is not a finite number")
+        return number
+
+    def _known_tag(self, node: Node, path: KeyPath, *kinds: str) -> None:
+        if node.tag not in {_TAG + kind for kind in kinds}:
+            raise self._error(path, f"the tag {node.tag} is not read", hint="leave the tag out")
+
+    def _note(self, node: Node, path: KeyPath) -> None:
+        self.origins[path] = Origin(node.start_mark.line + 1, node.start_mark.column + 1, path)
+
+    def _error(self, path: KeyPath, what: str, *, hint: str | None = None) -> StudyError:
+        return replace(self.root, origins=self.origins).error(path, what, hint=hint)
+
+
+def _replaced(tree: Mapping[str, Any], target: KeyPath, value: Any) -> dict[str, Any]:
+    """A copy of `tree` with `value` at `target`; mappings on the way are made where they are missing."""
+    key, rest = str(target[0]), target[1:]
+    if not rest:
+        return {**tree, key: value}
+    inner = tree.get(key)
+    return {**tree, key: _replaced(inner if isinstance(inner, Mapping) else {}, rest, value)}

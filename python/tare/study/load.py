@@ -1,0 +1,182 @@
+"""Study file → frozen Study at one scale, with every name known and every arm whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tare.errors import StudyError
+from tare.study import placement, published
+from tare.study.document import Document, KeyPath, parse, read
+from tare.study.factors import NamedLevels, arms, level_names, whole, with_levels
+from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
+from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.patches import SCALABLE, apply_all
+from tare.study.problems import checked, shown
+from tare.study.registry import Registry
+from tare.study.suggest import did_you_mean
+
+_DOCKER = re.compile(r"docker://[a-z0-9][\w.:/-]*(@sha256:[0-9a-f]{64})?")
+_FILES = re.compile(r"(oci|tar):.+")
+
+
+def load(path: Path, registry: Registry, scale: str | None = None) -> Study:
+    """Read the study file at `path`. Raises `StudyError` naming file, line, column and key path.
+
+    Every scale is checked, whichever is asked for, so that `full` does not rot while `demo` is used.
+    """
+    return resolve(read(path), registry, scale)
+
+
+def loads(text: str, registry: Registry, scale: str | None = None, *, file: str = "study.yaml") -> Study:
+    """As `load`, from a text; `file` is what errors call it."""
+    return resolve(parse(text, file), registry, scale)
+
+
+def resolve(document: Document, registry: Registry, scale: str | None = None) -> Study:
+    """The study in `document` at `scale` (default: full)."""
+    _check_format(document)
+    file = checked(StudyFile, document)
+    scales = file.scales if DEFAULT_SCALE in file.scales else {DEFAULT_SCALE: ScaleSpec(), **file.scales}
+    wanted = DEFAULT_SCALE if scale is None else scale
+    if wanted not in scales:
+        hint = did_you_mean(wanted, scales, kind="its scales")
+        raise StudyError(f"{document.file} has no scale {wanted!r}", hint=hint)
+    return {name: _at_scale(document, registry, name, spec) for name, spec in scales.items()}[wanted]
+
+
+def _check_format(document: Document) -> None:
+    """First of all: what a newer format means by its keys is not ours to judge."""
+    given = document.tree.get("format")
+    if isinstance(given, int) and given > 1:
+        hint = "this tare reads format 1: use a newer tare"
+        raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
+
+
+def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpec) -> Study:
+    source: KeyPath = ("scales", scale, "set")
+    scaled = apply_all(document, source, spec.set, SCALABLE)
+    file = checked(StudyFile, scaled)
+    if file.protocol.name not in registry.protocols:
+        raise _unknown(scaled, ("protocol", "name"), "protocol", file.protocol.name, registry.protocols)
+    names = level_names(scaled, file)
+    found = arms(scaled, file)
+    baseline = _baseline(scaled, file, names, found)
+    whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
+    resolved = tuple(_arm(whole_arms[arm.name], registry, arm) for arm in found)
+    _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
+    return Study(
+        name=file.name,
+        scale=scale,
+        question=file.question,
+        source=file.source,
+        arms=resolved,
+        baseline=baseline.name,
+        factors=names,
+        protocol=file.protocol,
+        published=published.published(scaled, file, names, found, baseline),
+        deviations=(*file.deviations, *spec.deviations),
+        text=document.text,
+    )
+
+
+def _arm(document: Document, registry: Registry, arm: NamedLevels) -> Arm:
+    sut = checked(SutSpec, document, ("sut",))
+    client = checked(Placement, document, ("client",))
+    for side, spec in (("sut", sut), ("client", client)):
+        if spec.deployment not in registry.deployments:
+            raise _unknown(document, (side, "deployment"), "deployment", spec.deployment, registry.deployments)
+        _check_image(document, (side, "image"), spec.image, registry)
+    if sut.database not in registry.databases:
+        raise _unknown(document, ("sut", "database"), "database", sut.database, registry.databases)
+    refusal = placement.refuse(
+        sut,
+        client,
+        sut_isolates=registry.deployments[sut.deployment],
+        client_isolates=registry.deployments[client.deployment],
+    )
+    if refusal is not None:
+        what = f"{refusal.why} (arm {arm.name!r})"
+        raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
+    sut = sut.model_copy(update={"image": _rooted(document, sut.image)})
+    client = client.model_copy(update={"image": _rooted(document, client.image)})
+    workload_name, workload = _workload(document, registry)
+    settings = ArmSettings(sut=sut, client=client, workload_name=workload_name, workload=workload)
+    return Arm(name=arm.name, levels=arm.levels, settings=settings)
+
+
+def _workload(document: Document, registry: Registry) -> tuple[str, Mapping[str, object]]:
+    name = document.tree["workload"].get("name")
+    if name is None:
+        raise document.error(("workload", "name"), "this key is missing")
+    if name not in registry.workloads:
+        raise _unknown(document, ("workload", "name"), "workload", name, registry.workloads)
+    parameters = {key: value for key, value in document.tree["workload"].items() if key != "name"}
+    without_name = Document(
+        document.file, document.text, {**document.tree, "workload": parameters}, document.origins
+    )
+    return name, checked(registry.workloads[name], without_name, ("workload",)).model_dump(mode="json")
+
+
+def _check_image(document: Document, where: KeyPath, image: str, registry: Registry) -> None:
+    if image in registry.recipes or _DOCKER.fullmatch(image) or _FILES.fullmatch(image):
+        return
+    if ":" in image or "/" in image:
+        hint = "a recipe's name, docker://REF, oci:PATH or tar:PATH"
+        raise document.error(where, f"{shown(image)} is no image reference", hint=hint)
+    raise _unknown(document, where, "image recipe", image, registry.recipes)
+
+
+def _rooted(document: Document, image: str) -> str:
+    """A path of an image is relative to the study file, wherever `tare` is called from."""
+    kind, _, path = image.partition(":")
+    if kind not in {"oci", "tar"} or Path(path).is_absolute():
+        return image
+    return f"{kind}:{Path(document.file).parent.absolute() / path}"
+
+
+def _blamed(document: Document, keys: Sequence[KeyPath]) -> KeyPath:
+    """Of the keys that clash, the one that a patch set, for that is where the clash was made."""
+    patched = (key for key in keys if document.origin(key).path[:1] in {("factors",), ("scales",)})
+    return next(patched, keys[0])
+
+
+def _unknown(document: Document, where: KeyPath, kind: str, given: object, known: Iterable[str]) -> StudyError:
+    return document.error(where, f"there is no {kind} {shown(given)}", hint=did_you_mean(given, known))
+
+
+def _baseline(
+    document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], found: Sequence[NamedLevels]
+) -> NamedLevels:
+    where: KeyPath = ("baseline",)
+    if isinstance(file.baseline, str):
+        wanted = file.baseline
+        for arm in found:
+            if arm.name == wanted:
+                return arm
+        hint = did_you_mean(wanted, [arm.name for arm in found], kind="arms")
+        raise document.error(where, f"no arm is called {wanted!r}", hint=hint)
+    levels = whole(document, where, file.baseline, names)
+    for arm in found:
+        if arm.levels == levels:
+            return arm
+    raise document.error(where, "no arm has these levels", hint="is it excluded, or not among the arms?")
+
+
+def _refuse_idle_patches(
+    document: Document, source: KeyPath, spec: ScaleSpec, whole_arms: Sequence[Document]
+) -> None:
+    """A scale's value that the levels of every arm replace would be read and never used."""
+    used = {
+        origin.path[: len(source) + 1]
+        for arm in whole_arms
+        for path, origin in arm.origins.items()
+        if path[:1] != ("scales",)
+    }
+    for key in spec.set:
+        written = (*source, key)
+        if written not in used:
+            raise document.error(
+                written, "the levels of every arm set this key, so the scale's value is never used"
+            )

@@ -1,0 +1,64 @@
+"""Published figures: which arm each belongs to, and how it stands to the baseline's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tare.study.document import Document, KeyPath
+from tare.study.factors import Levels, NamedLevels, whole
+from tare.study.file import PublishedSpec, StudyFile
+from tare.study.model import Published
+
+
+def published(
+    document: Document,
+    file: StudyFile,
+    names: Mapping[str, Sequence[str]],
+    arms: Sequence[NamedLevels],
+    baseline: NamedLevels,
+) -> tuple[Published, ...]:
+    """The file's published figures, each of one arm; `relative` derived where only absolute values are given."""
+    levels = [
+        whole(document, ("published", n, "levels"), spec.levels, names) for n, spec in enumerate(file.published)
+    ]
+    found: list[Published] = []
+    for n, spec in enumerate(file.published):
+        where: KeyPath = ("published", n)
+        if all(arm.levels != levels[n] for arm in arms):
+            raise document.error((*where, "levels"), "no arm has these levels")
+        if any(other.levels == levels[n] and other.metric == spec.metric for other in found):
+            raise document.error(where, f"a second {spec.metric} of the same arm")
+        if spec.value is not None and spec.unit is None:
+            raise document.error(where, "a value without its unit", hint="add unit: …")
+        reference = _of(baseline.levels, spec.metric, file.published, levels)
+        found.append(
+            Published(
+                levels=levels[n],
+                metric=spec.metric,
+                value=spec.value,
+                unit=spec.unit,
+                relative=spec.relative if spec.relative is not None else _derived(document, where, spec, reference),
+                where=spec.where,
+            )
+        )
+    return tuple(found)
+
+
+def _of(
+    wanted: Levels, metric: str, specs: Sequence[PublishedSpec], levels: Sequence[Levels]
+) -> PublishedSpec | None:
+    pairs = zip(specs, levels, strict=True)
+    return next((spec for spec, have in pairs if have == wanted and spec.metric == metric), None)
+
+
+def _derived(document: Document, where: KeyPath, spec: PublishedSpec, reference: PublishedSpec | None) -> float:
+    if spec.value is None:
+        raise document.error(
+            where, "neither a value nor a relative figure", hint="give value and unit, or relative"
+        )
+    if reference is None or reference.value is None:
+        hint = "publish the baseline's value too, or give relative"
+        raise document.error(where, f"no published {spec.metric} of the baseline to relate it to", hint=hint)
+    if reference.unit != spec.unit:
+        raise document.error((*where, "unit"), f"{spec.unit!r} is not the baseline's unit {reference.unit!r}")
+    return spec.value / reference.value - 1.0
