@@ -1,0 +1,179 @@
+"""Rules for the whole test session: engine tests run or are skipped for a reason, and nothing is left behind.
+
+Where CI=true the machine is ours alone: nothing may be skipped for want of an engine, and *any* new container,
+network, mount or network namespace fails the session. Elsewhere other work may come and go meanwhile, so only what
+can be told to be this session's counts.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+
+from tare.errors import EnvironmentLacks
+from tare.sites.engine import connect
+from tare.sites.layout import ENV, default_layout
+from tare.sites.process import to_ident
+from tare.sites.sqlite_ledger import SqliteLedger
+
+ROOT = Path(__file__).resolve().parent.parent
+CI = os.environ.get("CI") == "true"
+MARK = f"TARE_TEST_SESSION={os.getpid()}"
+ENGINES_OWN = frozenset({"/run/docker/netns/default"})
+"""Made by dockerd for the first container on the host's network, and kept for all later ones."""
+SETTLE_S = 10.0
+"""How long the kernel and the engine may take to let go of what was already removed."""
+
+
+def pytest_configure() -> None:
+    """Tests use caches of their own, never the user's; what they start inherits the session's mark."""
+    os.environ.setdefault(ENV, str(ROOT / "build" / "test-home"))
+    name, _, value = MARK.partition("=")
+    os.environ[name] = value
+
+
+def _why_no_engine() -> str | None:
+    if os.geteuid() != 0:
+        return "engine tests need root"
+    try:
+        connect(timeout_s=10).close()
+    except EnvironmentLacks as error:
+        return str(error)
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip engine tests where they cannot run; in CI they fail instead."""
+    wanted = [item for item in items if item.get_closest_marker("engine")]
+    reason = _why_no_engine() if wanted else None
+    if reason is None:
+        return
+    if CI:
+        raise pytest.UsageError(f"in CI every engine test must run: {reason}")
+    for item in wanted:
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a session could leave behind, each as a set of descriptions."""
+
+    containers: frozenset[str]
+    networks: frozenset[str]
+    mounts: frozenset[str]
+    cgroups: frozenset[str]
+    namespaces: frozenset[str]
+    processes: frozenset[str]
+    ledger: frozenset[str]
+
+    def beyond(self, before: Traces) -> list[str]:
+        """What is here and was not before."""
+        return [
+            f"{field.name}: {what}"
+            for field in fields(self)
+            for what in sorted(getattr(self, field.name) - getattr(before, field.name))
+        ]
+
+
+def _of_engine() -> tuple[frozenset[str], frozenset[str]]:
+    """All containers and networks; elsewhere than in CI the ledger speaks for ours."""
+    if not CI or _why_no_engine() is not None:
+        return frozenset(), frozenset()
+    client = connect(timeout_s=30)
+    try:
+        containers = client.containers.list(all=True, ignore_removed=True)
+        networks = client.networks.list()
+    finally:
+        client.close()
+    return (
+        frozenset(f"{each.name} ({each.id})" for each in containers),
+        frozenset(f"{each.name} ({each.id})" for each in networks),
+    )
+
+
+def _mounts() -> frozenset[str]:
+    """Every mount point in CI, else those in the tests' home and in pytest's temporary directories."""
+    points = (line.split()[4] for line in _text(Path("/proc/self/mountinfo")).splitlines())
+    here = (str(default_layout().home), str(Path(tempfile.gettempdir()) / "pytest-of-"))
+    return frozenset(point for point in points if (CI and point not in ENGINES_OWN) or point.startswith(here))
+
+
+def _cgroups() -> frozenset[str]:
+    """Control groups at and under `tare` of every hierarchy; elsewhere than in CI the ledger speaks for ours."""
+    if not CI:
+        return frozenset()
+    mounts = (line.split() for line in _text(Path("/proc/self/mounts")).splitlines())
+    roots = [Path(mount[1]) / "tare" for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
+    return frozenset(str(path) for root in roots if root.is_dir() for path in (root, *root.rglob("*/")))
+
+
+def _namespaces() -> frozenset[str]:
+    """Network namespaces that have a name; one without lives only as long as a process, which is seen itself."""
+    if not CI:
+        return frozenset()
+    found = (path for folder in ("/run/netns", "/run/docker/netns") for path in Path(folder).glob("*"))
+    return frozenset(str(path) for path in found) - ENGINES_OWN
+
+
+def _processes() -> frozenset[str]:
+    """Processes with the session's mark in their environment, or in one of our control groups."""
+    return frozenset(
+        f"{pid} {_text(Path(f'/proc/{pid}/cmdline')).replace(chr(0), ' ')}"
+        for pid in _pids()
+        if pid != os.getpid() and _parent(pid) is not None and _marked(pid)
+    )
+
+
+def _marked(pid: int) -> bool:
+    if MARK in _text(Path(f"/proc/{pid}/environ")).split("\0"):
+        return True
+    return CI and any(":/tare/" in line for line in _text(Path(f"/proc/{pid}/cgroup")).splitlines())
+
+
+def _parent(pid: int) -> int | None:
+    """Parent of a process that still runs; `None` for one that is gone or waits to be reaped."""
+    after_name = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return int(after_name[1]) if after_name and after_name[0] not in "ZX" else None
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _ledger() -> frozenset[str]:
+    path = default_layout().ledger
+    if not path.exists():
+        return frozenset()
+    entries = [entry for entry in SqliteLedger(path).entries() if not entry.keep]
+    return frozenset(f"{entry.kind} {entry.ident}, made by {to_ident(entry.owner)}" for entry in entries)
+
+
+def traces() -> Traces:
+    """All that can be seen now."""
+    containers, networks = _of_engine()
+    return Traces(containers, networks, _mounts(), _cgroups(), _namespaces(), _processes(), _ledger())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def leak_guard() -> Iterator[None]:
+    """Fail the session when it leaves anything behind."""
+    before = traces()
+    yield
+    deadline = time.monotonic() + SETTLE_S
+    while (left := traces().beyond(before)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    if left:
+        pytest.fail("the tests left behind:\n" + "\n".join(left), pytrace=False)

@@ -1,0 +1,216 @@
+"""The shape of the code, as checks: who may import whom, who may touch a machine, what a folder of plug-ins holds.
+
+Each rule is a function from source text to what breaks it, and is itself tried on a text that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "tare"
+
+STAGES = ("study", "plan", "run", "store", "analyze", "report", "knowledge")
+PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites")
+BEHIND_HOST = ("deployments", "databases", "workloads", "monitors")
+VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "lib"}
+
+MACHINE_MODULES = {"subprocess", "os", "shutil", "pty", "multiprocessing", "ctypes", "fcntl", "glob", "tempfile"}
+FILE_METHODS = {
+    "read_text", "read_bytes", "write_text", "write_bytes", "open", "mkdir", "unlink", "rmdir", "iterdir", "glob",
+    "rglob", "touch", "rename", "replace_with", "symlink_to", "chmod", "exists", "is_file", "is_dir", "stat",
+}  # fmt: skip
+KEPT_FILE_METHODS = {"read_text", "read_bytes", "open"}
+"""Allowed in workloads and monitors, which parse raw output that was already copied from the machine."""
+
+Rule = Callable[[ast.Module, str], Iterator[str]]
+
+
+def folder_of(module: str) -> str:
+    """`tare.run.record` → `run`, `tare.errors` → `errors`, anything else → ``."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "tare" and len(parts) > 1 else ""
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every imported module with its line, those for type checking and inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: a relative import"
+            if node.module == "tare":
+                yield from ((node.lineno, f"tare.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, node.module or ""
+
+
+def stage_order(tree: ast.Module, folder: str) -> Iterator[str]:
+    """A stage imports only the stages above it; nothing but the command line imports the command line."""
+    for line, module in imports(tree):
+        target = folder_of(module)
+        if folder in STAGES and target in STAGES and STAGES.index(target) > STAGES.index(folder):
+            yield f"line {line}: stage {folder} imports the later stage {target}"
+        if target == "cli" and folder not in ("cli", "__main__"):
+            yield f"line {line}: only the command line may import tare.cli"
+        if folder == "cli" or target not in ("doctor",):
+            continue
+        if folder != target:
+            yield f"line {line}: tare.{target} is for the command line alone"
+
+
+def plugins_below_stages(tree: ast.Module, folder: str) -> Iterator[str]:
+    """Plug-ins know studies and plans, never how a run is driven, kept or judged."""
+    for line, module in imports(tree):
+        if folder in PLUGINS and folder_of(module) in (*STAGES[2:], "cli"):
+            yield f"line {line}: plug-in folder {folder} imports {module}"
+
+
+def machine_behind_host(tree: ast.Module, folder: str) -> Iterator[str]:
+    """What runs on a machine is asked of a `Host`: no process, no file of a machine is touched directly."""
+    if folder not in BEHIND_HOST:
+        return
+    allowed = KEPT_FILE_METHODS if folder in ("workloads", "monitors") else set()
+    for line, module in imports(tree):
+        if module.split(".")[0] in MACHINE_MODULES:
+            yield f"line {line}: {folder} imports {module}; ask the Host"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield f"line {node.lineno}: {folder} opens a file; ask the Host"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in FILE_METHODS - allowed:
+            yield f"line {node.lineno}: {folder} calls .{node.func.attr}(); ask the Host"
+
+
+def output_in_cli_only(tree: ast.Module, folder: str) -> Iterator[str]:
+    """No print, no exit and no use of the standard streams outside the command line."""
+    if folder in ("cli", "__main__"):
+        return
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("print", "exit", "quit")
+        ):
+            yield f"line {node.lineno}: {node.func.id}() outside cli/"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            if name in ("sys.exit", "os._exit", "sys.stdout", "sys.stderr", "typer.echo", "typer.Exit"):
+                yield f"line {node.lineno}: {name} outside cli/"
+        if isinstance(node, ast.Name) and node.id == "SystemExit":
+            yield f"line {node.lineno}: SystemExit outside cli/"
+
+
+def one_protocol_one_dict(tree: ast.Module, folder: str) -> Iterator[str]:
+    """A plug-in folder's `__init__`: one Protocol of at most five methods, one dict from name to implementation."""
+    protocols = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_protocol(node)]
+    if len(protocols) != 1:
+        yield f"{folder}/__init__.py holds {len(protocols)} Protocols, not one"
+    for protocol in protocols:
+        methods = [node.name for node in protocol.body if isinstance(node, ast.FunctionDef)]
+        if len(methods) > 5:
+            yield f"{protocol.name} has {len(methods)} methods: {', '.join(methods)}"
+    dicts = [_target(node) for node in tree.body if isinstance(getattr(node, "value", None), ast.Dict)]
+    if len(dicts) != 1 or not dicts[0].isupper():
+        yield f"{folder}/__init__.py holds {len(dicts)} dicts ({', '.join(dicts)}), not one in capitals"
+
+
+def _is_protocol(node: ast.ClassDef) -> bool:
+    return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases)
+
+
+def _target(node: ast.stmt) -> str:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return targets[0].id if isinstance(targets[0], ast.Name) else ""
+
+
+RULES: tuple[Rule, ...] = (stage_order, plugins_below_stages, machine_behind_host, output_in_cli_only)
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def folder_in_package(path: Path) -> str:
+    """The stage, plug-in folder or top-level module that a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_module_keeps_the_rule(rule: Rule) -> None:
+    broken = [
+        f"{path.relative_to(ROOT)} {what}"
+        for path in MODULES
+        for what in rule(ast.parse(path.read_text()), folder_in_package(path))
+    ]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("folder", PLUGINS)
+def test_plugin_folder_has_one_protocol_and_one_explicit_dict(folder: str) -> None:
+    source = PACKAGE / folder / "__init__.py"
+    if folder == "monitors" and not source.exists():
+        pytest.skip("no monitor has been built yet")
+    assert not list(one_protocol_one_dict(ast.parse(source.read_text()), folder))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_is_named_by_its_idea(path: Path) -> None:
+    assert path.stem not in VAGUE_NAMES
+    assert not any(part in VAGUE_NAMES for part in path.relative_to(PACKAGE).parts)
+
+
+@pytest.mark.parametrize(
+    ("rule", "folder", "source"),
+    [
+        (stage_order, "plan", "from tare.run.record import RunRecord"),
+        (stage_order, "analyze", "import tare.report.html"),
+        (stage_order, "study", "def late():\n    from tare import store"),
+        (stage_order, "run", "from tare.cli import app"),
+        (stage_order, "run", "from tare.doctor import checks"),
+        (plugins_below_stages, "databases", "from tare.run import record"),
+        (plugins_below_stages, "sites", "from tare.store import open_store"),
+        (machine_behind_host, "deployments", "import subprocess"),
+        (machine_behind_host, "databases", "import os"),
+        (machine_behind_host, "workloads", "open('/etc/passwd')"),
+        (machine_behind_host, "deployments", "Path('/proc/1/stat').read_bytes()"),
+        (machine_behind_host, "monitors", "Path('/tmp/x').write_text('')"),
+        (output_in_cli_only, "run", "print('hello')"),
+        (output_in_cli_only, "store", "import sys\nsys.exit(1)"),
+        (output_in_cli_only, "report", "import sys\nsys.stdout.write('')"),
+        (output_in_cli_only, "plan", "raise SystemExit(2)"),
+        (one_protocol_one_dict, "monitors", "MONITORS = {}"),
+        (one_protocol_one_dict, "monitors", "class Monitor(Protocol):\n    pass"),
+        (
+            one_protocol_one_dict,
+            "monitors",
+            "class Monitor(Protocol):\n"
+            + "".join(f"    def m{i}(self): ...\n" for i in range(6))
+            + "MONITORS = {}",
+        ),
+    ],
+)
+def test_the_rule_finds_what_breaks_it(rule: Rule, folder: str, source: str) -> None:
+    assert list(rule(ast.parse(source), folder))
+
+
+@pytest.mark.parametrize(
+    ("rule", "folder", "source"),
+    [
+        (stage_order, "report", "from tare.analyze.estimate import Finding"),
+        (stage_order, "cli", "from tare.report import html\nfrom tare.cli import app"),
+        (machine_behind_host, "workloads", "def parse(stdout): return stdout.read_text()"),
+        (machine_behind_host, "deployments", "host.read('/proc/1/stat')"),
+        (output_in_cli_only, "cli", "print('hello')"),
+        (
+            one_protocol_one_dict,
+            "monitors",
+            "class Monitor(Protocol):\n    pass\nMONITORS: Mapping[str, Monitor] = {}",
+        ),
+    ],
+)
+def test_the_rule_leaves_good_code_alone(rule: Rule, folder: str, source: str) -> None:
+    assert not list(rule(ast.parse(source), folder))

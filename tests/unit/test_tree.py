@@ -1,0 +1,113 @@
+"""The tree as a whole: sizes, links between documents, and nothing that belongs to one machine only."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST_FILE_LINES = 400
+SOURCES = {".py", ".rs", ".sh", ".js", ".ts", ".yaml", ".yml", ".toml", ".j2", ".md"}
+GENERATED = ("schemas/", "tests/data/", "tests/golden/")
+
+# Written in pieces, so that this file does not find itself.
+PRIVATE = re.compile(
+    "|".join(
+        (
+            r"(?<![\w.}-])/work" + r"/(main|shared)",
+            r"deb\.debian" + r"\.org",
+            r"security\.debian" + r"\.org",
+            r"archive\.ubuntu" + r"\.com",
+            r"\bpypi" + r"\.org",
+            r"files\.pythonhosted" + r"\.org",
+            r"repo1\.maven" + r"\.org",
+            r"registry\.npmjs" + r"\.org",
+            r"index\.docker" + r"\.io",
+        )
+    )
+)
+
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+HEADING = re.compile(r"^#+\s+(.+?)\s*#*$", re.MULTILINE)
+
+
+def tracked() -> list[Path]:
+    """Files that are or would be committed; one that another change just deleted is left out."""
+    listing = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, check=True, timeout=60,
+    ).stdout.decode()  # fmt: skip
+    return [path for name in listing.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+FILES = tracked()
+DOCUMENTS = [path for path in FILES if path.suffix == ".md"]
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(text: str) -> set[str]:
+    """Anchors of a document's headings, as code hosts make them."""
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(FENCE.sub("", text)))
+    return {heading.strip().replace(" ", "-") for heading in plain}
+
+
+def dead_links(document: Path, text: str) -> Iterator[str]:
+    """Relative links whose file or heading is not there."""
+    for link in LINK.findall(FENCE.sub("", text)):
+        if re.match(r"[a-z][a-z+.-]*:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (document.parent / name).resolve() if name else document
+        if not target.exists():
+            yield f"{link}: no such file"
+        elif anchor and target.suffix == ".md":
+            there = text if target == document else target.read_text()
+            if anchor not in anchors(there):
+                yield f"{link}: no such heading"
+
+
+def test_no_source_file_is_too_long() -> None:
+    sources = [path for path in FILES if path.suffix in SOURCES and not named(path).startswith(GENERATED)]
+    lengths = {named(path): len(path.read_text().splitlines()) for path in sources}
+    assert not {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES}
+
+
+def test_nothing_names_this_workplace_or_a_registry() -> None:
+    found = []
+    for path in FILES:
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{named(path)}: {match.group()}" for match in PRIVATE.finditer(text)]
+    assert not found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_links_of_a_document_lead_somewhere(document: Path) -> None:
+    assert not list(dead_links(document, document.read_text()))
+
+
+def test_a_dead_link_is_found(tmp_path: Path) -> None:
+    document = tmp_path / "a.md"
+    text = "# One head\n[b](b.md) [c](#no-head) [d](#one-head) [e](https://example.org/x)\n```\n[f](f.md)\n```\n"
+    document.write_text(text)
+    assert list(dead_links(document, text)) == ["b.md: no such file", "#no-head: no such heading"]
+
+
+@pytest.mark.parametrize("text", ["see /work" + "/main/x", "https://deb.debian" + ".org/debian", "pypi" + ".org"])
+def test_a_private_word_is_found(text: str) -> None:
+    assert PRIVATE.search(text)
+
+
+@pytest.mark.parametrize("text", ["/var/lib/tare/work/mainline", "example.org"])
+def test_an_innocent_word_is_not(text: str) -> None:
+    assert not PRIVATE.search(text)
