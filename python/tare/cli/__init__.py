@@ -10,6 +10,8 @@ import sys
 import typer
 
 from tare import __version__
+from tare.cli.init import init
+from tare.cli.plan import plan
 from tare.errors import TareError
 
 app = typer.Typer(
@@ -25,6 +27,10 @@ app = typer.Typer(
 def version() -> None:
     """Print tare's version."""
     typer.echo(__version__)
+
+
+app.command("plan")(plan)
+app.command("init")(init)
 
 
 @app.callback()

@@ -21,6 +21,11 @@ class DeploymentFactory(Protocol):
     decides where a bare task's cgroup goes, so that both have the same parent.
     """
 
+    @property
+    def isolates_network(self) -> bool:
+        """As the deployment's own, known before one is made."""
+        ...
+
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> Deployment:
         """A deployment on `host` that notes what it makes in `ledger`."""
         ...

@@ -1,0 +1,156 @@
+"""`tare plan`: what a study would run, in what order, and about how long it would take."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from itertools import groupby
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tare.plan.datasets import data_sets
+from tare.plan.estimate import PlanEstimate, estimate
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.study.catalogue import find_study
+from tare.study.load import load
+from tare.study.model import Study
+from tare.study.registry import installed
+
+
+class Format(StrEnum):
+    """What stdout gets."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def plan(
+    study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
+    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
+) -> None:
+    """Show arms, blocks, runs in order, estimated time and disk. Starts nothing."""
+    from tare.workloads import WORKLOADS
+
+    made = expand(load(find_study(study), installed(), scale), seed)
+    expected = estimate(made, data_sets(WORKLOADS))
+    if output is Format.JSON:
+        sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
+    else:
+        show(made, expected, Console(highlight=False, soft_wrap=False))
+
+
+def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:
+    """The plan and its estimate as a JSON tree."""
+    return {
+        **made.model_dump(mode="json", exclude={"study": {"text"}}),
+        "estimate": {**asdict(expected), "total_s": expected.total_s},
+    }
+
+
+def show(made: Plan, expected: PlanEstimate, console: Console) -> None:
+    """Print the plan for people."""
+    study = made.study
+    console.print(Text(f"{study.name} at scale {study.scale}", style="bold"))
+    console.print(Text(study.question))
+    console.print()
+    console.print(_arms(study))
+    console.print(_common(study))
+    console.print(_blocks(made))
+    console.print(Text(_expectation(made, expected)))
+    console.print(Text(f"Seed {made.seed}, plan {made.digest[:12]}."))
+
+
+def _arms(study: Study) -> Table:
+    table = _table("arm", "what differs", title=f"{len(study.arms)} arms")
+    varying = _varying(study)
+    for arm in study.arms:
+        settings = _flat(arm.settings.model_dump(mode="json"))
+        name = Text(arm.name)
+        if arm.name == study.baseline:
+            name.append(" (baseline)", style="bold")
+        table.add_row(name, Text(", ".join(f"{key} {_shown(settings.get(key))}" for key in varying)))
+    return table
+
+
+def _common(study: Study) -> Table:
+    table = _table("key", "value", title="the same in every arm")
+    varying = _varying(study)
+    for key, value in _flat(study.arms[0].settings.model_dump(mode="json")).items():
+        if key not in varying and value is not None:
+            table.add_row(Text(key), Text(_shown(value)))
+    return table
+
+
+def _blocks(made: Plan) -> Table:
+    runs = groupby(made.runs, key=lambda run: run.block)
+    table = _table("block", "runs in order", title=f"{len(made.runs)} runs")
+    for block, in_block in runs:
+        table.add_row(str(block), Text(", ".join(run.arm for run in in_block)))
+    return table
+
+
+def _table(*columns: str, title: str) -> Table:
+    table = Table(box=None, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for n, column in enumerate(columns):
+        table.add_column(column, no_wrap=n == 0, header_style="dim")
+    return table
+
+
+def _varying(study: Study) -> list[str]:
+    """The dotted keys of the settings that are not the same in every arm, in their order."""
+    arms = [_flat(arm.settings.model_dump(mode="json")) for arm in study.arms]
+    keys = dict.fromkeys(key for arm in arms for key in arm)
+    return [key for key in keys if any(arm.get(key) != arms[0].get(key) for arm in arms)]
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat["workload.name" if key == "workload_name" else prefix + key] = value
+    return flat
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not set"
+    return (
+        str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    )
+
+
+def _expectation(made: Plan, expected: PlanEstimate) -> str:
+    sets = "1 data set" if expected.data_sets == 1 else f"{expected.data_sets} data sets"
+    parts = [
+        f"loading {sets} {_duration(expected.load_s)}",
+        f"copies {_duration(expected.copy_s)}",
+        f"{len(made.runs)} runs {_duration(expected.run_s)}",
+    ]
+    disk = "unknown" if expected.disk_bytes is None else f"{expected.disk_bytes / 1e9:.1f} GB"
+    return (
+        f"Estimated time: {_duration(expected.total_s)} ({', '.join(parts)}; without building images).\n"
+        f"Estimated disk: {disk} for loaded data, without images."
+    )
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,36 @@
+"""What each arm loads, as its workload tells it: which arms share a snapshot, and how many rows it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from math import prod
+
+from tare.plan.estimate import DataSet
+from tare.study.model import ArmSettings
+from tare.workloads import Workload
+
+_ROWS = (("tables", "table_size"), ("record_count",))
+"""Keys of a data set whose product is its number of rows."""
+
+
+def data_sets(workloads: Mapping[str, Workload]) -> Callable[[ArmSettings], DataSet]:
+    """A function from an arm's settings to its data set, by the workload that will load it."""
+
+    def of(settings: ArmSettings) -> DataSet:
+        workload = workloads[settings.workload_name]
+        parameters = workload.parameters.model_validate_json(json.dumps(dict(settings.workload)))
+        loaded = workload.dataset(parameters)
+        sut = settings.sut
+        parts = [sut.image, sut.database, dict(sut.settings), settings.workload_name, dict(loaded)]
+        return DataSet(key=json.dumps(parts, sort_keys=True), rows=_rows(loaded))
+
+    return of
+
+
+def _rows(loaded: Mapping[str, str | int]) -> int | None:
+    for keys in _ROWS:
+        counts = [loaded[key] for key in keys if key in loaded]
+        if len(counts) == len(keys):
+            return prod(int(count) for count in counts)
+    return None

@@ -1,0 +1,96 @@
+"""How long a plan will take and how much disk it needs: estimates, and shown as such.
+
+Only what can be known without touching a machine goes in: phases from the workload's parameters, repetition
+from the plan, and the constants below. Building images is not in it, since most are cached already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tare.plan.model import Plan
+from tare.study.model import ArmSettings
+
+RUN_OVERHEAD_S = 3.0
+"""Provision, collect and teardown of one run: container start and stop, server start and clean stop."""
+SERVER_SETUP_S = 10.0
+"""Initialising an empty data directory and stopping the server cleanly, once per snapshot."""
+LOAD_ROWS_PER_S = 100_000.0
+"""Rows loaded a second by one connection, secondary index included."""
+COPY_BYTES_PER_S = 500e6
+"""Copying a snapshot for each run, where the file system has no reflinks."""
+BYTES_PER_ROW = 240.0
+"""A row of some 200 bytes in a B-tree's pages, with one secondary index."""
+EMPTY_SERVER_BYTES = 150e6
+"""A data directory before anything is loaded: system tables, redo and undo logs."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What one arm loads. `key`: equal for arms that start from the same snapshot. `rows`: `None` if unknown."""
+
+    key: str
+    rows: int | None
+
+    @property
+    def size_bytes(self) -> float | None:
+        """Bytes of a loaded data directory."""
+        return None if self.rows is None else EMPTY_SERVER_BYTES + self.rows * BYTES_PER_ROW
+
+    @property
+    def load_s(self) -> float | None:
+        """Seconds to initialise and load it."""
+        return None if self.rows is None else SERVER_SETUP_S + self.rows / LOAD_ROWS_PER_S
+
+
+@dataclass(frozen=True)
+class PlanEstimate:
+    """Seconds and bytes that a plan will take; `None` where a data set's size cannot be told beforehand.
+
+    `load_s`: loading each data set once. `copy_s`: an identical copy of it for every run. `run_s`: the runs'
+    phases with starting and stopping. `disk_bytes`: every snapshot, and the largest working copy.
+    """
+
+    data_sets: int
+    load_s: float | None
+    copy_s: float | None
+    run_s: float
+    disk_bytes: float | None
+
+    @property
+    def total_s(self) -> float | None:
+        """All of it, from the first load to the last teardown."""
+        return _sum((self.load_s, self.copy_s, self.run_s))
+
+
+def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> PlanEstimate:
+    """Estimate `plan`; `data_set` tells what an arm loads."""
+    of_arm = {arm.name: data_set(arm.settings) for arm in plan.study.arms}
+    snapshots = {loaded.key: loaded for loaded in of_arm.values()}
+    sizes = [snapshot.size_bytes for snapshot in snapshots.values()]
+    copied = _sum(of_arm[run.arm].size_bytes for run in plan.runs)
+    return PlanEstimate(
+        data_sets=len(snapshots),
+        load_s=_sum(snapshot.load_s for snapshot in snapshots.values()),
+        copy_s=None if copied is None else copied / COPY_BYTES_PER_S,
+        run_s=sum(run_seconds(plan.arm(run.arm).settings) for run in plan.runs),
+        disk_bytes=_sum((*sizes, max((size for size in sizes if size is not None), default=None))),
+    )
+
+
+def run_seconds(settings: ArmSettings) -> float:
+    """One run: its workload's phases, with starting and stopping."""
+    return (
+        sum(float(settings.workload[phase]) for phase in ("warmup_s", "measure_s", "cooldown_s")) + RUN_OVERHEAD_S
+    )
+
+
+def _sum(parts: Iterable[float | None]) -> float | None:
+    """The sum, unknown as soon as one part is."""
+    total = 0.0
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total

@@ -1,0 +1,154 @@
+"""JSON Schema of the study file, for editors: `python -m tare.study.schema [--check]`.
+
+Written to schemas/study.schema.json with the names of the plug-ins and the workloads' parameters in it, so
+that an editor can complete them. `--check` fails where the file is not what would be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from tare.study.file import StudyFile
+from tare.study.model import Placement, SutSpec
+from tare.study.patches import SCALABLE, TEMPLATE
+from tare.study.registry import Registry, installed
+
+NAME = "study.schema.json"
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def study_schema(registry: Registry) -> dict[str, Any]:
+    """The schema of a study file that uses the plug-ins of `registry`."""
+    schema = _untitled(StudyFile.model_json_schema())
+    defs: dict[str, Any] = schema["$defs"]
+    template = {
+        "sut": _section(SutSpec, defs, deployment=registry.deployments, database=registry.databases),
+        "client": _section(Placement, defs, deployment=registry.deployments),
+        "workload": _workload(registry, defs),
+        "protocol": {"$ref": "#/$defs/ProtocolSpec"},
+    }
+    defs["ProtocolSpec"]["properties"]["name"]["enum"] = sorted(registry.protocols)
+    schema["properties"].update(template)
+    defs["LevelPatch"] = _patch({root: template[root] for root in TEMPLATE}, defs)
+    defs["ScalePatch"] = _patch({root: template[root] for root in SCALABLE}, defs)
+    levels = defs["PatchFactor"]["properties"]["levels"]["patternProperties"]
+    levels.update({pattern: {"$ref": "#/$defs/LevelPatch"} for pattern in levels})
+    defs["ScaleSpec"]["properties"]["set"] = {"$ref": "#/$defs/ScalePatch"}
+    defs["KeyFactor"]["properties"]["sets"] = _keys_of(defs["LevelPatch"])
+    return {"$schema": _DIALECT, "title": "tare study", **schema}
+
+
+def _section(model: type[BaseModel], defs: dict[str, Any], **names: Iterable[str]) -> dict[str, Any]:
+    """`sut` or `client` as a template: nothing is required, for scale and levels may set what is missing."""
+    schema = _adopt(model, defs)
+    schema.pop("required", None)
+    for key, known in names.items():
+        schema["properties"][key]["enum"] = sorted(known)
+    return schema
+
+
+def _workload(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
+    """One alternative a workload, told apart by its name."""
+    alternatives = []
+    for name, model in sorted(registry.workloads.items()):
+        schema = _adopt(model, defs)
+        schema["properties"] = {"name": {"const": name}, **schema["properties"]}
+        alternatives.append({**schema, "required": ["name"]})
+    return {"anyOf": alternatives}
+
+
+def _adopt(model: type[BaseModel], defs: dict[str, Any]) -> dict[str, Any]:
+    """A model's schema, its definitions moved to `defs`."""
+    schema: dict[str, Any] = _untitled(model.model_json_schema())
+    defs.update(schema.pop("$defs", {}))
+    return schema
+
+
+def _patch(roots: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch: one property for each dotted key below `roots`, and any name below a free mapping."""
+    properties: dict[str, Any] = {}
+    patterns: dict[str, Any] = {}
+    for root, schema in roots.items():
+        _flatten(root, schema, defs, properties, patterns)
+    return {
+        "type": "object",
+        "properties": properties,
+        "patternProperties": patterns,
+        "additionalProperties": False,
+    }
+
+
+def _flatten(
+    prefix: str,
+    schema: Mapping[str, Any],
+    defs: Mapping[str, Any],
+    properties: dict[str, Any],
+    patterns: dict[str, Any],
+) -> None:
+    if "$ref" in schema:
+        schema = defs[schema["$ref"].rsplit("/", 1)[-1]]
+    for alternative in schema.get("anyOf", [schema]):
+        for key, written in alternative.get("properties", {}).items():
+            dotted = f"{prefix}.{key}"
+            inner = {word: meaning for word, meaning in written.items() if word != "default"}
+            # Two workloads may give one key two meanings; a patch may then have either.
+            kept = properties.get(dotted, inner)
+            properties[dotted] = inner if kept == inner else {"anyOf": [kept, inner]}
+            _flatten(dotted, inner, defs, properties, patterns)
+        free = alternative.get("additionalProperties")
+        if isinstance(free, dict):
+            patterns[f"^{re.escape(prefix)}[.].+$"] = free
+
+
+def _keys_of(patch: Mapping[str, Any]) -> dict[str, Any]:
+    """What `sets` may name: the keys that a patch may have."""
+    free = [{"pattern": pattern} for pattern in patch["patternProperties"]]
+    return {"type": "string", "anyOf": [{"enum": list(patch["properties"])}, *free]}
+
+
+def _untitled(schema: Any) -> Any:
+    """Without pydantic's titles, which only repeat the keys."""
+    if isinstance(schema, list):
+        return [_untitled(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _untitled(value) for key, value in schema.items() if key != "title" or isinstance(value, dict)}
+    if isinstance(kept.get("description"), str):
+        kept["description"] = " ".join(kept["description"].split())
+    return kept
+
+
+def text(registry: Registry) -> str:
+    """The schema as it is kept: keys in order of the models, two spaces, a newline at the end."""
+    return json.dumps(study_schema(registry), indent=2, ensure_ascii=False) + "\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the schema, or with `--check` say whether the kept one is it. Returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tare.study.schema", description="JSON Schema of the study file"
+    )
+    parser.add_argument("--check", action="store_true", help="fail if the kept schema is not what would be written")
+    parser.add_argument("--folder", type=Path, default=Path("schemas"), help="where it is kept")
+    options = parser.parse_args(argv)
+    path: Path = options.folder / NAME
+    wanted = text(installed())
+    if not options.check:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted, encoding="utf-8")
+        return 0
+    kept = path.read_text(encoding="utf-8") if path.exists() else None
+    if kept == wanted:
+        return 0
+    sys.stderr.write(
+        f"{path} is {'missing' if kept is None else 'out of date'}: run `python -m tare.study.schema`\n"
+    )
+    return 1
