@@ -140,6 +140,8 @@ class Deployment(Protocol):
     needs: ClassVar[frozenset[Right]]
     isolates_network: ClassVar[bool]
     """Whether a task of this deployment can have a network namespace of its own."""
+    own_root: ClassVar[bool]
+    """Whether a task sees the image's root and its binds; else paths are the host's own."""
 
     def start(self, task: Task) -> Instance:
         """Start the task; `RunFailed` with the program's last words if it ends at once."""

@@ -40,6 +40,7 @@ class FakeDeployment:
 
     needs: ClassVar[frozenset[Right]] = frozenset()
     isolates_network: ClassVar[bool] = True
+    own_root: ClassVar[bool] = False
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
         self._host = host

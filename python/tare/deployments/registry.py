@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from tare.deployments import Deployment
+from tare.deployments.bare import Bare
 from tare.deployments.fake import FakeDeployment
 from tare.sites import Host
 from tare.sites.ledger import Ledger
@@ -32,5 +33,6 @@ class DeploymentFactory(Protocol):
 
 
 DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
+    "bare": Bare,
     "fake": FakeDeployment,
 }

@@ -66,9 +66,9 @@ class LocalHost:
         return done
 
     def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
-        """Start in a session of its own, standard input closed; output is appended to the files."""
+        """Start in a session of its own, standard input empty; the output files begin anew."""
         self._reap()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         try:
             pid = os.posix_spawnp(
                 argv[0],

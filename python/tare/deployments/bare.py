@@ -1,0 +1,184 @@
+"""`bare`: the image's own bits as a process of the host, with nothing around it but its own root.
+
+See docs/concepts/deployments.md for all that is given by hand, and docs/decisions/0002-bare.md for why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import uuid4
+
+from tare.deployments import Bind, Instance, NetworkKind, Observation, Right, Task
+from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
+from tare.deployments.observe import observe
+from tare.deployments.placement import placement_of, warden
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.sites import Completed, Host, Process
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.process import alive, boot_id, to_ident
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+RUN_DIR = "/run/tare"
+_CALL_S = 30.0
+_LAST_WORDS_BYTES = 400
+
+
+class Bare:
+    """Root of the image, cgroup of the run, network of the host (or of another instance)."""
+
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    isolates_network: ClassVar[bool] = False
+
+    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
+        self._host = host
+        self._ledger = ledger
+        self._placement = placement_of(host, ledger, engine)
+
+    def start(self, task: Task) -> Instance:
+        """All that is made is noted first; what fails takes away what was made before it."""
+        if task.network not in (NetworkKind.HOST, NetworkKind.SHARED):
+            raise EnvironmentLacks(
+                f"{task.name}: a bare task has no network of its own, so none of kind {task.network.value}",
+                hint="use network: host, or shared beside a container",
+            )
+        try:
+            started = self._launch(task)
+        except BaseException:
+            self._remove(task)
+            raise
+        process = Process(started["pid"], started["started_ticks"], boot_id(self._host))
+        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
+        address = task.beside.address if task.beside is not None else "127.0.0.1"
+        instance = Instance(task, "bare", process, container_id=None, address=address, published=None)
+        code = self._host.read(f"{_scratch(task)}/status")
+        if code not in (None, b"0"):
+            words = self._last_words(task)
+            self.stop(instance)
+            raise RunFailed(f"{task.name} ended at once with {_said(code)}: {words}")
+        return instance
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
+    ) -> Completed:
+        """Runs in the task's root, cgroups and network, under its limits; any exit code is handed back."""
+        task = instance.task
+        if not alive(self._host, instance.process):
+            raise RunFailed(f"{task.name} has ended: {self._last_words(task)}")
+        cgroup = (self._host.read(f"/proc/{instance.process.pid}/cgroup") or b"").decode()
+        spec = {
+            **self._program(task),
+            "argv": list(argv),
+            "enter": instance.process.pid,
+            "own_output": False,
+            "cgroup_procs": list(self._placement.cgroups.procs_files(cgroup)),
+            "network_of": instance.process.pid,
+        }
+        if user:
+            spec["user"] = user
+        path = f"{_scratch(task)}/exec-{uuid4().hex}.json"
+        self._host.put(json.dumps(spec).encode(), path, mode=0o600)
+        command = ["python3", "-I", f"{_scratch(task)}/launcher.py", "exec", path]
+        done = self._host.run(command, timeout_s=timeout_s, stdin=stdin, check=False)
+        return Completed(tuple(argv), done.code, done.stdout, done.stderr)
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """Sleeps in the kernel on the host until the task ends."""
+        process = instance.process
+        status = f"{_scratch(instance.task)}/status"
+        words = ("wait", str(process.pid), str(process.started_ticks), status)
+        try:
+            return int(warden(self._host, *words, timeout_s=timeout_s))
+        except TimedOut as error:
+            raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s") from error
+
+    def observe(self, instance: Instance) -> Observation:
+        """From /proc and the task's cgroups."""
+        targets = [bind.target for bind in instance.task.binds]
+        return observe(self._host, self._placement.cgroups, instance.process.pid, targets)
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """The first process is asked and then told; whatever it left in its cgroup is killed."""
+        process = instance.process
+        if boot_id(self._host) == process.boot_id:
+            words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
+            warden(self._host, *words, timeout_s=grace_s + _CALL_S)
+        self._ledger.forget(Kind.PROCESS, to_ident(process), host=self._host.name)
+        self._remove(instance.task)
+
+    def _launch(self, task: Task) -> dict[str, int]:
+        scratch = _scratch(task)
+        self._ledger.note(Kind.PATH, scratch, host=self._host.name)
+        self._host.run(["mkdir", "-p", "-m", "0711", "--", RUN_DIR, scratch], timeout_s=_CALL_S)
+        procs = self._placement.make(task)
+        self._host.put(LAUNCHER, f"{scratch}/launcher.py")
+        spec = {
+            **self._program(task),
+            "rootfs": task.image.rootfs,
+            "binds": [asdict(bind) for bind in (*self._names(scratch), *task.binds)],
+            "tmpfs": [asdict(place) for place in SCRATCH],
+            "shm_bytes": SHM_BYTES,
+            "own_output": True,
+            "stdout": task.output.stdout,
+            "stderr": task.output.stderr,
+            "status": f"{scratch}/status",
+            "cgroup_procs": list(procs),
+            "network_of": task.beside.process.pid if task.beside is not None else None,
+        }
+        self._host.put(json.dumps(spec).encode(), f"{scratch}/spec.json", mode=0o600)
+        launch = ["python3", "-I", f"{scratch}/launcher.py", "start", f"{scratch}/spec.json"]
+        command = [*self._placement.prefix(task), *launch]
+        done = self._host.run(command, timeout_s=_CALL_S, check=False)
+        if done.code != 0:
+            raise RunFailed(f"{task.name} cannot be started: {done.stderr.decode(errors='replace').strip()}")
+        answer: dict[str, int] = json.loads(done.stdout)
+        return answer
+
+    def _program(self, task: Task) -> dict[str, Any]:
+        """What start and exec have in common."""
+        limits = rlimits(task.limits, ceilings(self._host))
+        return {
+            "argv": list(task.argv),
+            "env": dict(environment(task)),
+            "user": user(task),
+            "workdir": task.workdir,
+            "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
+        }
+
+    def _names(self, scratch: str) -> tuple[Bind, ...]:
+        """The files by which names resolve, as an engine writes them."""
+        name = (self._host.read("/proc/sys/kernel/hostname") or b"localhost").decode().strip()
+        contents = {
+            "hosts": f"127.0.0.1\tlocalhost {name}\n::1\tlocalhost ip6-localhost ip6-loopback\n".encode(),
+            "hostname": f"{name}\n".encode(),
+            "resolv.conf": self._host.read("/etc/resolv.conf") or b"",
+        }
+        for file, content in contents.items():
+            self._host.put(content, f"{scratch}/{file}")
+        return tuple(Bind(f"{scratch}/{file}", f"/etc/{file}", read_only=True) for file in contents)
+
+    def _remove(self, task: Task) -> None:
+        self._placement.remove(task)
+        self._host.run(["rm", "-rf", "--", _scratch(task)], timeout_s=_CALL_S)
+        self._host.run(["rmdir", "--ignore-fail-on-non-empty", "--", RUN_DIR], timeout_s=_CALL_S, check=False)
+        self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
+
+    def _last_words(self, task: Task) -> str:
+        tail = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
+        text = tail[-_LAST_WORDS_BYTES:].decode(errors="replace")
+        return text.splitlines()[-1] if text else "it said nothing"
+
+
+def _scratch(task: Task) -> str:
+    return f"{RUN_DIR}/{task.name}"
+
+
+def _said(code: bytes | None) -> str:
+    return f"exit code {(code or b'').decode()}"

@@ -1,0 +1,61 @@
+"""/proc/PID/mountinfo (proc_pid_mountinfo(5)) as values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mount. `root` is the part of its file system that is mounted, `device` its "major:minor"."""
+
+    device: str
+    root: str
+    target: str
+    options: tuple[str, ...]
+    fstype: str
+    source: str
+    super_options: tuple[str, ...]
+
+
+def parse_mountinfo(text: str) -> tuple[Mount, ...]:
+    """In the order of the file, in which a later mount on the same target covers an earlier one."""
+    return tuple(_parse_line(line) for line in text.splitlines() if line)
+
+
+def covering(mounts: tuple[Mount, ...], path: str) -> Mount | None:
+    """The mount on which `path` (absolute, without links) lies."""
+    best: Mount | None = None
+    for mount in mounts:
+        inside = path == mount.target or path.startswith(mount.target.rstrip("/") + "/")
+        if inside and (best is None or len(mount.target) >= len(best.target)):
+            best = mount
+    return best
+
+
+def below(mounts: tuple[Mount, ...], path: str) -> tuple[str, ...]:
+    """Targets at or below `path`, in the order in which they can be unmounted."""
+    prefix = path.rstrip("/") + "/"
+    inside = [mount.target for mount in mounts if mount.target == path or mount.target.startswith(prefix)]
+    return tuple(reversed(inside))
+
+
+def _parse_line(line: str) -> Mount:
+    front, _, back = line.partition(" - ")
+    fields, tail = front.split(" "), back.split(" ")
+    return Mount(
+        device=fields[2],
+        root=_unescape(fields[3]),
+        target=_unescape(fields[4]),
+        options=tuple(fields[5].split(",")),
+        fstype=tail[0],
+        source=_unescape(tail[1]),
+        super_options=tuple(tail[2].split(",")) if len(tail) > 2 else (),
+    )
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text)

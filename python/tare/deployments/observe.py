@@ -1,0 +1,120 @@
+"""What is in force around a process, read from the kernel. The same reading serves every deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tare.deployments import Observation
+from tare.deployments.cgroups import Cgroups, parse_proc_cgroup
+from tare.deployments.mountinfo import covering, parse_mountinfo
+from tare.errors import RunFailed
+from tare.sites import Host
+from tare.sites.process import parse_stat
+
+_NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
+_SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+"""SCHED_* of include/uapi/linux/sched.h."""
+_V1_NO_LIMIT = 1 << 62
+"""memory.limit_in_bytes without a limit is LONG_MAX rounded down to a page."""
+_DIGEST_S = 60.0
+
+
+def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> Observation:
+    """Read all of /proc/PID and its cgroups; `targets` are the bind targets to look up."""
+    paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup") or "")
+    status = parse_status(_text(host, f"/proc/{pid}/status") or "")
+    stat = host.read(f"/proc/{pid}/stat")
+    policy = parse_stat(stat).policy if stat else None
+    oom = _text(host, f"/proc/{pid}/oom_score_adj")
+    return Observation(
+        cgroups=paths,
+        cpu_weight=_cpu_weight(host, cgroups, paths),
+        cpus_allowed=status.get("Cpus_allowed_list"),
+        cpu_quota=_cpu_quota(host, cgroups, paths),
+        memory_bytes=_memory_bytes(host, cgroups, paths),
+        limits=parse_limits(_text(host, f"/proc/{pid}/limits") or ""),
+        seccomp=status.get("Seccomp"),
+        speculation={name: value for name, value in status.items() if name.startswith("Speculation")},
+        namespaces=_namespaces(host, pid),
+        binary_digest=_digest(host, pid),
+        scheduler=None if policy is None else _SCHEDULERS.get(policy, str(policy)),
+        oom_score_adj=None if oom is None else int(oom),
+        mounts=mounts_of(_text(host, f"/proc/{pid}/mountinfo") or "", targets),
+    )
+
+
+def parse_status(text: str) -> Mapping[str, str]:
+    """/proc/PID/status (proc_pid_status(5)): name → value."""
+    lines = [line.partition(":") for line in text.splitlines()]
+    return {name.strip(): value.strip() for name, colon, value in lines if colon}
+
+
+def parse_limits(text: str) -> Mapping[str, str]:
+    """/proc/PID/limits: name → "soft hard"; the columns stand where the heading has them."""
+    heading, *lines = text.splitlines() or [""]
+    soft, hard, units = (heading.find(word) for word in ("Soft Limit", "Hard Limit", "Units"))
+    return {line[:soft].strip(): f"{line[soft:hard].strip()} {line[hard:units].strip()}" for line in lines if line}
+
+
+def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:
+    """Each target → "fstype major:minor" of the mount that it lies on."""
+    mounts = parse_mountinfo(mountinfo)
+    found = {target: covering(mounts, target) for target in targets}
+    return {target: f"{mount.fstype} {mount.device}" for target, mount in found.items() if mount}
+
+
+def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
+    """cpu.shares on v1 (default 1024), cpu.weight on v2 (default 100)."""
+    value = _in_cgroup(host, cgroups, paths, "cpu", "cpu.shares") or _in_cgroup(
+        host, cgroups, paths, "cpu", "cpu.weight"
+    )
+    return None if value is None else int(value)
+
+
+def _cpu_quota(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> float | None:
+    """CPUs' worth of time; `None` without a quota."""
+    if maximum := _in_cgroup(host, cgroups, paths, "cpu", "cpu.max"):
+        quota, period = maximum.split()
+    else:
+        quota = _in_cgroup(host, cgroups, paths, "cpu", "cpu.cfs_quota_us") or "-1"
+        period = _in_cgroup(host, cgroups, paths, "cpu", "cpu.cfs_period_us") or "0"
+    return None if quota in ("max", "-1") else int(quota) / int(period)
+
+
+def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
+    """The hard limit; `None` without one."""
+    value = _in_cgroup(host, cgroups, paths, "memory", "memory.limit_in_bytes") or _in_cgroup(
+        host, cgroups, paths, "memory", "memory.max"
+    )
+    return None if value in (None, "max") or int(value) >= _V1_NO_LIMIT else int(value)
+
+
+def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:
+    """A file of the process's cgroup in the hierarchy that holds `controller`."""
+    mount = cgroups.mount_of(controller)
+    path = next((path for names, path in paths.items() if controller in names.split(",")), paths.get(""))
+    if mount is None or path is None:
+        return None
+    return _text(host, f"{mount}/{path.strip('/')}/{name}")
+
+
+def _namespaces(host: Host, pid: int) -> Mapping[str, str]:
+    """Kind → inode, of the kinds that this kernel has."""
+    links = [f"/proc/{pid}/ns/{kind}" for kind in _NAMESPACES]
+    shown = host.run(["readlink", *links], timeout_s=10, check=False).text.split()
+    pairs = [link.rstrip("]").partition(":[") for link in shown]
+    return {kind: inode for kind, _, inode in pairs}
+
+
+def _digest(host: Host, pid: int) -> str | None:
+    """sha256 of the program, through the kernel's own link to it."""
+    done = host.run(["sha256sum", f"/proc/{pid}/exe"], timeout_s=_DIGEST_S, check=False)
+    return f"sha256:{done.text.split()[0]}" if done.code == 0 else None
+
+
+def _text(host: Host, path: str) -> str | None:
+    try:
+        raw = host.read(path)
+    except RunFailed:
+        return None
+    return None if raw is None else raw.decode(errors="replace").rstrip("\n")

@@ -1,0 +1,209 @@
+"""Where on a host the tasks of a run stand: all of them, bare or not, under one parent cgroup.
+
+An engine with the `cgroupfs` driver takes the parent as a path, one with the `systemd` driver as a slice;
+a bare task goes where the engine would put a container. See docs/decisions/0003-one-parent-cgroup.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from tare.deployments import Limits, Task
+from tare.deployments.cgroups import Cgroups, Write, leaf_writes, parent_writes, parse_cgroups
+from tare.deployments.defaults import cpu_quota_us
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+WARDEN = Path(__file__).with_name("warden.py")
+_CALL_S = 30.0
+
+
+class Placement(Protocol):
+    """How cgroups are made and removed on one host."""
+
+    @property
+    def cgroups(self) -> Cgroups:
+        """The host's hierarchies."""
+        ...
+
+    def engine_parent(self, parent: str) -> str:
+        """What an engine must be told as the parent."""
+        ...
+
+    def prefix(self, task: Task) -> tuple[str, ...]:
+        """The words before a bare task's command."""
+        ...
+
+    def make(self, task: Task) -> tuple[str, ...]:
+        """Make the cgroups of a bare task; returns the files by which its first process joins them."""
+        ...
+
+    def make_parent(self, parent: str) -> None:
+        """Make what an engine's containers will stand in."""
+        ...
+
+    def remove(self, task: Task) -> None:
+        """Remove the task's cgroup with all that runs in it, and the parent if it is empty."""
+        ...
+
+
+def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Placement:
+    """The engine's driver where there is one, else systemd's where systemd runs, else plain cgroups."""
+    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    if engine is not None:
+        systemd = engine.info().get("CgroupDriver") == "systemd"
+    else:
+        systemd = (host.read("/proc/1/comm") or b"").strip() == b"systemd"
+    return SystemdSlices(host, ledger, cgroups) if systemd else PlainCgroups(host, ledger, cgroups)
+
+
+@dataclass(frozen=True)
+class PlainCgroups:
+    """Directories made by hand, as an engine's `cgroupfs` driver makes them."""
+
+    host: Host
+    ledger: Ledger
+    cgroups: Cgroups
+
+    def engine_parent(self, parent: str) -> str:
+        """A path from the hierarchy's root."""
+        return f"/{parent}"
+
+    def prefix(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - the launcher joins by itself
+        """Nothing."""
+        return ()
+
+    def make(self, task: Task) -> tuple[str, ...]:
+        """Parent first, then the task's own, with its limits."""
+        self.make_parent(task.cgroup_parent)
+        path = leaf(task)
+        self.ledger.note(Kind.CGROUP, path, host=self.host.name)
+        directories = self.cgroups.directories(path)
+        self.host.run(["mkdir", "-p", "--", *directories], timeout_s=_CALL_S)
+        self._write(*leaf_writes(self.cgroups, path, task.limits, self.host.read))
+        return tuple(f"{directory}/cgroup.procs" for directory in directories)
+
+    def make_parent(self, parent: str) -> None:
+        """In every hierarchy; a task that goes first must not leave it out for the next."""
+        self.ledger.note(Kind.CGROUP, parent, host=self.host.name)
+        self.host.run(["mkdir", "-p", "--", *self.cgroups.directories(parent)], timeout_s=_CALL_S)
+        for write in parent_writes(self.cgroups, parent, self.host.read):
+            self._write(write)
+
+    def remove(self, task: Task) -> None:
+        """Whatever is left in the task's own is killed; a parent in use stays, and stays in the ledger."""
+        if leaf(task) != task.cgroup_parent:
+            clear(self.host, self.cgroups, leaf(task))
+            self.ledger.forget(Kind.CGROUP, leaf(task), host=self.host.name)
+        if prune(self.host, self.cgroups, task.cgroup_parent):
+            self.ledger.forget(Kind.CGROUP, task.cgroup_parent, host=self.host.name)
+
+    def _write(self, *writes: Write) -> None:
+        for write in writes:
+            try:
+                self.host.put(write.value.encode(), write.path)
+            except RunFailed as error:
+                raise EnvironmentLacks(
+                    f"the cgroup limit {write.value!r} is refused: {error.what}",
+                    hint="see /proc/cgroups, and what limits tare itself was started under",
+                ) from error
+
+
+@dataclass(frozen=True)
+class SystemdSlices:
+    """A slice for the run, a scope for each bare task, as an engine's `systemd` driver makes them."""
+
+    host: Host
+    ledger: Ledger
+    cgroups: Cgroups
+
+    def engine_parent(self, parent: str) -> str:
+        """The slice's name."""
+        return slice_name(parent)
+
+    def prefix(self, task: Task) -> tuple[str, ...]:
+        """The init system makes the scope around the launcher, with the task's limits on it."""
+        properties = [word for item in scope_properties(task.limits) for word in ("-p", item)]
+        unit = f"--unit={scope_name(task)}"
+        where = f"--slice={slice_name(task.cgroup_parent)}"
+        return ("systemd-run", "--scope", "--quiet", "--collect", unit, where, *properties, "--")
+
+    def make(self, task: Task) -> tuple[str, ...]:
+        """Only noted: systemd makes it when the launcher is run."""
+        self.make_parent(task.cgroup_parent)
+        self.ledger.note(Kind.CGROUP, self._scope(task), host=self.host.name)
+        return ()
+
+    def make_parent(self, parent: str) -> None:
+        """Only noted: a slice comes with its first scope."""
+        self.ledger.note(Kind.CGROUP, slice_path(parent), host=self.host.name)
+
+    def remove(self, task: Task) -> None:
+        """The init system drops an empty scope by itself; the slice is stopped once nothing is below it."""
+        clear(self.host, self.cgroups, self._scope(task))
+        self.ledger.forget(Kind.CGROUP, self._scope(task), host=self.host.name)
+        if prune(self.host, self.cgroups, slice_path(task.cgroup_parent)):
+            stop = ["systemctl", "stop", slice_name(task.cgroup_parent)]
+            self.host.run(stop, timeout_s=_CALL_S, check=False)
+            self.ledger.forget(Kind.CGROUP, slice_path(task.cgroup_parent), host=self.host.name)
+
+    def _scope(self, task: Task) -> str:
+        return f"{slice_path(task.cgroup_parent)}/{scope_name(task)}"
+
+
+def leaf(task: Task) -> str:
+    """The cgroup of one task, beside which an engine puts its containers."""
+    return f"{task.cgroup_parent}/{task.name}"
+
+
+def slice_name(parent: str) -> str:
+    """`tare/run-1` → `tare-run_1.slice`: a dash in a slice's name means a level (systemd.slice(5))."""
+    return "-".join(re.sub(r"[^A-Za-z0-9.]", "_", part) for part in parent.split("/")) + ".slice"
+
+
+def slice_path(parent: str) -> str:
+    """`tare/run` → `tare.slice/tare-run.slice`."""
+    parts = slice_name(parent).removesuffix(".slice").split("-")
+    return "/".join("-".join(parts[: index + 1]) + ".slice" for index in range(len(parts)))
+
+
+def scope_name(task: Task) -> str:
+    """The unit that holds one bare task."""
+    return f"{task.name}.scope"
+
+
+def scope_properties(limits: Limits) -> tuple[str, ...]:
+    """Limits in the words of systemd.resource-control(5); MemoryMax is understood on v1 too."""
+    properties = ["Delegate=yes"]
+    if limits.cpus is not None:
+        properties.append(f"AllowedCPUs={limits.cpus}")
+    quota = cpu_quota_us(limits)
+    if quota is not None:
+        properties += [f"CPUQuota={quota / 1000:g}%", "CPUQuotaPeriodSec=100ms"]
+    if limits.memory_bytes is not None:
+        properties += [f"MemoryMax={limits.memory_bytes}", "MemorySwapMax=0"]
+    return tuple(properties)
+
+
+def clear(host: Host, cgroups: Cgroups, path: str) -> None:
+    """Kill all that runs in a cgroup, then remove it. Raises `RunFailed` if it does not go."""
+    warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+
+
+def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
+    """Remove a cgroup, and those above it, where nothing is in them; whether it is gone everywhere."""
+    warden(host, "prune", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+    return all(host.read(f"{place}/cgroup.procs") is None for place in cgroups.directories(path))
+
+
+def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:
+    """Run the script of warden.py on the host."""
+    argv = ["python3", "-I", "-", *words]
+    return host.run(argv, timeout_s=timeout_s, stdin=WARDEN.read_bytes()).text

@@ -1,0 +1,88 @@
+"""Resource limits (getrlimit(2)), all of them set, and to the same values in every deployment.
+
+What is not set, a task inherits: a container from its engine's daemon, a bare one from the user's shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tare.deployments import Limits
+from tare.deployments.observe import parse_limits, parse_status
+from tare.sites import Host
+
+UNLIMITED = -1
+_STACK_BYTES = 8 << 20
+_MSGQUEUE_BYTES = 819_200
+_CAP_SYS_RESOURCE = 24
+
+_KERNEL_NAMES = {
+    "core": "Max core file size",
+    "cpu": "Max cpu time",
+    "data": "Max data size",
+    "fsize": "Max file size",
+    "locks": "Max file locks",
+    "memlock": "Max locked memory",
+    "msgqueue": "Max msgqueue size",
+    "nice": "Max nice priority",
+    "nofile": "Max open files",
+    "nproc": "Max processes",
+    "rss": "Max resident set",
+    "rtprio": "Max realtime priority",
+    "sigpending": "Max pending signals",
+    "stack": "Max stack size",
+}
+
+
+@dataclass(frozen=True)
+class Rlimit:
+    """A resource limit; -1: unlimited."""
+
+    soft: int
+    hard: int
+
+
+def rlimits(limits: Limits, ceilings: Mapping[str, int]) -> Mapping[str, Rlimit]:
+    """Every limit by the engine's name for it, none above its ceiling."""
+    unlimited = Rlimit(UNLIMITED, UNLIMITED)
+    nproc = UNLIMITED if limits.nproc is None else limits.nproc
+    wanted = {
+        "core": Rlimit(0, 0),
+        "cpu": unlimited,
+        "data": unlimited,
+        "fsize": unlimited,
+        "locks": unlimited,
+        "memlock": unlimited,
+        "msgqueue": Rlimit(_MSGQUEUE_BYTES, _MSGQUEUE_BYTES),
+        "nice": Rlimit(0, 0),
+        "nofile": Rlimit(limits.nofile, limits.nofile),
+        "nproc": Rlimit(nproc, nproc),
+        "rss": unlimited,
+        "rtprio": Rlimit(0, 0),
+        "sigpending": unlimited,
+        "stack": Rlimit(_STACK_BYTES, UNLIMITED),
+    }
+    return {
+        name: Rlimit(_lower(limit.soft, ceilings.get(name)), _lower(limit.hard, ceilings.get(name)))
+        for name, limit in wanted.items()
+    }
+
+
+def ceilings(host: Host) -> Mapping[str, int]:
+    """What even root cannot go beyond where CAP_SYS_RESOURCE is withheld, as inside many machines.
+
+    Empty where the capability is there. The engine's daemon is taken to be under the same ceilings.
+    """
+    status = parse_status((host.read("/proc/self/status") or b"").decode())
+    if int(status.get("CapEff", "0"), 16) >> _CAP_SYS_RESOURCE & 1:
+        return {}
+    own = parse_limits((host.read("/proc/self/limits") or b"").decode())
+    hard = {name: own[kernel].split()[1] for name, kernel in _KERNEL_NAMES.items() if kernel in own}
+    return {name: int(value) for name, value in hard.items() if value != "unlimited"}
+
+
+def _lower(wanted: int, ceiling: int | None) -> int:
+    if ceiling is None:
+        return wanted
+    return ceiling if wanted == UNLIMITED else min(wanted, ceiling)

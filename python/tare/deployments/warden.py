@@ -1,0 +1,141 @@
+"""Waits for a process, ends it, clears a cgroup. Run on the host by its own Python, standard library only.
+
+    python3 -I - wait PID STARTED_TICKS STATUS_FILE      print the exit code that the supervisor wrote down
+    python3 -I - end PID STARTED_TICKS GRACE_S           SIGTERM, then SIGKILL after GRACE_S
+    python3 -I - clear PATH MOUNT...                     kill what is in the cgroup PATH and remove it
+    python3 -I - prune PATH MOUNT...                     remove the cgroup PATH if nothing is in it
+
+It sleeps in the kernel (pidfd_open(2)), so that waiting for a run takes no CPU from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+_POLL_S = 0.005
+_STATUS_S = 5.0
+_CLEAR_S = 10.0
+
+
+def hold(pid: int, started_ticks: int) -> int | None:
+    """A pidfd of this very process, `None` when it is gone."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return handle if int(stat.rpartition(b")")[2].split()[19]) == started_ticks else None
+
+
+def ended(handle: int | None, seconds: float | None) -> bool:
+    """Whether the process has ended, after waiting for it."""
+    return handle is None or bool(select.select([handle], [], [], seconds)[0])
+
+
+def wait(pid: str, started_ticks: str, status: str) -> int:
+    """The supervisor writes the status just after the end."""
+    ended(hold(int(pid), int(started_ticks)), None)
+    deadline = time.monotonic() + _STATUS_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError):
+            sys.stdout.write(Path(status).read_text())
+            return 0
+        time.sleep(_POLL_S)
+    sys.stderr.write(f"process {pid} ended and nobody knows its exit code: its supervisor is gone\n")
+    return 1
+
+
+def end(pid: str, started_ticks: str, grace_s: str) -> int:
+    """Signals go through the pidfd, so they reach this process or none."""
+    handle = hold(int(pid), int(started_ticks))
+    for number, patience_s in ((signal.SIGTERM, float(grace_s)), (signal.SIGKILL, _CLEAR_S)):
+        if handle is not None and not ended(handle, 0):
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, number)
+            ended(handle, patience_s)
+    if ended(handle, 0):
+        return 0
+    sys.stderr.write(f"process {pid} does not end, not even by SIGKILL\n")
+    return 1
+
+
+def clear(path: str, *mounts: str) -> int:
+    """Members may fork while they are killed, and a v1 cgroup stays busy until the last one is reaped."""
+    deadline = time.monotonic() + _CLEAR_S
+    while left := [tree for tree in (cgroup(mount, path) for mount in mounts) if not removed(tree)]:
+        if time.monotonic() > deadline:
+            sys.stderr.write(f"the cgroup {left[0]} cannot be removed: it holds {members(left[0])}\n")
+            return 1
+        for tree in left:
+            kill(tree)
+        time.sleep(_POLL_S)
+    return prune(str(Path(path).parent), *mounts)
+
+
+def prune(path: str, *mounts: str) -> int:
+    """Take away PATH and what is above it in our own tree, as far as it is empty."""
+    for mount in mounts:
+        left = Path(path)
+        while left.name:
+            try:
+                cgroup(mount, str(left)).rmdir()
+            except FileNotFoundError:
+                pass
+            except OSError:
+                break
+            left = left.parent
+    return 0
+
+
+def cgroup(mount: str, path: str) -> Path:
+    """Never the root of a hierarchy, never outside of it."""
+    parts = Path(path).parts
+    if not parts or Path(path).is_absolute() or ".." in parts:
+        raise SystemExit(f"{path!r} names no cgroup of tare's")
+    return Path(mount).joinpath(*parts)
+
+
+def removed(tree: Path) -> bool:
+    """Remove a cgroup with all below it; `False` while something is in it."""
+    for directory, _, _ in os.walk(tree, topdown=False):
+        try:
+            Path(directory).rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno in (errno.EBUSY, errno.ENOTEMPTY):
+                return False
+            raise
+    return not tree.exists()
+
+
+def members(tree: Path) -> list[int]:
+    """The pids in a cgroup and below it."""
+    found: list[int] = []
+    for directory, _, _ in os.walk(tree):
+        with contextlib.suppress(OSError):
+            found += [int(line) for line in (Path(directory) / "cgroup.procs").read_text().split()]
+    return found
+
+
+def kill(tree: Path) -> None:
+    """SIGKILL to every member."""
+    for pid in members(tree):
+        if pid != os.getpid():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    verb, *words = sys.argv[1:]
+    sys.exit({"wait": wait, "end": end, "clear": clear, "prune": prune}[verb](*words))
