@@ -19,7 +19,7 @@ PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "proto
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors")
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "lib"}
 
-MACHINE_MODULES = {"subprocess", "os", "shutil", "pty", "multiprocessing", "ctypes", "fcntl", "glob", "tempfile"}
+MACHINE_MODULES = {"subprocess", "shutil", "pty", "multiprocessing", "ctypes", "fcntl", "glob", "tempfile"}
 FILE_METHODS = {
     "read_text", "read_bytes", "write_text", "write_bytes", "open", "mkdir", "unlink", "rmdir", "iterdir", "glob",
     "rglob", "touch", "rename", "replace_with", "symlink_to", "chmod", "exists", "is_file", "is_dir", "stat",
@@ -81,6 +81,12 @@ def machine_behind_host(tree: ast.Module, folder: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
+        if (
+            isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "os"
+        ):
+            yield f"line {node.lineno}: {folder} calls os.{node.func.attr}(); ask the Host"
         if isinstance(node.func, ast.Name) and node.func.id == "open":
             yield f"line {node.lineno}: {folder} opens a file; ask the Host"
         if isinstance(node.func, ast.Attribute) and node.func.attr in FILE_METHODS - allowed:
@@ -174,7 +180,7 @@ def test_a_file_is_named_by_its_idea(path: Path) -> None:
         (plugins_below_stages, "databases", "from tare.run import record"),
         (plugins_below_stages, "sites", "from tare.store import open_store"),
         (machine_behind_host, "deployments", "import subprocess"),
-        (machine_behind_host, "databases", "import os"),
+        (machine_behind_host, "databases", "os.kill(1, 9)"),
         (machine_behind_host, "workloads", "open('/etc/passwd')"),
         (machine_behind_host, "deployments", "Path('/proc/1/stat').read_bytes()"),
         (machine_behind_host, "monitors", "Path('/tmp/x').write_text('')"),
