@@ -25,6 +25,10 @@ from tare.study.model import Study
 from tare.study.registry import installed
 
 
+_MOST_COLUMNS = 3
+"""What fits beside the arms' names in 80 characters."""
+
+
 class Format(StrEnum):
     """What stdout gets."""
 
@@ -62,23 +66,27 @@ def show(made: Plan, expected: PlanEstimate, console: Console) -> None:
     study = made.study
     console.print(Text(f"{study.name} at scale {study.scale}", style="bold"))
     console.print(Text(study.question))
+    for table in (_arms(study), _common(study), _blocks(made)):
+        console.print()
+        console.print(table)
     console.print()
-    console.print(_arms(study))
-    console.print(_common(study))
-    console.print(_blocks(made))
     console.print(Text(_expectation(made, expected)))
     console.print(Text(f"Seed {made.seed}, plan {made.digest[:12]}."))
 
 
 def _arms(study: Study) -> Table:
-    table = _table("arm", "what differs", title=f"{len(study.arms)} arms")
+    """A column for each key that differs, or all of them in one where they are too many for a terminal."""
     varying = _varying(study)
+    wide = len(varying) <= _MOST_COLUMNS
+    table = _table("arm", *(varying if wide else ["what differs"]), title=f"{len(study.arms)} arms")
     for arm in study.arms:
         settings = _flat(arm.settings.model_dump(mode="json"))
         name = Text(arm.name)
         if arm.name == study.baseline:
             name.append(" (baseline)", style="bold")
-        table.add_row(name, Text(", ".join(f"{key} {_shown(settings.get(key))}" for key in varying)))
+        cells = [_shown(settings.get(key)) for key in varying]
+        listed = ", ".join(f"{key} {cell}" for key, cell in zip(varying, cells, strict=True))
+        table.add_row(name, *([Text(cell) for cell in cells] if wide else [Text(listed)]))
     return table
 
 

@@ -126,11 +126,8 @@ def _compose(text: str, root: Document) -> Node | None:
         raise _at(root, where).error((), f"not YAML: {error.problem or error.context}", hint=hint) from error
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        what = (
-            f"a control character (U+{ord(error.character):04X})"
-            if isinstance(error.character, str)
-            else error.reason
-        )
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        what = f"the control character U+{code:04X}"
         raise _at(root, Origin(line, 1, ())).error((), f"not YAML: {what}") from error
     except YAMLError as error:
         raise root.error((), f"not YAML: {str(error).splitlines()[0]}") from error
@@ -158,6 +155,7 @@ class _Reader:
         if isinstance(node, MappingNode):
             return self.mapping(node, path)
         if isinstance(node, SequenceNode):
+            self._known_tag(node, path, "seq")
             return [self._item(item, (*path, n)) for n, item in enumerate(node.value)]
         if not isinstance(node, ScalarNode):
             raise self._error(path, "neither a value, a list nor a mapping")
@@ -199,13 +197,13 @@ class _Reader:
         return text
 
     def _number(self, text: str, path: KeyPath) -> int | float:
+        bare = text.lstrip("+-").lower()
         try:
-            sign, digits = text[:1] in "+-", text.lstrip("+-").lower()
-            if digits[:2] in {"0x", "0o", "0b"}:
+            if bare[:2] in {"0x", "0o", "0b"}:
                 return int(text, 0)
-            if digits.isdigit():
-                return int(text[:1] + digits) if sign else int(digits)
-            number = float(text)
+            if bare.isdecimal():
+                return int(text)
+            number = float(text.replace(".", "", 1) if bare in {".inf", ".nan"} else text)
         except ValueError as error:
             raise self._error(path, f"{text} is not a number", hint="quote it if it is meant as text") from error
         if not math.isfinite(number):

@@ -110,6 +110,8 @@ def _workload(document: Document, registry: Registry) -> tuple[str, Mapping[str,
     name = document.tree["workload"].get("name")
     if name is None:
         raise document.error(("workload", "name"), "this key is missing")
+    if not isinstance(name, str):
+        raise document.error(("workload", "name"), f"expected text, got {shown(name)}")
     if name not in registry.workloads:
         raise _unknown(document, ("workload", "name"), "workload", name, registry.workloads)
     parameters = {key: value for key, value in document.tree["workload"].items() if key != "name"}

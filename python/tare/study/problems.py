@@ -56,9 +56,11 @@ def _first(
     for detail in errors:
         placed.setdefault(_path(detail, tree), []).append(detail)
 
-    def position(path: KeyPath) -> tuple[int, int, int]:
+    def position(path: KeyPath) -> tuple[bool, int, int, int]:
+        # A key that is missing is often there under a wrong name, and then that is what to say.
+        absent = placed[path][0]["type"] == "missing"
         origin = document.origin(prefix + path)
-        return origin.line, origin.column, len(path)
+        return absent, origin.line, origin.column, len(path)
 
     path = min(placed, key=position)
     what, hint = _sentence(placed[path], _known_keys(model, path[:-1]))
