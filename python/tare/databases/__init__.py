@@ -67,3 +67,8 @@ class Database(Protocol):
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Ask the server to stop cleanly, so that its data directory can be copied."""
         ...
+
+
+from tare.databases.fake import FakeDatabase  # noqa: E402 - implementations build on the contract above
+
+DATABASES: Mapping[str, Database] = {"fake": FakeDatabase()}

@@ -114,3 +114,8 @@ class Workload(Protocol):
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
         """Read the generator's own output. Raises `RunFailed` on any sign that the run is not whole."""
         ...
+
+
+from tare.workloads.fake import FakeWorkload  # noqa: E402 - implementations build on the contract above
+
+WORKLOADS: Mapping[str, Workload] = {"fake": FakeWorkload()}

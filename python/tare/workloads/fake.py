@@ -1,0 +1,190 @@
+"""A workload for tests: threads that ask the fake database for its number and check the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from tare.errors import RunFailed
+from tare.workloads import ClientCommand, Latency, Measurement, Parameters, Target, Window
+
+_GRACE_S = 10.0
+_SECRET_FILE = "fake.secret"  # noqa: S105 - the name of a file
+
+_CLIENT = """
+import json, pathlib, socket, sys, threading, time
+run_dir, host, port, job = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+password = (run_dir / "fake.secret").read_text()
+
+def connect():
+    stream = socket.create_connection((host, port), timeout=5).makefile("rw")
+    if ask(stream, f"auth {password}") != "ok":
+        sys.exit("access denied")
+    return stream
+
+def ask(stream, line):
+    stream.write(line + "\\n")
+    stream.flush()
+    return stream.readline().rstrip("\\n")
+
+if job["what"] == "load":
+    if job["fault"] == "load" or ask(connect(), f"load {job['rows']}") != "ok":
+        sys.exit("cannot load")
+    sys.exit(0)
+
+fault = job["fault"] if job["what"] == "measure" else ""
+if fault and job["fault_log"]:
+    with open(job["fault_log"], "a+") as log:
+        log.seek(0)
+        if len(log.read()) >= job["fault_times"]:
+            fault = ""
+        log.write(".")
+if fault == "crash":
+    sys.exit("told to crash")
+if fault == "hang":
+    time.sleep(3600)
+
+done, errors = [], []
+streams = [connect() for _ in range(job["threads"])]
+began = time.monotonic()
+end = began + job["seconds"] * (0.5 if fault == "cut-short" else 1)
+
+def drive(stream):
+    while (sent := time.monotonic()) < end:
+        answer = ask(stream, "get")
+        now = time.monotonic()
+        (done if answer == f"ok {job['rows']}" else errors).append((now - began, (now - sent) * 1000))
+
+threads = [threading.Thread(target=drive, args=(stream,)) for stream in streams]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(json.dumps({
+    "seconds": time.monotonic() - began,
+    "done": [] if fault == "no-events" else sorted(done),
+    "errors": len(errors) + (fault == "errors"),
+}))
+"""
+
+
+class FakeParameters(Parameters):
+    """`fault`: what goes wrong in the measure phase (`load`: in loading).
+
+    With `fault_log`, a path on the client's host, only the first `fault_times` measure phases go wrong.
+    """
+
+    rows: int = Field(default=100, gt=0)
+    threads: int = Field(default=2, gt=0)
+    fault: Literal["", "load", "crash", "hang", "errors", "no-events", "cut-short"] = ""
+    fault_times: int = Field(default=1, gt=0)
+    fault_log: str = ""
+
+
+class FakeWorkload:
+    """The client above; it times from the actual send, so stalls hide what waits behind them."""
+
+    parameters: ClassVar[type[Parameters]] = FakeParameters
+
+    def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
+        """The number that the database is to keep."""
+        return {"rows": _own(parameters).rows}
+
+    def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        """Tell the database its number."""
+        return _command(_own(parameters), target, run_dir, "load", 0.0)
+
+    def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
+        """The same as `measure`, not counted."""
+        if parameters.warmup_s == 0:
+            return None
+        return _command(_own(parameters), target, run_dir, "warm-up", parameters.warmup_s)
+
+    def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        """Ask for the number, over and over."""
+        return _command(_own(parameters), target, run_dir, "measure", parameters.measure_s)
+
+    def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
+        """Read the one line that the client prints."""
+        if code != 0:
+            words = stderr.read_text(errors="replace").split("\n")
+            raise RunFailed(f"the fake client ended with {code}: {' '.join(words).strip()}")
+        told = json.loads(stdout.read_text())
+        done: list[tuple[float, float]] = [(at, latency) for at, latency in told["done"]]
+        if told["errors"]:
+            raise RunFailed(f"{told['errors']} wrong answers")
+        if not done:
+            raise RunFailed("no events")
+        if told["seconds"] < parameters.measure_s:
+            raise RunFailed(f"cut short: {told['seconds']:.3f} s of {parameters.measure_s:g} s")
+        return _measurement(done, told["seconds"], parameters)
+
+
+def _own(parameters: Parameters) -> FakeParameters:
+    if not isinstance(parameters, FakeParameters):
+        raise TypeError(f"not the fake workload's parameters: {parameters!r}")
+    return parameters
+
+
+def _command(parameters: FakeParameters, target: Target, run_dir: str, what: str, seconds: float) -> ClientCommand:
+    job = {"what": what, "seconds": seconds, **parameters.model_dump(mode="json")}
+    endpoint = target.endpoint
+    return ClientCommand(
+        argv=("python3", "-I", "-c", _CLIENT, run_dir, endpoint.address, str(endpoint.port), json.dumps(job)),
+        env={},
+        files={_SECRET_FILE: target.secrets.password},
+        timeout_s=seconds + _GRACE_S,
+    )
+
+
+def _measurement(done: list[tuple[float, float]], seconds: float, parameters: Parameters) -> Measurement:
+    latencies = sorted(latency for _, latency in done)
+    counts: dict[float, int] = {}
+    for latency in latencies:
+        upper = round(latency + 0.005, 2)
+        counts[upper] = counts.get(upper, 0) + 1
+    return Measurement(
+        operations=len(done),
+        unit="requests",
+        duration_s=seconds,
+        throughput_per_s=len(done) / seconds,
+        queries_per_s=len(done) / seconds,
+        errors=0,
+        reconnects=0,
+        latency=Latency(
+            mean_ms=sum(latencies) / len(latencies),
+            min_ms=latencies[0],
+            max_ms=latencies[-1],
+            p50_ms=_quantile(latencies, 0.50),
+            p95_ms=_quantile(latencies, 0.95),
+            p99_ms=_quantile(latencies, 0.99),
+            resolution=None,
+            blind_to_stalls=True,
+        ),
+        histogram=tuple(counts.items()),
+        windows=_windows(done, parameters),
+    )
+
+
+def _windows(done: list[tuple[float, float]], parameters: Parameters) -> tuple[Window, ...]:
+    width = parameters.window_s
+    whole = int(parameters.measure_s / width + 1e-9)
+    parts = [[latency for at, latency in done if int(at / width) == index] for index in range(whole)]
+    return tuple(
+        Window(
+            end_s=(index + 1) * width,
+            throughput_per_s=len(part) / width,
+            latency_p95_ms=_quantile(sorted(part), 0.95) if part else None,
+            errors_per_s=0.0,
+            reconnects_per_s=0.0,
+        )
+        for index, part in enumerate(parts)
+    )
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
