@@ -73,4 +73,6 @@ class RunRecord(Strict):
     measurement: Mapping[str, Any] | None
     raw: tuple[str, ...]
     """Names of the raw files kept beside the record."""
+    notices: tuple[str, ...] = ()
+    """What went wrong without voiding the run (a teardown step, say), a sentence each."""
     outcome: Outcome

@@ -1,0 +1,95 @@
+"""One attempt at one run: provision → load → warm-up → measure → cool-down → collect → teardown."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from tare.databases import Secrets
+from tare.errors import TareError
+from tare.images import Image
+from tare.run.collect import collect
+from tare.run.credentials import new_secrets, redacted
+from tare.run.events import Observer, PhaseStarted
+from tare.run.machine import Machine
+from tare.run.phases import Found, Job, Phases
+from tare.run.record import Outcome, Phase, RunRecord
+from tare.run.stopwatch import Stopwatch
+from tare.run.teardown import Teardown
+from tare.run.tree import to_tree
+
+
+def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
+    """Make one attempt and tell of it, whatever came of it; only an interruption leaves without a record."""
+    found, teardown, secrets = Found(), Teardown(), new_secrets()
+    watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
+    outcome = Outcome(ok=True)
+    try:
+        try:
+            with machine.interrupts.allowed():
+                Phases(job, machine, secrets, watch, found, teardown).drive()
+        except Exception as error:  # noqa: BLE001 - one run must not end a study of hours; the trace is kept
+            outcome = _failure(error, watch.current, found, secrets)
+        with watch.phase(Phase.COLLECT):
+            outcome = _collect(job, machine, secrets, found, outcome)
+    finally:
+        with watch.phase(Phase.TEARDOWN):
+            found.notices += [redacted(problem, secrets) for problem in teardown.run()]
+    return _record(job, found, watch, outcome)
+
+
+def _failure(error: Exception, phase: Phase | None, found: Found, secrets: Secrets) -> Outcome:
+    told = str(error)
+    if not isinstance(error, (TareError, OSError)):
+        found.notes["traceback.txt"] = "".join(traceback.format_exception(error))
+        told = f"{type(error).__name__}: {error}"
+    return Outcome(ok=False, reason=redacted(told, secrets), failed_in=phase)
+
+
+def _collect(job: Job, machine: Machine, secrets: Secrets, found: Found, outcome: Outcome) -> Outcome:
+    """Bring the raw files home; a good run without them is no good run."""
+    raw = f"{machine.layout.work}/{job.token}/raw"
+    try:
+        found.raw = collect(machine.site.sut, raw, job.staging, notes=found.notes, secrets=secrets)
+    except (TareError, OSError) as error:
+        found.raw = ()
+        if outcome.ok:
+            return Outcome(ok=False, reason=f"the raw files cannot be kept: {error}", failed_in=Phase.COLLECT)
+        found.notices.append(f"the raw files cannot be kept: {error}")
+    return outcome
+
+
+def _record(job: Job, found: Found, watch: Stopwatch, outcome: Outcome) -> RunRecord:
+    arm, study = job.arm, job.plan.study
+    return RunRecord(
+        run_id=job.run.id,
+        attempt=job.number,
+        study=study.name,
+        scale=study.scale,
+        plan_digest=job.plan.digest,
+        block=job.run.block,
+        position=job.run.position,
+        index=job.run.index,
+        arm=arm.name,
+        levels=arm.levels,
+        settings=arm.settings.model_dump(mode="json"),
+        seed=job.run.seed,
+        phases=watch.times,
+        host=found.host,
+        engine=found.engine,
+        images={"sut": _bits(job.images.sut), "client": _bits(job.images.client)},
+        effective=found.effective,
+        parity=found.parity,
+        path=found.path,
+        measurement=found.measurement if outcome.ok else None,
+        raw=found.raw,
+        outcome=outcome,
+        notices=tuple(found.notices),
+    )
+
+
+def _bits(image: Image) -> Mapping[str, Any]:
+    kept = ("reference", "digest", "engine_id", "packages", "labels")
+    tree = to_tree(image)
+    return {key: tree[key] for key in kept}

@@ -1,0 +1,168 @@
+"""What one attempt works at: the room, the images and the names that its server and its clients are made with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tare.databases import Database, Secrets, ServerCommand, ServerPlan
+from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, NetworkKind, Task
+from tare.images import Image
+from tare.run.client import Client
+from tare.run.machine import Machine
+from tare.run.rooms import Room
+from tare.run.server import Server
+from tare.study.model import ArmSettings, LimitsSpec, Placement
+from tare.workloads import ClientCommand, Parameters, Target, Workload
+
+_RUN_DIR = "/run/tare"
+_DATA_DIR = "/data"
+_TOKEN_DIGITS = 12
+_LOOPBACK, _ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a network namespace of its own
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Images:
+    """The bits of both sides."""
+
+    sut: Image
+    client: Image
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One attempt's surroundings. `token` is unique on the machine; all names are made from it."""
+
+    machine: Machine
+    settings: ArmSettings
+    images: Images
+    room: Room
+    token: str
+    port: int
+    secrets: Secrets
+
+    @property
+    def database(self) -> Database:
+        """The database under test."""
+        return self.machine.databases[self.settings.sut.database]
+
+    @property
+    def workload(self) -> Workload:
+        """The load generator."""
+        return self.machine.workloads[self.settings.workload_name]
+
+    @property
+    def sut_deployment(self) -> Deployment:
+        """How the server is placed."""
+        return self.machine.deployment(self.settings.sut.deployment, self.machine.site.sut)
+
+    @property
+    def client_deployment(self) -> Deployment:
+        """How the clients are placed."""
+        return self.machine.deployment(self.settings.client.deployment, self.machine.site.client)
+
+    @property
+    def cgroup_parent(self) -> str:
+        """The one parent of all that this attempt starts: equal arms get equal weights."""
+        return f"tare/{self.token}"
+
+    def server_plan(self, run_dir: str) -> ServerPlan:
+        """How the server is told to run; `run_dir` is the host's path of its run directory."""
+        sut, own_root = self.settings.sut, self.sut_deployment.own_root
+        return ServerPlan(
+            data_dir=(self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.room.data,
+            run_dir=_RUN_DIR if own_root else run_dir,
+            listen=_LOOPBACK if sut.network is NetworkKind.HOST else _ANY,
+            port=self.port,
+            settings=sut.settings,
+            secrets=self.secrets,
+        )
+
+    def start_server(self, name: str, *, initialise: bool = False) -> Server:
+        """Start the server on its data directory, or the command that fills an empty one."""
+        sut, image = self.settings.sut, self.images.sut
+        plan = self.server_plan(f"{self.room.path}/{name}")
+        command = self.database.initialise(plan) if initialise else self.database.serve(plan)
+        run_dir = self.room.run_dir(name, command.files, image)
+        task = replace(
+            self._task(name, sut, image, command),
+            binds=(Bind(self.room.data, plan.data_dir), Bind(run_dir, plan.run_dir)),
+            port=plan.port,
+        )
+        instance = self.sut_deployment.start(task)
+        return Server(self.machine.site.sut, self.sut_deployment, self.database, plan, instance)
+
+    def client_run_dir(self, name: str) -> str:
+        """The run directory of a client as the client sees it."""
+        return _RUN_DIR if self.client_deployment.own_root else f"{self.room.path}/{name}"
+
+    def start_client(self, name: str, command: ClientCommand, server: Server) -> Client:
+        """Start a client of a running server."""
+        client, image = self.settings.client, self.images.client
+        run_dir = self.room.run_dir(name, command.files, image)
+        task = replace(
+            self._task(name, client, image, command),
+            binds=(Bind(run_dir, self.client_run_dir(name)),),
+            beside=server.instance if client.network is NetworkKind.SHARED else None,
+        )
+        return Client(self.machine.site.client, self.client_deployment, self.client_deployment.start(task))
+
+    def target(self, server: Server) -> Target:
+        """The server as the client must address it."""
+        return Target(
+            database=self.settings.sut.database,
+            endpoint=address_of(server.instance, self.settings),
+            secrets=self.secrets,
+        )
+
+    def _task(self, name: str, placement: Placement, image: Image, command: ServerCommand | ClientCommand) -> Task:
+        return Task(
+            name=f"tare-{self.token}-{name}",
+            image=image,
+            argv=command.argv,
+            output=self.room.output(name),
+            cgroup_parent=self.cgroup_parent,
+            env={**dict(image.config.env), **command.env},
+            user=image.config.user,
+            workdir=image.config.workdir,
+            limits=limits_of(placement.limits),
+            network=placement.network,
+        )
+
+
+def make_token(*parts: object) -> str:
+    """Hex digits that name an attempt: the same for the same store, run and attempt, else different."""
+    return hashlib.sha256("/".join(str(part) for part in parts).encode()).hexdigest()[:_TOKEN_DIGITS]
+
+
+def limits_of(spec: LimitsSpec) -> Limits:
+    """A study's limits in the deployments' units."""
+    return Limits(
+        cpus=spec.cpus,
+        cpu_quota=spec.cpu_quota,
+        memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
+        nofile=spec.nofile,
+    )
+
+
+def size_bytes(text: str) -> int:
+    """`"512M"` → 536870912."""
+    return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
+
+
+def parameters_of(workload: Workload, settings: ArmSettings, seed: int | None = None) -> Parameters:
+    """The workload's own parameters of an arm, with the run's seed where the workload takes one."""
+    tree: dict[str, Any] = dict(settings.workload)
+    if seed is not None and "seed" in workload.parameters.model_fields:
+        tree["seed"] = seed
+    return workload.parameters.model_validate_json(json.dumps(tree))
+
+
+def address_of(server: Instance, settings: ArmSettings) -> Endpoint:
+    """Where a client of this arm finds the server."""
+    if settings.client.network is NetworkKind.SHARED:
+        return Endpoint(_LOOPBACK, server.task.port)
+    return server.published or Endpoint(server.address, server.task.port)

@@ -1,0 +1,30 @@
+"""Raw files brought home: from the run's directory on the host into the store's staging, free of passwords."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from tare.databases import Secrets
+from tare.run.credentials import redact
+from tare.sites import Host
+
+
+def collect(
+    host: Host, source: str, staging: Path, *, notes: Mapping[str, str], secrets: Secrets
+) -> tuple[str, ...]:
+    """Copy the directory `source` and tare's own `notes` (name → text); the names of what is now in `staging`.
+
+    Nothing is left in `staging` when it cannot be done whole (a full disk, most likely).
+    """
+    try:
+        staging.mkdir(parents=True, exist_ok=True)
+        host.get(source, staging)
+        for name, text in notes.items():
+            (staging / name).write_text(text)
+        redact(staging, secrets)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return tuple(sorted(str(path.relative_to(staging)) for path in staging.rglob("*") if not path.is_dir()))

@@ -1,0 +1,104 @@
+"""Plan → records: each planned run that is not done is attempted until it is good or its retries are used up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import RunFailed
+from tare.images import Image
+from tare.plan.model import Plan, PlannedRun
+from tare.run.attempt import attempt
+from tare.run.bench import Images
+from tare.run.events import Notice, Observer, Preparing, RunEnded, RunStarted
+from tare.run.loading import contents_of, ensure_snapshot, loader_of, shelf_of
+from tare.run.machine import Machine
+from tare.run.phases import Job
+from tare.run.record import RunRecord
+from tare.run.resume import Done, remaining
+from tare.study.model import ArmSettings
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where the records go: the store's id, what it holds already, and its staging directory."""
+
+    store_id: str
+    done: Done
+    staging: Path
+
+
+@dataclass(frozen=True)
+class _Session:
+    plan: Plan
+    machine: Machine
+    desk: Desk
+    observer: Observer
+
+    def settings(self, run: PlannedRun) -> ArmSettings:
+        return self.plan.arm(run.arm).settings
+
+
+def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Iterator[RunRecord]:
+    """Yield the record of every attempt as soon as it is over; the next begins when the caller comes back.
+
+    The caller commits each record before it asks for the next. Raises `Interrupted` between or within attempts,
+    with everything torn down, and `EnvironmentLacks` before the first where an image cannot be had.
+    """
+    session = _Session(plan, machine, desk, observer)
+    runs = remaining(plan, desk.done)
+    if not runs:
+        return
+    with machine.interrupts.allowed():
+        for line in machine.sweep():
+            observer(Notice(f"removed what a dead run left: {line}"))
+    images = _prepare_images(session, runs)
+    _prepare_data(session, runs, images)
+    for run in runs:
+        yield from _until_good(session, run, images[run.arm])
+
+
+def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Mapping[str, Images]:
+    """The images of every arm that is still to be run, each made ready once."""
+    arms = {run.arm: session.settings(run) for run in runs}
+    ready: dict[str, Image] = {}
+    for reference in [placement.image for each in arms.values() for placement in (each.sut, each.client)]:
+        if reference not in ready:
+            session.observer(Preparing(f"image {reference}"))
+            with session.machine.interrupts.allowed():
+                ready[reference] = session.machine.prepare(reference)
+    return {arm: Images(sut=ready[each.sut.image], client=ready[each.client.image]) for arm, each in arms.items()}
+
+
+def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping[str, Images]) -> None:
+    """Load every data set before the first run, so that no run is made in the wake of a load.
+
+    What fails here is tried again by the runs that need it, and is theirs to report.
+    """
+    machine, tried = session.machine, set()
+    for run in runs:
+        settings = loader_of(session.plan, session.settings(run))
+        contents = contents_of(machine, settings, images[run.arm])
+        if contents.key in tried or shelf_of(machine).find(contents):
+            continue
+        tried.add(contents.key)
+        session.observer(Preparing(f"data of {settings.sut.database} for {settings.workload_name}"))
+        try:
+            with machine.interrupts.allowed():
+                ensure_snapshot(machine, settings, images[run.arm])
+        except (RunFailed, OSError) as error:
+            session.observer(Notice(f"the data could not be loaded yet: {error}"))
+
+
+def _until_good(session: _Session, run: PlannedRun, images: Images) -> Iterator[RunRecord]:
+    first = session.desk.done.attempts[run.id] + 1
+    for number in range(first, first + 1 + session.plan.study.protocol.retries):
+        session.observer(RunStarted(run, number))
+        staging = session.desk.staging / f"{run.id}-{number}"
+        job = Job(session.desk.store_id, session.plan, run, number, images, staging)
+        record = attempt(job, session.machine, session.observer)
+        yield record
+        session.observer(RunEnded(record))
+        if record.outcome.ok:
+            return

@@ -1,0 +1,121 @@
+"""Making a loaded data directory: initialise, serve, load, stop cleanly, keep."""
+
+from __future__ import annotations
+
+import os
+
+from tare.errors import RunFailed
+from tare.plan.model import Plan
+from tare.run.bench import Bench, Images, make_token, parameters_of
+from tare.run.credentials import new_secrets
+from tare.run.machine import Machine
+from tare.run.ports import free_port
+from tare.run.rooms import Room, clear_room, make_room
+from tare.run.server import Server
+from tare.run.snapshot import Contents, Shelf, Snapshot
+from tare.run.teardown import Teardown
+from tare.study.model import ArmSettings
+
+INITIALISE_S = 300.0
+
+
+def contents_of(machine: Machine, settings: ArmSettings, images: Images) -> Contents:
+    """What an arm's loaded data depends on."""
+    workload = machine.workloads[settings.workload_name]
+    return Contents(
+        image_digest=images.sut.digest,
+        database=settings.sut.database,
+        settings=settings.sut.settings,
+        workload=settings.workload_name,
+        dataset=workload.dataset(parameters_of(workload, settings)),
+    )
+
+
+def shelf_of(machine: Machine) -> Shelf:
+    """Where the snapshots of the SUT's host stand."""
+    return Shelf(machine.site.sut, machine.ledger, machine.layout)
+
+
+def loader_of(plan: Plan, settings: ArmSettings) -> ArmSettings:
+    """The arm that loads for all that share the data: the baseline where it does, for it has the least around it.
+
+    Which one it is makes no difference to the bits; the snapshot says which one it was.
+    """
+    baseline = plan.arm(plan.study.baseline).settings
+    same = (
+        baseline.sut.image == settings.sut.image
+        and baseline.sut.database == settings.sut.database
+        and baseline.sut.settings == settings.sut.settings
+        and baseline.workload_name == settings.workload_name
+        and baseline.workload == settings.workload
+    )
+    return baseline if same else settings
+
+
+def ensure_snapshot(machine: Machine, settings: ArmSettings, images: Images) -> Snapshot:
+    """The snapshot that `settings` starts from, loaded by these very settings when there is none."""
+    contents = contents_of(machine, settings, images)
+    return shelf_of(machine).find(contents) or _load(machine, settings, images, contents)
+
+
+def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Contents) -> Snapshot:
+    host, token = machine.site.sut, make_token("load", contents.key, os.getpid())
+    teardown = Teardown()
+    room = Room(host, f"{machine.layout.work}/{token}")
+    try:
+        teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
+        make_room(room, machine.ledger)
+        bench = Bench(machine, settings, images, room, token, free_port(host, token), new_secrets())
+        room.empty_data(images.sut)
+        _initialise(bench, teardown)
+        _fill(bench, teardown)
+        made_by = {
+            "sut": {"deployment": settings.sut.deployment, "network": settings.sut.network.value},
+            "client": {"deployment": settings.client.deployment, "network": settings.client.network.value},
+        }
+        return shelf_of(machine).keep(contents, room.data, made_by)
+    finally:
+        teardown.run()
+
+
+def _initialise(bench: Bench, teardown: Teardown) -> None:
+    one_shot = bench.start_server("initialise", initialise=True)
+    teardown.add("stopping the initialisation", one_shot.stop)
+    code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
+    if code != 0:
+        raise RunFailed(f"initialising the data directory ended with {code}: {last_words(bench, 'initialise')}")
+    one_shot.stop()
+
+
+def _fill(bench: Bench, teardown: Teardown) -> None:
+    clock = bench.machine.clock
+    server = bench.start_server("sut")
+    teardown.add("stopping the server", server.stop)
+    server.wait_until_ready(clock)
+    load_data(bench, server, teardown)
+    server.shut_down()
+    server.stop()
+
+
+def load_data(bench: Bench, server: Server, teardown: Teardown) -> None:
+    """Run the workload's load command to its end; `RunFailed` when it ends with an error."""
+    parameters = parameters_of(bench.workload, bench.settings)
+    command = bench.workload.load(parameters, bench.target(server), bench.client_run_dir("load"))
+    client = bench.start_client("load", command, server)
+    teardown.add("stopping the loader", client.stop)
+    code = client.wait(
+        bench.machine.clock, command.timeout_s, lambda: server.must_live("while the data was loaded")
+    )
+    if code != 0:
+        raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
+    client.stop()
+
+
+def last_words(bench: Bench, name: str) -> str:
+    """The last line that a program wrote, for a message."""
+    output = bench.room.output(name)
+    for path in (output.stderr, output.stdout):
+        lines = (bench.room.host.read(path) or b"").decode(errors="replace").strip().splitlines()
+        if lines:
+            return lines[-1]
+    return "it wrote nothing"

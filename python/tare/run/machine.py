@@ -1,0 +1,51 @@
+"""Everything outside tare that a study runs on; each part can be a fake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from docker import DockerClient
+
+from tare.databases import Database
+from tare.deployments import Deployment, Instance
+from tare.deployments.registry import DeploymentFactory
+from tare.images import Image
+from tare.run.clock import Clock, SystemClock
+from tare.run.interrupts import Interrupts
+from tare.sites import Host, Site
+from tare.sites.layout import Layout
+from tare.sites.ledger import Ledger
+from tare.workloads import Workload
+
+Tree = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A site with all that knows how to use it.
+
+    `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach
+    the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
+    host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
+    """
+
+    site: Site
+    layout: Layout
+    ledger: Ledger
+    engine: DockerClient | None
+    deployments: Mapping[str, DeploymentFactory]
+    databases: Mapping[str, Database]
+    workloads: Mapping[str, Workload]
+    prepare: Callable[[str], Image]
+    observe_path: Callable[[Instance, Instance], Tree | None]
+    host_facts: Callable[[], Tree]
+    engine_facts: Callable[[], Tree | None]
+    sweep: Callable[[], tuple[str, ...]]
+    clock: Clock = field(default_factory=SystemClock)
+    interrupts: Interrupts = field(default_factory=Interrupts)
+
+    def deployment(self, name: str, host: Host) -> Deployment:
+        """The deployment of that name on one of the site's hosts."""
+        return self.deployments[name](host, self.ledger, self.engine)

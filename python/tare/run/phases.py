@@ -1,0 +1,149 @@
+"""The phases in which a run is driven, from an empty directory to a parsed measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare.databases import Secrets
+from tare.errors import RunFailed
+from tare.plan.model import Plan, PlannedRun
+from tare.run.bench import Bench, Images, make_token, parameters_of
+from tare.run.loading import ensure_snapshot, last_words, loader_of
+from tare.run.machine import Machine
+from tare.run.ports import free_port
+from tare.run.record import Phase
+from tare.run.rooms import Room, clear_room, make_room
+from tare.run.server import Server
+from tare.run.snapshot import copy_snapshot
+from tare.run.stopwatch import Stopwatch
+from tare.run.teardown import Teardown
+from tare.run.tree import to_tree
+from tare.run.witness import witness
+from tare.study.model import Arm
+from tare.workloads import ClientCommand, Parameters
+
+GRACE_S = 5.0
+"""How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be attempted. `staging`: where the attempt's raw files go, a directory that is not there yet."""
+
+    store_id: str
+    plan: Plan
+    run: PlannedRun
+    number: int
+    images: Images
+    staging: Path
+
+    @property
+    def arm(self) -> Arm:
+        """The arm that the run is of."""
+        return self.plan.arm(self.run.arm)
+
+    @property
+    def token(self) -> str:
+        """Names all that the attempt makes."""
+        return make_token(self.store_id, self.run.id, self.number)
+
+
+@dataclass
+class Found:
+    """What is known of the attempt so far; a failed one keeps what it came to know."""
+
+    host: Mapping[str, Any] = field(default_factory=dict)
+    engine: Mapping[str, Any] | None = None
+    effective: Mapping[str, str] | None = None
+    parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
+    path: Mapping[str, Any] | None = None
+    measurement: Mapping[str, Any] | None = None
+    raw: tuple[str, ...] = ()
+    notices: list[str] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    """Raw files of tare's own: name → text."""
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Drives one attempt; what it makes is registered in `teardown`, what it learns is put into `found`."""
+
+    job: Job
+    machine: Machine
+    secrets: Secrets
+    watch: Stopwatch
+    found: Found
+    teardown: Teardown
+
+    def drive(self) -> None:
+        """All phases up to the cool-down. Raises on the first thing that voids the run."""
+        with self.watch.phase(Phase.PROVISION):
+            bench = self._provision()
+            parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
+        with self.watch.phase(Phase.LOAD):
+            server = self._load(bench)
+        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s):
+            self._warm_up(bench, server, parameters)
+        with self.watch.phase(Phase.MEASURE, parameters.measure_s):
+            self._measure(bench, server, parameters)
+        with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
+            self.machine.clock.sleep(parameters.cooldown_s)
+
+    def _provision(self) -> Bench:
+        """A directory, names, a port and a password of its own."""
+        job, machine = self.job, self.machine
+        self.found.host, self.found.engine = machine.host_facts(), machine.engine_facts()
+        host = machine.site.sut
+        room = Room(host, f"{machine.layout.work}/{job.token}")
+        self.teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
+        make_room(room, machine.ledger)
+        port = free_port(host, job.token)
+        return Bench(machine, job.arm.settings, job.images, room, job.token, port, self.secrets)
+
+    def _load(self, bench: Bench) -> Server:
+        """Loaded data in place and served: an identical copy of the snapshot, and a server that answers on it."""
+        loader = loader_of(self.job.plan, bench.settings)
+        snapshot = ensure_snapshot(self.machine, loader, self.job.images)
+        copy_snapshot(bench.room.host, snapshot, bench.room.data)
+        server = bench.start_server("sut")
+        self.teardown.add("stopping the server", lambda: server.stop(GRACE_S))
+        server.wait_until_ready(self.machine.clock)
+        self.found.effective = dict(server.effective())
+        return server
+
+    def _warm_up(self, bench: Bench, server: Server, parameters: Parameters) -> None:
+        target, run_dir = bench.target(server), bench.client_run_dir("warm-up")
+        command = bench.workload.warm_up(parameters, target, run_dir)
+        if command is None:
+            return
+        code = self._carry_out("warm-up", command, bench, server)
+        if code != 0:
+            raise RunFailed(f"the warm-up ended with {code}: {last_words(bench, 'warm-up')}")
+
+    def _measure(self, bench: Bench, server: Server, parameters: Parameters) -> None:
+        """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
+        target, run_dir = bench.target(server), bench.client_run_dir("measure")
+        command = bench.workload.measure(parameters, target, run_dir)
+        code = self._carry_out("measure", command, bench, server)
+        server.must_live("during the measure phase")
+        self.job.staging.mkdir(parents=True, exist_ok=True)
+        stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
+        output = bench.room.output("measure")
+        bench.room.host.get(output.stdout, stdout)
+        bench.room.host.get(output.stderr, stderr)
+        self.found.measurement = to_tree(bench.workload.parse(parameters, stdout, stderr, code))
+
+    def _carry_out(self, name: str, command: ClientCommand, bench: Bench, server: Server) -> int:
+        """Run a client to its end and return its exit code; the first one is also what is observed."""
+        client = bench.start_client(name, command, server)
+        self.teardown.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
+        if self.found.path is None:
+            seen = witness(self.machine, server, client)
+            self.found.parity, self.found.path = seen.parity, seen.path
+            self.found.notices += seen.notices
+        code = client.wait(self.machine.clock, command.timeout_s, lambda: server.must_live(f"during {name}"))
+        client.stop(GRACE_S)
+        return code

@@ -1,0 +1,73 @@
+"""The SUT of one run: started, asked until it answers, read back, watched, stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tare.databases import Database, ServerPlan
+from tare.deployments import Deployment, Instance
+from tare.errors import RunFailed, TimedOut
+from tare.run.clock import Clock, Deadline
+from tare.sites import Completed, Host
+from tare.sites.process import alive
+
+READY_S = 120.0
+"""How long a server may take from its start to its first answer, crash recovery of a clean copy included."""
+SHUTDOWN_S = 300.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Server:
+    """A started server and how it is spoken to."""
+
+    host: Host
+    deployment: Deployment
+    database: Database
+    plan: ServerPlan
+    instance: Instance
+
+    def inside(self, argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
+        """Run a program inside the server's root."""
+        return self.deployment.exec(self.instance, argv, timeout_s=timeout_s, stdin=stdin)
+
+    @property
+    def lives(self) -> bool:
+        """Whether the very process that was started still runs."""
+        return alive(self.host, self.instance.process)
+
+    def wait_until_ready(self, clock: Clock, seconds: float = READY_S) -> None:
+        """Ask until a query is answered; `RunFailed` as soon as the server is gone."""
+        deadline = Deadline(clock, seconds)
+        while not self._answers():
+            self.must_live("before it answered its first query")
+            if deadline.passed:
+                raise TimedOut(f"the server did not answer a query within {seconds:g} s")
+            clock.sleep(_POLL_S)
+
+    def must_live(self, when: str) -> None:
+        """Raise when the server has ended; one that something restarted is another process and counts as ended."""
+        if not self.lives:
+            raise RunFailed(f"the server ended {when}", hint="sut.stderr among the raw files has its last words")
+
+    def effective(self) -> Mapping[str, str]:
+        """The settings in force."""
+        return self.database.effective(self.plan, self.inside)
+
+    def shut_down(self) -> None:
+        """Stop it cleanly, so that its data can be copied; `RunFailed` when it ends with an error."""
+        self.database.shutdown(self.plan, self.inside)
+        code = self.deployment.wait(self.instance, SHUTDOWN_S)
+        if code != 0:
+            raise RunFailed(f"the server ended with {code} when it was shut down")
+
+    def stop(self, grace_s: float = 10.0) -> None:
+        """End it, clean or not, and remove what was made for it."""
+        self.deployment.stop(self.instance, grace_s)
+
+    def _answers(self) -> bool:
+        try:
+            return self.database.ready(self.plan, self.inside)
+        except RunFailed:
+            return False  # an exec into a server that is still coming up, or has just gone: `lives` tells which
