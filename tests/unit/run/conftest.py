@@ -1,0 +1,120 @@
+"""A machine of fakes: real processes of a small server and its client, no root, no engine."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.databases import DATABASES
+from tare.deployments.fake import FakeDeployment
+from tare.images import Image, ImageConfig
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.run.events import Event
+from tare.run.execute import Desk, execute
+from tare.run.machine import Machine
+from tare.run.record import RunRecord
+from tare.run.resume import Done
+from tare.sites import Site
+from tare.sites.layout import Layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+from tare.workloads import WORKLOADS
+
+
+def fake_image(reference: str) -> Image:
+    """An image that no fake deployment looks into."""
+    digest = hashlib.sha256(reference.encode()).hexdigest()
+    return Image(reference, digest, "/", None, ImageConfig())
+
+
+def make_plan(
+    *, blocks: int = 1, retries: int = 0, arms: tuple[str, ...] = ("plain",), seed: int = 1, **workload: Any
+) -> Plan:
+    """A study of fakes; `settings` and the rest go to the database and to the workload."""
+    database = workload.pop("settings", {})
+    parameters = {"measure_s": 0.2, "window_s": 0.1, "warmup_s": 0.1, **workload}
+    settings = ArmSettings(
+        sut=SutSpec(image="tar:fake", deployment="fake", database="fake", settings=database),
+        client=Placement(image="tar:fake", deployment="fake"),
+        workload_name="fake",
+        workload=WORKLOADS["fake"].parameters.model_validate(parameters).model_dump(mode="json"),
+    )
+    study = Study(
+        name="tiny",
+        scale="full",
+        question="Do the fakes work?",
+        source=None,
+        arms=tuple(Arm(name=name, levels={"arm": name}, settings=settings) for name in arms),
+        baseline=arms[0],
+        factors={"arm": arms},
+        protocol=ProtocolSpec(blocks=blocks, retries=retries),
+        published=(),
+        deviations=(),
+        text="format: 1\n",
+    )
+    return expand(study, seed)
+
+
+@dataclass
+class Rig:
+    """A machine of fakes, and what was seen of it."""
+
+    machine: Machine
+    staging: Path
+    events: list[Event] = field(default_factory=list)
+
+    def execute(self, plan: Plan, done: Done | None = None) -> list[RunRecord]:
+        """All records of a plan."""
+        desk = Desk("store", done or Done(), self.staging)
+        return list(execute(plan, self.machine, desk, self.events.append))
+
+    def swap(self, **parts: Any) -> None:
+        """Put other parts into the machine."""
+        self.machine = replace(self.machine, **parts)
+
+    @property
+    def leftovers(self) -> list[str]:
+        """What stands in the ledger but for caches, and what lies in the work directory."""
+        work = self.machine.layout.work
+        paths = [str(path) for path in work.iterdir()] if work.is_dir() else []
+        return [entry.ident for entry in self.machine.ledger.entries() if not entry.keep] + paths
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    """A machine whose every part works."""
+    layout = Layout(tmp_path / "home")
+    host = LocalHost()
+    machine = Machine(
+        site=Site(sut=host, client=host),
+        layout=layout,
+        ledger=SqliteLedger(layout.ledger),
+        engine=None,
+        deployments={"fake": FakeDeployment},
+        databases=DATABASES,
+        workloads=WORKLOADS,
+        prepare=fake_image,
+        observe_path=lambda server, client: {"server": server.address, "client": client.address},
+        host_facts=lambda: {"name": "test"},
+        engine_facts=lambda: None,
+        sweep=tuple,
+    )
+    staging = tmp_path / "staging"
+    staging.mkdir()
+    return Rig(machine, staging)
+
+
+Plans = Callable[..., Plan]
+
+
+@pytest.fixture
+def plans() -> Plans:
+    """Makes plans of fakes."""
+    return make_plan
