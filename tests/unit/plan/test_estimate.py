@@ -1,0 +1,107 @@
+"""Estimates of time and disk: known answers, and unknown stays unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from tare.plan.datasets import data_sets
+from tare.plan.estimate import (
+    BYTES_PER_ROW,
+    COPY_BYTES_PER_S,
+    EMPTY_SERVER_BYTES,
+    LOAD_ROWS_PER_S,
+    RUN_OVERHEAD_S,
+    SERVER_SETUP_S,
+    DataSet,
+    estimate,
+)
+from tare.plan.model import Plan, PlannedRun
+from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+
+
+def settings(deployment: str = "container", measure_s: float = 10.0, rows: int = 1000) -> ArmSettings:
+    return ArmSettings(
+        sut=SutSpec(image="i", database="d", deployment=deployment),
+        client=Placement(image="i", deployment="bare"),
+        workload_name="load",
+        workload={"warmup_s": 2.0, "measure_s": measure_s, "window_s": 1.0, "cooldown_s": 1.0, "rows": rows},
+    )
+
+
+def a_plan(*arms: ArmSettings, blocks: int = 2) -> Plan:
+    names = [f"arm{n}" for n in range(len(arms))]
+    study = Study(
+        name="n", scale="full", question="q", source=None, baseline=names[0], factors={"f": tuple(names)},
+        arms=tuple(Arm(name=name, levels={"f": name}, settings=arm) for name, arm in zip(names, arms, strict=True)),
+        protocol=ProtocolSpec(blocks=blocks), published=(), deviations=(), text="",
+    )  # fmt: skip
+    runs = [(block, n, name) for block in range(1, blocks + 1) for n, name in enumerate(names)]
+    return Plan(
+        study=study, seed=0, digest="d",
+        runs=tuple(
+            PlannedRun(id=f"{block}-{arm}", index=i, block=block, position=n, arm=arm, seed=1)
+            for i, (block, n, arm) in enumerate(runs)
+        ),
+    )  # fmt: skip
+
+
+def rows_of(arm: ArmSettings) -> DataSet:
+    return DataSet(key=str(arm.workload["rows"]), rows=arm.workload["rows"])
+
+
+def test_time_is_phases_overhead_loads_and_copies() -> None:
+    expected = estimate(a_plan(settings("bare"), settings()), rows_of)
+    size = EMPTY_SERVER_BYTES + 1000 * BYTES_PER_ROW
+    assert expected.run_s == 4 * (13.0 + RUN_OVERHEAD_S)
+    assert expected.load_s == SERVER_SETUP_S + 1000 / LOAD_ROWS_PER_S
+    assert expected.copy_s == pytest.approx(4 * size / COPY_BYTES_PER_S)
+    assert expected.total_s == pytest.approx(expected.run_s + expected.load_s + 4 * size / COPY_BYTES_PER_S)
+
+
+def test_arms_that_load_the_same_share_a_snapshot() -> None:
+    size = EMPTY_SERVER_BYTES + 1000 * BYTES_PER_ROW
+    shared = estimate(a_plan(settings("bare"), settings()), rows_of)
+    assert shared.data_sets == 1
+    assert shared.disk_bytes == 2 * size
+
+
+def test_disk_is_every_snapshot_and_the_largest_copy() -> None:
+    expected = estimate(a_plan(settings(rows=1000), settings(rows=5000)), rows_of)
+    small, large = (EMPTY_SERVER_BYTES + rows * BYTES_PER_ROW for rows in (1000, 5000))
+    assert expected.data_sets == 2
+    assert expected.disk_bytes == small + large + large
+
+
+def test_a_size_nobody_can_tell_leaves_disk_and_total_unknown() -> None:
+    expected = estimate(a_plan(settings(), settings()), lambda _: DataSet("k", None))
+    assert (expected.load_s, expected.copy_s, expected.disk_bytes, expected.total_s) == (None, None, None, None)
+    assert expected.run_s == 4 * (13.0 + RUN_OVERHEAD_S)
+
+
+class FakeLoad:
+    """A workload that tells the data set it was made with."""
+
+    def __init__(self, loaded: dict[str, str | int]) -> None:
+        self.loaded = loaded
+
+    from tare.workloads import Parameters as parameters  # noqa: N813 - the attribute a workload has
+
+    def dataset(self, parameters: object) -> dict[str, str | int]:
+        return self.loaded
+
+
+@pytest.mark.parametrize(
+    ("loaded", "rows"),
+    [
+        ({"tables": 8, "table_size": 1000, "script": "x"}, 8000),
+        ({"record_count": 500}, 500),
+        ({"files": 3}, None),
+        ({"tables": 8}, None),
+    ],
+)
+def test_rows_are_read_from_what_the_workload_loads(loaded: dict[str, str | int], rows: int | None) -> None:
+    plain = settings()
+    arm = plain.model_copy(update={"workload": {k: v for k, v in plain.workload.items() if k != "rows"}})
+    of = data_sets({"load": FakeLoad(loaded)})  # type: ignore[dict-item] - only what is asked for is there
+    assert of(arm).rows == rows
+    assert of(arm).key == of(arm.model_copy(update={"client": Placement(image="j", deployment="bare")})).key

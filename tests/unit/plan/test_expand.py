@@ -1,0 +1,105 @@
+"""A plan is all of a study's runs, in an order that only study, scale and seed decide."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tare.errors import StudyError
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+
+
+def a_study(arms: int = 4, blocks: int = 3, seed: int = 5) -> Study:
+    settings = ArmSettings(
+        sut=SutSpec(image="i", database="d", deployment="container"),
+        client=Placement(image="i", deployment="bare"),
+        workload_name="load",
+        workload={"warmup_s": 1.0, "measure_s": 4.0, "window_s": 1.0, "cooldown_s": 0.0},
+    )
+    names = [f"arm{n}" for n in range(arms)]
+    return Study(
+        name="paths",
+        scale="full",
+        question="What?",
+        source=None,
+        arms=tuple(Arm(name=name, levels={"path": name}, settings=settings) for name in names),
+        baseline=names[0],
+        factors={"path": tuple(names)},
+        protocol=ProtocolSpec(blocks=blocks, seed=seed),
+        published=(),
+        deviations=(),
+        text="format: 1\n",
+    )
+
+
+def test_runs_are_numbered_as_they_are_made() -> None:
+    plan = expand(a_study())
+    assert [run.index for run in plan.runs] == list(range(12))
+    assert [run.block for run in plan.runs] == [1] * 4 + [2] * 4 + [3] * 4
+    assert [run.position for run in plan.runs] == [0, 1, 2, 3] * 3
+    for run in plan.runs:
+        assert run.id == f"b{run.block:02d}-{run.position + 1}-{run.arm}"
+
+
+def test_ids_are_unique_and_sort_as_the_blocks_do() -> None:
+    plan = expand(a_study(arms=3, blocks=120))
+    blocks = [run.id.split("-")[0] for run in plan.runs]
+    assert len({run.id for run in plan.runs}) == 360
+    assert blocks == sorted(blocks)
+    assert re.fullmatch(r"b120-3-arm\d", plan.runs[-1].id)
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    assert expand(a_study(), 3) == expand(a_study(), 3)
+    assert expand(a_study(), 3).digest == expand(a_study(seed=5), 3).digest
+
+
+def test_without_a_seed_the_study_s_own_is_used() -> None:
+    assert expand(a_study(seed=9)).seed == 9
+    assert expand(a_study(seed=9)).runs == expand(a_study(seed=1), 9).runs
+
+
+@given(st.integers(0, 2**40), st.integers(0, 2**40))
+def test_another_seed_is_another_plan(first: int, second: int) -> None:
+    plans = [expand(a_study(arms=6, blocks=4), seed) for seed in (first, second)]
+    assert (plans[0].digest == plans[1].digest) == (first == second)
+
+
+def test_the_arms_of_a_block_share_its_seed_and_no_other_block_s() -> None:
+    plan = expand(a_study(blocks=8))
+    seeds = {block: {run.seed for run in plan.runs if run.block == block} for block in range(1, 9)}
+    assert all(len(of_block) == 1 for of_block in seeds.values())
+    assert len(set.union(*seeds.values())) == 8
+    assert all(0 < run.seed < 2**31 for run in plan.runs)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(StudyError, match="from 0, not -1"):
+        expand(a_study(), -1)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"question": "Another?"}, True),
+        ({"text": "# a comment\nformat: 1\n"}, True),
+        ({"deviations": ("One more.",)}, True),
+        ({"scale": "demo"}, False),
+        ({"name": "other"}, False),
+        ({"protocol": ProtocolSpec(blocks=3, seed=5, retries=2)}, False),
+        ({"arms": a_study(arms=3).arms}, False),
+    ],
+)
+def test_the_digest_is_of_what_is_run_not_of_what_is_said(change: dict[str, object], same: bool) -> None:
+    digest = expand(a_study().model_copy(update=change)).digest
+    assert (digest == expand(a_study()).digest) is same
+
+
+def test_a_plan_survives_json() -> None:
+    plan = expand(a_study())
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
