@@ -1,1 +1,8 @@
 """Records → estimates. Pure, no printing."""
+
+from __future__ import annotations
+
+from tare.analyze.analysis import Analysis, analyze
+from tare.analyze.estimate import Dropped, Estimate, Finding
+
+__all__ = ["Analysis", "Dropped", "Estimate", "Finding", "analyze"]

@@ -24,8 +24,19 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """A block that a finding had to do without, and why."""
+
+    block: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Finding:
-    """One arm against its baseline in one metric, with the published figure beside it."""
+    """One arm against its baseline in one metric, with the published figure beside it.
+
+    The sign is that of the metric: throughput -0.58 is 58 % fewer transactions, latency +0.12 is 12 % longer.
+    """
 
     study: str
     arm: str
@@ -37,3 +48,16 @@ class Finding:
     """The published relative effect, a fraction."""
     blocks: tuple[tuple[int, float], ...]
     """(block, relative effect in that block): the points behind the estimate."""
+    published_where: str | None = None
+    """Page, table or section of the publication."""
+    dropped: tuple[Dropped, ...] = ()
+    resolution: float | None = None
+    """Relative width of the generator's histogram bucket, where the metric is read from one."""
+    below_resolution: bool = False
+    """The difference is no larger than one bucket, so that it must not be claimed."""
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval is there, lies on one side of zero, and the generator could resolve the effect."""
+        low, high = self.estimate.low, self.estimate.high
+        return low is not None and high is not None and (low > 0 or high < 0) and not self.below_resolution

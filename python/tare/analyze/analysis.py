@@ -1,0 +1,99 @@
+"""The analysis of a study: every arm against the baseline in every metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.analyze.arms import ArmSummary, figure_of, summarise
+from tare.analyze.estimate import Finding
+from tare.analyze.metrics import METRICS, Metric
+from tare.analyze.paired_t import paired_log_ratio_t
+from tare.analyze.pairing import pair
+from tare.analyze.resolution import below_resolution
+from tare.analyze.runs import Failure, Runs, select_runs
+from tare.run.record import RunRecord
+from tare.study.model import Arm, Study
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """All that is concluded from a study's records.
+
+    `findings`: arms in the study's order without the baseline, each in every metric of `METRICS`.
+    `blocks`: those of which anything was run. `good`: runs with a usable attempt.
+    """
+
+    findings: tuple[Finding, ...]
+    arms: tuple[ArmSummary, ...]
+    failures: tuple[Failure, ...]
+    blocks: tuple[int, ...]
+    good: int
+
+    def finding(self, arm: str, metric: str) -> Finding:
+        """The finding of an arm in a metric; `KeyError` where there is none."""
+        for finding in self.findings:
+            if finding.arm == arm and finding.metric == metric:
+                return finding
+        raise KeyError(f"{arm}, {metric}")
+
+    @property
+    def estimated(self) -> bool:
+        """Whether one arm at least could be compared with the baseline."""
+        return any(finding.estimate.point is not None for finding in self.findings)
+
+
+def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
+    """Compare every arm with the baseline: paired by block, log ratio, t interval over blocks.
+
+    Of each run the one good attempt counts; failed ones are listed, never averaged in.
+    """
+    runs = select_runs(study, records)
+    return Analysis(
+        findings=tuple(
+            _finding(study, runs, arm, metric)
+            for arm in study.arms
+            if arm.name != study.baseline
+            for metric in METRICS.values()
+        ),
+        arms=summarise(study, runs),
+        failures=runs.failures,
+        blocks=runs.blocks,
+        good=len(runs.good),
+    )
+
+
+def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric) -> Finding:
+    pairs = pair(runs, arm.name, study.baseline, metric)
+    estimate = paired_log_ratio_t([ratio for _, ratio in pairs.ratios], CONFIDENCE)
+    figure = figure_of(study, arm, metric)
+    return Finding(
+        study=study.name,
+        arm=arm.name,
+        levels=arm.levels,
+        baseline=study.baseline,
+        metric=metric.name,
+        estimate=estimate,
+        published=published_effect(study, arm, metric),
+        published_where=None if figure is None else figure.where,
+        blocks=tuple((block, ratio - 1) for block, ratio in pairs.ratios),
+        dropped=pairs.dropped,
+        resolution=pairs.resolution,
+        below_resolution=below_resolution(estimate.point, pairs.resolution),
+    )
+
+
+def published_effect(study: Study, arm: Arm, metric: Metric) -> float | None:
+    """The published relative figure: as given, else from the arm's and the baseline's published values."""
+    figure = figure_of(study, arm, metric)
+    if figure is None or figure.relative is not None:
+        return None if figure is None else figure.relative
+    baseline = next(each for each in study.arms if each.name == study.baseline)
+    reference = figure_of(study, baseline, metric)
+    if figure.value is None or reference is None or not reference.value or figure.unit != reference.unit:
+        return None
+    relative = figure.value / reference.value - 1
+    return relative if math.isfinite(relative) else None

@@ -1,0 +1,81 @@
+"""Each arm by itself: what was measured, in the metric's own unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from tare.analyze.metrics import METRICS, Metric
+from tare.analyze.runs import Runs
+from tare.study.model import Arm, Published, Study
+
+
+@dataclass(frozen=True)
+class Level:
+    """Median, smallest and largest value over an arm's good runs, in the metric's unit."""
+
+    metric: str
+    n: int
+    median: float | None
+    smallest: float | None
+    largest: float | None
+    published: float | None
+    published_unit: str | None
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """An arm's absolute values. `good` runs of `attempted` ones; `unit`: what throughput counts."""
+
+    arm: str
+    levels: Mapping[str, str]
+    is_baseline: bool
+    good: int
+    attempted: int
+    unit: str | None
+    values: Mapping[str, Level]
+    """Metric → its level."""
+
+
+def summarise(study: Study, runs: Runs) -> tuple[ArmSummary, ...]:
+    """Every arm in the study's order, the baseline among them."""
+    return tuple(_summary(study, runs, arm) for arm in study.arms)
+
+
+def _summary(study: Study, runs: Runs, arm: Arm) -> ArmSummary:
+    good = [run for (_, name), run in runs.good.items() if name == arm.name]
+    units = (run.measurement.get("unit") for run in good if run.measurement is not None)
+    return ArmSummary(
+        arm=arm.name,
+        levels=arm.levels,
+        is_baseline=arm.name == study.baseline,
+        good=len(good),
+        attempted=sum(name == arm.name for _, name in runs.attempted),
+        unit=next((str(unit) for unit in units if unit), None),
+        values={
+            metric.name: _level(
+                metric, [metric.read(run.measurement) for run in good], figure_of(study, arm, metric)
+            )
+            for metric in METRICS.values()
+        },
+    )
+
+
+def _level(metric: Metric, read: list[float | None], figure: Published | None) -> Level:
+    values = [value for value in read if value is not None]
+    return Level(
+        metric=metric.name,
+        n=len(values),
+        median=median(values) if values else None,
+        smallest=min(values, default=None),
+        largest=max(values, default=None),
+        published=None if figure is None else figure.value,
+        published_unit=None if figure is None else figure.unit,
+    )
+
+
+def figure_of(study: Study, arm: Arm, metric: Metric) -> Published | None:
+    """The published figure of an arm in a metric."""
+    figures = (each for each in study.published if dict(each.levels) == dict(arm.levels))
+    return next((each for each in figures if each.metric == metric.name), None)

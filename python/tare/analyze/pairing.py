@@ -1,0 +1,59 @@
+"""Pairs an arm with its baseline, block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tare.analyze.estimate import Dropped
+from tare.analyze.metrics import Metric, resolution_of
+from tare.analyze.runs import Runs
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Ratios arm/baseline of the blocks that have both, and the blocks that could not be used.
+
+    `resolution`: the widest histogram bucket of the runs used, `None` for metrics that come from no histogram.
+    """
+
+    ratios: tuple[tuple[int, float], ...]
+    dropped: tuple[Dropped, ...]
+    resolution: float | None
+
+
+def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
+    """Pair by block. A block without a usable value on both sides drops out with its reason, never as 0."""
+    ratios: list[tuple[int, float]] = []
+    dropped: list[Dropped] = []
+    for block in runs.blocks:
+        unusable = [why for side in (baseline, arm) if (why := _unusable(runs, block, side, metric))]
+        if unusable:
+            dropped.append(Dropped(block, " and ".join(unusable)))
+            continue
+        ratios.append((block, _value(runs, block, arm, metric) / _value(runs, block, baseline, metric)))
+    return Pairs(
+        tuple(ratios), tuple(dropped), _resolution(runs, [block for block, _ in ratios], (arm, baseline), metric)
+    )
+
+
+def _unusable(runs: Runs, block: int, arm: str, metric: Metric) -> str | None:
+    run = runs.good.get((block, arm))
+    if run is None:
+        return runs.missing(block, arm)
+    value = metric.read(run.measurement)
+    if value is None:
+        return f"{arm} has no {metric.title}"
+    return None if value > 0 else f"{arm} has a {metric.title} of {value:g}"
+
+
+def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float:
+    value = metric.read(runs.good[block, arm].measurement)
+    assert value is not None  # noqa: S101 - `_unusable` has seen to it
+    return value
+
+
+def _resolution(runs: Runs, blocks: list[int], arms: tuple[str, str], metric: Metric) -> float | None:
+    if not metric.bucketed:
+        return None
+    found = [resolution_of(runs.good[block, arm].measurement) for block in blocks for arm in arms]
+    return max((width for width in found if width is not None), default=None)

@@ -1,0 +1,76 @@
+"""Which runs count: one good attempt of each, and an account of those that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tare.errors import StoreError
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An attempt that must not be used. `made_good`: another attempt of the same run is used instead."""
+
+    run_id: str
+    attempt: int
+    block: int
+    arm: str
+    phase: str | None
+    reason: str
+    made_good: bool
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a study. `good`: (block, arm) → the attempt that counts."""
+
+    good: Mapping[tuple[int, str], RunRecord]
+    failures: tuple[Failure, ...]
+    attempted: frozenset[tuple[int, str]]
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Blocks of which anything was run, in order."""
+        return tuple(sorted({block for block, _ in self.attempted}))
+
+    def missing(self, block: int, arm: str) -> str:
+        """Why there is no good run of `arm` in `block`."""
+        failed = sum(failure.block == block and failure.arm == arm for failure in self.failures)
+        if failed == 0:
+            return f"{arm} was not run"
+        return f"{arm} failed" if failed == 1 else f"{arm} failed {failed} times"
+
+
+def select_runs(study: Study, records: Iterable[RunRecord]) -> Runs:
+    """The first good attempt of each run. Raises `StoreError` for records that are not this study's."""
+    ordered = sorted(records, key=lambda record: (record.index, record.attempt))
+    arms = {arm.name for arm in study.arms}
+    good: dict[tuple[int, str], RunRecord] = {}
+    for record in ordered:
+        if record.arm not in arms:
+            raise StoreError(
+                f"run {record.run_id} is of arm {record.arm!r}, which study {study.name} does not have"
+            )
+        place = (record.block, record.arm)
+        if record.outcome.ok and good.setdefault(place, record).run_id != record.run_id:
+            raise StoreError(
+                f"block {record.block} holds two runs of arm {record.arm!r}: {record.run_id} is the second"
+            )
+    failures = tuple(_failure(record, good) for record in ordered if not record.outcome.ok)
+    return Runs(good, failures, frozenset((record.block, record.arm) for record in ordered))
+
+
+def _failure(record: RunRecord, good: Mapping[tuple[int, str], RunRecord]) -> Failure:
+    phase = record.outcome.failed_in
+    return Failure(
+        run_id=record.run_id,
+        attempt=record.attempt,
+        block=record.block,
+        arm=record.arm,
+        phase=None if phase is None else phase.value,
+        reason=record.outcome.reason or "no reason was recorded",
+        made_good=(record.block, record.arm) in good,
+    )

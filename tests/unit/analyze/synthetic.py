@@ -1,0 +1,209 @@
+"""Studies and records made up for tests: deterministic, shaped like those of a real study of container networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
+from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Published, Source, Study, SutSpec
+
+BUCKET = 0.0182
+BEGAN_AT = 1_795_000_000.0
+PATHS = ("bare", "host", "bridge", "published-loopback", "published-address", "shared")
+EFFECTS: Mapping[str, float] = {
+    "bare": 1.0, "host": 0.996, "bridge": 0.93,
+    "published-loopback": 0.42, "published-address": 0.91, "shared": 1.004,
+}  # fmt: skip
+PUBLISHED_TPS = {"bare": 7100.0, "host": 7100.0, "bridge": 6300.0, "published-loopback": 2200.0, "shared": 7100.0}
+
+Change = Callable[[dict[str, Any]], None]
+"""Alters the JSON of a record in place."""
+
+
+def arm(name: str) -> Arm:
+    sut = SutSpec(
+        image="mariadb",
+        database="mariadb",
+        deployment="bare" if name == "bare" else "container",
+        settings={"innodb_buffer_pool_size": "128M"},
+    )
+    client = Placement(image="mariadb", deployment="bare")
+    workload = {"script": "oltp_read_only", "threads": 16, "tables": 8, "table_size": 10_000, "measure_s": 4.0}
+    settings = ArmSettings(sut=sut, client=client, workload_name="sysbench", workload=workload)
+    return Arm(name=name, levels={"path": name}, settings=settings)
+
+
+def study(arms: Sequence[str] = PATHS, blocks: int = 5, **changes: Any) -> Study:
+    published = tuple(
+        Published(
+            levels={"path": name},
+            metric="throughput",
+            value=tps,
+            unit="transactions/s",
+            relative=tps / 7100 - 1,
+            where="text, an experiment",
+        )
+        for name, tps in PUBLISHED_TPS.items()
+        if name in arms
+    )
+    whole = Study(
+        name="percona-2016",
+        scale="demo",
+        question="What does each container network path cost a CPU-bound OLTP read-only load?",
+        source=Source(
+            title="Measuring Percona Server Docker CPU/network overhead",
+            authors="Vadim Tkachenko",
+            year=2016,
+            url="https://www.percona.com/blog/2016/02/05/measuring-docker-cpu-network-overhead/",
+        ),
+        arms=tuple(arm(name) for name in arms),
+        baseline=arms[0],
+        factors={"path": tuple(arms)},
+        protocol=ProtocolSpec(blocks=blocks),
+        published=published,
+        deviations=(
+            "8 tables of 10,000 rows instead of 10,000,000.",
+            "MariaDB 10.11 stands in for Percona Server 5.6.28.",
+        ),
+        text="format: 1\nname: percona-2016\n",
+    )
+    return whole.model_copy(update=changes)
+
+
+def measurement(tps: float, p95_ms: float | None = None) -> dict[str, Any]:
+    """What sysbench reports of a closed loop of 16 threads at this rate; percentiles sit on bucket bounds."""
+    mean = 16_000 / tps
+    return {
+        "operations": round(tps * 4),
+        "unit": "transactions",
+        "duration_s": 4.0,
+        "throughput_per_s": tps,
+        "queries_per_s": tps * 16,
+        "errors": 0,
+        "reconnects": 0,
+        "latency": {
+            "mean_ms": mean,
+            "min_ms": mean / 3,
+            "max_ms": mean * 6,
+            "p50_ms": bucket(mean * 0.97),
+            "p95_ms": bucket(mean * 1.5 if p95_ms is None else p95_ms),
+            "p99_ms": bucket(mean * 2.1),
+            "resolution": BUCKET,
+            "blind_to_stalls": True,
+        },
+        "histogram": [[bucket(mean), round(tps * 4)]],
+        "windows": [],
+    }
+
+
+def bucket(value_ms: float) -> float:
+    return math.exp(round(math.log(value_ms) / math.log1p(BUCKET)) * math.log1p(BUCKET))
+
+
+def record(
+    block: int, arm_name: str, tps: float | None, *, position: int = 0, attempt: int = 1, reason: str = ""
+) -> RunRecord:
+    """One attempt; `tps` None for a failed one."""
+    began = BEGAN_AT + block * 60 + position * 10 + attempt
+    ok = tps is not None
+    durations = {Phase.PROVISION: 1.2, Phase.LOAD: 0.4, Phase.WARM_UP: 1.0, Phase.MEASURE: 4.0, Phase.TEARDOWN: 0.8}
+    run_id = f"b{block:02d}-{position}-{arm_name}"
+    return RunRecord(
+        run_id=run_id,
+        attempt=attempt,
+        study="percona-2016",
+        scale="demo",
+        plan_digest="0" * 64,
+        block=block,
+        position=position,
+        index=block * 10 + position,
+        arm=arm_name,
+        levels={"path": arm_name},
+        settings={},
+        seed=1,
+        phases=tuple(PhaseTime(phase=phase, began_at=began, seconds=spent) for phase, spent in durations.items()),
+        host=HOST,
+        engine=ENGINE,
+        images={"sut": IMAGE, "client": IMAGE},
+        effective=EFFECTIVE,
+        parity={"sut": observation(arm_name, run_id, "sut"), "client": observation("bare", run_id, "client")},
+        path={"kind": arm_name, "server": "127.0.0.1:13306", "by_proxy": arm_name == "published-loopback"},
+        measurement=measurement(tps) if tps is not None else None,
+        raw=("client.stdout",),
+        outcome=Outcome(
+            ok=ok,
+            reason=None if ok else reason or "the client ended with 1",
+            failed_in=None if ok else Phase.MEASURE,
+        ),
+    )
+
+
+def records(
+    arms: Sequence[str] = PATHS, blocks: int = 5, *, seed: int = 7, noise: float = 0.012
+) -> list[RunRecord]:
+    """Every arm once a block around 1,900 transactions/s, with noise of each run and of each block."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for block in range(blocks):
+        shift = rng.normal(0.0, 2 * noise)
+        for position, n in enumerate(rng.permutation(len(arms))):
+            tps = 1_900 * EFFECTS.get(arms[n], 0.97) * math.exp(shift + rng.normal(0.0, noise))
+            made.append(record(block, arms[n], tps, position=position))
+    return made
+
+
+def changed(old: RunRecord, change: Change) -> RunRecord:
+    tree = old.model_dump(mode="json")
+    change(tree)
+    return RunRecord.model_validate(tree, strict=False)
+
+
+def observation(name: str, run_id: str, side: str) -> dict[str, Any]:
+    """What the kernel tells of an instance, as `deployments.Observation`."""
+    inside = name not in ("bare",)
+    return {
+        "cgroups": {"cpu,cpuacct": f"/tare/{run_id}/{side}", "memory": f"/tare/{run_id}/{side}"},
+        "cpu_weight": 1024,
+        "cpus_allowed": "0" if side == "sut" else "1",
+        "cpu_quota": None,
+        "memory_bytes": 1 << 30,
+        "limits": {"Max open files": "65536 65536", "Max core file size": "0 0"},
+        "seccomp": "2" if inside else "0",
+        "speculation": {"Speculation_Store_Bypass": "thread vulnerable"},
+        "namespaces": {"net": "4026531840" if name in ("bare", "host") else "4026532999", "mnt": "4026532500"},
+        "binary_digest": "sha256:" + "ab" * 32,
+        "scheduler": "other",
+        "oom_score_adj": 0,
+        "mounts": {"/var/lib/mysql": "ext4 8:1"},
+    }
+
+
+HOST: Mapping[str, Any] = {
+    "name": "local",
+    "cpu": {"model": "Example CPU 3.0 GHz", "logical": 2, "governor": None},
+    "memory": {"total_bytes": 8 << 30},
+    "kernel": {"release": "6.1.0-1-amd64"},
+    "os": {"pretty_name": "Debian GNU/Linux 12 (bookworm)"},
+    "thp": {"enabled": "madvise"},
+}
+ENGINE: Mapping[str, Any] = {
+    "name": "Docker Engine",
+    "version": "20.10.24",
+    "storage_driver": "overlay2",
+    "userland_proxy": True,
+}
+IMAGE: Mapping[str, Any] = {
+    "reference": "mariadb",
+    "digest": "sha256:" + "cd" * 32,
+    "engine_id": "sha256:" + "ef" * 32,
+    "packages": [["mariadb-server", "1:10.11.6-0+deb12u1"], ["sysbench", "1.0.20+ds-5"]],
+}
+EFFECTIVE: Mapping[str, str] = {
+    "innodb_buffer_pool_size": "134217728",
+    "max_connections": "151",
+    "version": "10.11.6-MariaDB",
+}
