@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from tare.deployments import Bind, Instance, NetworkKind, Observation, Right, Task
+from tare.deployments.commons import Commons
 from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
 from tare.deployments.observe import observe
-from tare.deployments.placement import placement_of, warden
+from tare.deployments.placement import warden
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
@@ -36,11 +37,13 @@ class Bare:
 
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
     isolates_network: ClassVar[bool] = False
+    own_root: ClassVar[bool] = True
+    own_root: ClassVar[bool] = True
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
         self._host = host
         self._ledger = ledger
-        self._placement = placement_of(host, ledger, engine)
+        self._commons = Commons(host, ledger, engine)
 
     def start(self, task: Task) -> Instance:
         """All that is made is noted first; what fails takes away what was made before it."""
@@ -78,7 +81,7 @@ class Bare:
             "argv": list(argv),
             "enter": instance.process.pid,
             "own_output": False,
-            "cgroup_procs": list(self._placement.cgroups.procs_files(cgroup)),
+            "cgroup_procs": list(self._commons.placement.cgroups.procs_files(cgroup)),
             "network_of": instance.process.pid,
         }
         if user:
@@ -102,7 +105,7 @@ class Bare:
     def observe(self, instance: Instance) -> Observation:
         """From /proc and the task's cgroups."""
         targets = [bind.target for bind in instance.task.binds]
-        return observe(self._host, self._placement.cgroups, instance.process.pid, targets)
+        return observe(self._host, self._commons.placement.cgroups, instance.process.pid, targets)
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
         """The first process is asked and then told; whatever it left in its cgroup is killed."""
@@ -117,7 +120,7 @@ class Bare:
         scratch = _scratch(task)
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
         self._host.run(["mkdir", "-p", "-m", "0711", "--", RUN_DIR, scratch], timeout_s=_CALL_S)
-        procs = self._placement.make(task)
+        procs = self._commons.placement.make(task)
         self._host.put(LAUNCHER, f"{scratch}/launcher.py")
         spec = {
             **self._program(task),
@@ -134,7 +137,7 @@ class Bare:
         }
         self._host.put(json.dumps(spec).encode(), f"{scratch}/spec.json", mode=0o600)
         launch = ["python3", "-I", f"{scratch}/launcher.py", "start", f"{scratch}/spec.json"]
-        command = [*self._placement.prefix(task), *launch]
+        command = [*self._commons.placement.prefix(task), *launch]
         done = self._host.run(command, timeout_s=_CALL_S, check=False)
         if done.code != 0:
             raise RunFailed(f"{task.name} cannot be started: {done.stderr.decode(errors='replace').strip()}")
@@ -165,10 +168,11 @@ class Bare:
         return tuple(Bind(f"{scratch}/{file}", f"/etc/{file}", read_only=True) for file in contents)
 
     def _remove(self, task: Task) -> None:
-        self._placement.remove(task)
+        self._commons.placement.remove(task)
         self._host.run(["rm", "-rf", "--", _scratch(task)], timeout_s=_CALL_S)
         self._host.run(["rmdir", "--ignore-fail-on-non-empty", "--", RUN_DIR], timeout_s=_CALL_S, check=False)
         self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
+        self._commons.leave(task.cgroup_parent)
 
     def _last_words(self, task: Task) -> str:
         tail = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()

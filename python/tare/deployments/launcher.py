@@ -148,6 +148,13 @@ class Root:
         if read_only:
             remount_read_only(where)
 
+    def scratch(self, path, mode):
+        """A tmpfs with the mode that the directory has in the image, as runc gives it."""
+        seen = resolve(self.path, path)
+        if os.path.isdir(seen):
+            mode = stat.S_IMODE(os.stat(seen).st_mode)
+        self.mount("tmpfs", path, MS_NOSUID | MS_NODEV, f"mode={mode:o}")
+
     def devices(self, shm_bytes):
         """A minimal /dev, as an engine makes it."""
         self.mount("tmpfs", "/dev", MS_NOSUID, "mode=755,size=65536k")
@@ -188,7 +195,7 @@ def build_root(spec):
         root.bind(path, path, read_only=True)
     root.devices(spec["shm_bytes"])
     for scratch in spec["tmpfs"]:
-        root.mount("tmpfs", scratch["target"], MS_NOSUID | MS_NODEV, f"mode={scratch['mode']}")
+        root.scratch(scratch["target"], int(scratch["mode"], 8))
     for bind in spec["binds"]:
         root.bind(bind["source"], bind["target"], read_only=bind["read_only"], recursive=True)
     root.enter()
@@ -226,7 +233,7 @@ class User:
 
     def become(self):
         """Give up root for good."""
-        os.setgroups(self.groups or [self.gid])
+        os.setgroups([self.gid, *self.groups])
         os.setgid(self.gid)
         os.setuid(self.uid)
 

@@ -50,7 +50,11 @@ class Placement(Protocol):
         ...
 
     def remove(self, task: Task) -> None:
-        """Remove the task's cgroup with all that runs in it, and the parent if it is empty."""
+        """Remove the task's cgroup with all that runs in it."""
+        ...
+
+    def prune_parent(self, parent: str) -> bool:
+        """Remove the parent if nothing is in it; whether it is gone."""
         ...
 
 
@@ -98,12 +102,16 @@ class PlainCgroups:
             self._write(write)
 
     def remove(self, task: Task) -> None:
-        """Whatever is left in the task's own is killed; a parent in use stays, and stays in the ledger."""
-        if leaf(task) != task.cgroup_parent:
-            clear(self.host, self.cgroups, leaf(task))
-            self.ledger.forget(Kind.CGROUP, leaf(task), host=self.host.name)
-        if prune(self.host, self.cgroups, task.cgroup_parent):
-            self.ledger.forget(Kind.CGROUP, task.cgroup_parent, host=self.host.name)
+        """Whatever is left in it is killed."""
+        clear(self.host, self.cgroups, leaf(task))
+        self.ledger.forget(Kind.CGROUP, leaf(task), host=self.host.name)
+
+    def prune_parent(self, parent: str) -> bool:
+        """A parent in use stays, and stays in the ledger."""
+        gone = prune(self.host, self.cgroups, parent)
+        if gone:
+            self.ledger.forget(Kind.CGROUP, parent, host=self.host.name)
+        return gone
 
     def _write(self, *writes: Write) -> None:
         for write in writes:
@@ -146,13 +154,17 @@ class SystemdSlices:
         self.ledger.note(Kind.CGROUP, slice_path(parent), host=self.host.name)
 
     def remove(self, task: Task) -> None:
-        """The init system drops an empty scope by itself; the slice is stopped once nothing is below it."""
+        """The init system drops an empty scope by itself; `clear` sees it gone."""
         clear(self.host, self.cgroups, self._scope(task))
         self.ledger.forget(Kind.CGROUP, self._scope(task), host=self.host.name)
-        if prune(self.host, self.cgroups, slice_path(task.cgroup_parent)):
-            stop = ["systemctl", "stop", slice_name(task.cgroup_parent)]
-            self.host.run(stop, timeout_s=_CALL_S, check=False)
-            self.ledger.forget(Kind.CGROUP, slice_path(task.cgroup_parent), host=self.host.name)
+
+    def prune_parent(self, parent: str) -> bool:
+        """An empty slice stays active until it is stopped."""
+        gone = prune(self.host, self.cgroups, slice_path(parent))
+        if gone:
+            self.host.run(["systemctl", "stop", slice_name(parent)], timeout_s=_CALL_S, check=False)
+            self.ledger.forget(Kind.CGROUP, slice_path(parent), host=self.host.name)
+        return gone
 
     def _scope(self, task: Task) -> str:
         return f"{slice_path(task.cgroup_parent)}/{scope_name(task)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tare.deployments import Deployment
 from tare.deployments.bare import Bare
+from tare.deployments.container import Container
 from tare.deployments.fake import FakeDeployment
 from tare.sites import Host
 from tare.sites.ledger import Ledger
@@ -34,5 +35,6 @@ class DeploymentFactory(Protocol):
 
 DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
     "bare": Bare,
+    "container": Container,
     "fake": FakeDeployment,
 }

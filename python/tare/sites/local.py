@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from tare.errors import RunFailed, TimedOut
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Output, Process
 from tare.sites.process import identify
 
@@ -133,6 +133,14 @@ class LocalHost:
                 if os.waitpid(pid, os.WNOHANG)[0] == 0:
                     continue
             self._unreaped.discard(pid)
+
+
+def own_process() -> Process:
+    """This very tare, as it stands in ledgers and labels."""
+    process = identify(LocalHost(), os.getpid())
+    if process is None:
+        raise EnvironmentLacks("tare cannot find itself in /proc", hint="mount /proc")
+    return process
 
 
 def _kill_group(program: subprocess.Popen[bytes]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +10,8 @@ from pathlib import Path
 from tare.errors import StoreError
 from tare.sites import Host, Process
 from tare.sites.ledger import Kind, Made
-from tare.sites.local import LocalHost
-from tare.sites.process import alive, from_ident, identify, to_ident
+from tare.sites.local import LocalHost, own_process
+from tare.sites.process import alive, from_ident, to_ident
 
 FORMAT = 1
 _BUSY_S = 30.0
@@ -35,10 +34,7 @@ class SqliteLedger:
     def __init__(self, path: Path, *, here: Host | None = None) -> None:
         self._path = path
         self._here = here or LocalHost()
-        owner = identify(self._here, os.getpid())
-        if owner is None:
-            raise StoreError("tare cannot find itself in /proc", hint="mount /proc")
-        self.owner = owner
+        self.owner = own_process()
         with self._open() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if found > FORMAT:
