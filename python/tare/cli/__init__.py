@@ -10,8 +10,7 @@ import sys
 import typer
 
 from tare import __version__
-from tare.cli.init import init
-from tare.cli.plan import plan
+from tare.cli import doctor, init, plan
 from tare.errors import TareError
 
 app = typer.Typer(
@@ -29,8 +28,9 @@ def version() -> None:
     typer.echo(__version__)
 
 
-app.command("plan")(plan)
-app.command("init")(init)
+app.command("plan")(plan.plan)
+app.command("init")(init.init)
+app.command("doctor")(doctor.doctor)
 
 
 @app.callback()

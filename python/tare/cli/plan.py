@@ -134,9 +134,9 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def _shown(value: object) -> str:
     if value is None:
         return "not set"
-    return (
-        str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
-    )
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value) or '""'
 
 
 def _expectation(made: Plan, expected: PlanEstimate) -> str:

@@ -10,7 +10,7 @@ from tare.plan.estimate import DataSet
 from tare.study.model import ArmSettings
 from tare.workloads import Workload
 
-_ROWS = (("tables", "table_size"), ("record_count",))
+_ROWS = (("tables", "table_size"), ("record_count",), ("rows",))
 """Keys of a data set whose product is its number of rows."""
 
 

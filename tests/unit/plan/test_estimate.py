@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from tare.plan.datasets import data_sets
@@ -17,6 +19,7 @@ from tare.plan.estimate import (
 )
 from tare.plan.model import Plan, PlannedRun
 from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+from tare.workloads import Parameters, Workload
 
 
 def settings(deployment: str = "container", measure_s: float = 10.0, rows: int = 1000) -> ArmSettings:
@@ -84,7 +87,7 @@ class FakeLoad:
     def __init__(self, loaded: dict[str, str | int]) -> None:
         self.loaded = loaded
 
-    from tare.workloads import Parameters as parameters  # noqa: N813 - the attribute a workload has
+    parameters = Parameters
 
     def dataset(self, parameters: object) -> dict[str, str | int]:
         return self.loaded
@@ -102,6 +105,6 @@ class FakeLoad:
 def test_rows_are_read_from_what_the_workload_loads(loaded: dict[str, str | int], rows: int | None) -> None:
     plain = settings()
     arm = plain.model_copy(update={"workload": {k: v for k, v in plain.workload.items() if k != "rows"}})
-    of = data_sets({"load": FakeLoad(loaded)})  # type: ignore[dict-item] - only what is asked for is there
+    of = data_sets({"load": cast("Workload", FakeLoad(loaded))})
     assert of(arm).rows == rows
     assert of(arm).key == of(arm.model_copy(update={"client": Placement(image="j", deployment="bare")})).key

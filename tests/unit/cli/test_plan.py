@@ -1,0 +1,89 @@
+"""`tare plan` shows the plan for people and for programs, and starts nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import tare.cli.plan as command
+from tare.cli import app
+from tare.errors import StudyError
+from tare.study.registry import Registry
+from tare.workloads.fake import FakeWorkload
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "plan"
+STUDY = """\
+format: 1
+name: paths
+question: What does a network path cost, and does it depend on the number of clients?
+sut: {image: tiny, database: fake, deployment: container, limits: {cpus: "0", memory: 512M}, settings: {a: true}}
+client: {image: tiny, deployment: bare}
+workload: {name: fake, rows: 1000000, warmup_s: 1, measure_s: 4.5}
+protocol: {blocks: 3, seed: 7}
+factors:
+  path: {levels: {bare: {sut.deployment: bare}, host: {}, bridge: {sut.network: bridge}}}
+  clients: {sets: workload.threads, levels: [1, 16]}
+exclude: [{path: bridge, clients: 1}]
+baseline: bare-clients-1
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    registry = Registry(
+        databases=frozenset({"fake"}),
+        workloads={"fake": FakeWorkload.parameters},
+        deployments={"bare": False, "container": True},
+        protocols=frozenset({"interleave"}),
+        recipes=frozenset({"tiny"}),
+    )
+    monkeypatch.setattr(command, "installed", lambda: registry)
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def plan(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["plan", *arguments])
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_the_plan_is_shown_as_it_always_was(study: Path, output: str) -> None:
+    shown = plan(str(study), "--format", output)
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == (GOLDEN / f"paths.{'txt' if output == 'text' else 'json'}").read_text()
+
+
+def test_the_plan_fits_80_columns(study: Path) -> None:
+    assert max(len(line) for line in plan(str(study)).stdout.splitlines()) <= 80
+
+
+def test_the_same_seed_shows_the_same_plan_and_another_another(study: Path) -> None:
+    first, again, other = (plan(str(study), "--seed", seed).stdout for seed in ("1", "1", "2"))
+    assert first == again
+    assert first != other
+
+
+def test_json_holds_runs_settings_and_estimate(study: Path) -> None:
+    tree = json.loads(plan(str(study), "--format", "json").stdout)
+    assert [run["index"] for run in tree["runs"]] == list(range(15))
+    assert tree["estimate"]["data_sets"] == 1
+    assert tree["estimate"]["run_s"] == pytest.approx(15 * (5.5 + 3.0))
+    assert "text" not in tree["study"]
+
+
+def test_a_wrong_study_is_an_error_and_prints_no_plan(study: Path) -> None:
+    study.write_text(STUDY.replace("rows: 1000000", "rowz: 1"))
+    shown = plan(str(study))
+    assert isinstance(shown.exception, StudyError)
+    assert "workload.rowz: unknown key" in str(shown.exception)
+    assert 'did you mean "rows"?' in str(shown.exception)
+    assert shown.stdout == ""
+
+
+def test_an_unknown_scale_is_an_error(study: Path) -> None:
+    assert isinstance(plan(str(study), "--scale", "demo").exception, StudyError)

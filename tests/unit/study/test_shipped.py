@@ -1,0 +1,71 @@
+"""Every study that comes with tare is right at every scale, and says what it departs in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tare.cli.plan import as_json
+from tare.plan.datasets import data_sets
+from tare.plan.estimate import estimate
+from tare.plan.expand import expand
+from tare.study.catalogue import studies
+from tare.study.document import read
+from tare.study.load import load
+from tare.study.model import Study
+from tare.study.registry import installed
+from tare.workloads import WORKLOADS
+
+SCALES = [(path, scale) for path in studies().values() for scale in read(path).tree["scales"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "scale"), SCALES, ids=lambda value: getattr(value, "parent", Path(str(value))).name
+)
+def test_every_scale_can_be_planned(path: Path, scale: str) -> None:
+    study = load(path, installed(), scale)
+    plan = expand(study)
+    assert study.name == path.parent.name
+    assert len(plan.runs) == len(study.arms) * study.protocol.blocks
+    assert as_json(plan, estimate(plan, data_sets(WORKLOADS)))["estimate"]["total_s"] > 0
+
+
+@pytest.mark.parametrize("path", studies().values(), ids=lambda path: path.parent.name)
+def test_source_published_figures_and_deviations_are_given(path: Path) -> None:
+    study = load(path, installed())
+    assert study.source is not None
+    assert study.source.url.startswith("https://")
+    assert study.published
+    assert study.deviations
+    assert study.source.url in (path.parent / "README.md").read_text()
+
+
+def percona(scale: str) -> Study:
+    return load(studies()["percona-2016"], installed(), scale)
+
+
+def test_percona_s_figures_are_those_published() -> None:
+    assert {figure.levels["path"]: figure.value for figure in percona("full").published} == {
+        "bare": 7100, "published-loopback": 2200, "host": 7100, "bridge": 6300, "shared": 7100,
+    }  # fmt: skip
+    relative = {figure.levels["path"]: figure.relative for figure in percona("full").published}
+    assert relative["published-loopback"] == pytest.approx(-0.690, abs=5e-4)
+    assert relative["bridge"] == pytest.approx(-0.113, abs=5e-4)
+
+
+def test_percona_s_full_scale_is_the_published_size() -> None:
+    for arm in percona("full").arms:
+        workload = arm.settings.workload
+        assert (workload["tables"], workload["table_size"], workload["threads"]) == (8, 10_000_000, 16)
+        assert workload["measure_s"] == 1800
+
+
+def test_percona_s_demo_takes_at_most_five_minutes_on_two_cpus() -> None:
+    study = percona("demo")
+    expected = estimate(expand(study), data_sets(WORKLOADS))
+    assert expected.total_s is not None
+    assert expected.total_s <= 300
+    assert study.protocol.blocks >= 4
+    sides = {(arm.settings.sut.limits.cpus, arm.settings.client.limits.cpus) for arm in study.arms}
+    assert sides == {("0", "1")}
