@@ -1,0 +1,51 @@
+"""What an engine's facts say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tare.doctor import Line, ok, warning
+
+_OVERLAYS = frozenset({"overlay2", "overlay", "overlayfs", "fuse-overlayfs"})
+
+
+def engine_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
+    """From the facts of `engine_facts`."""
+    name = str(facts["engine"]).capitalize()
+    yield ok("engine", f"{name} {facts['engine_version']}, API {facts['engine_api_version']}")
+    yield _storage(facts["engine_storage_driver"])
+    yield _proxy(facts)
+    yield ok(
+        "engine's cgroups", f"version {facts['engine_cgroup_version']}, driver {facts['engine_cgroup_driver']}"
+    )
+    if facts["engine_rootless"]:
+        yield warning(
+            "engine's rights",
+            "it runs without root: its network and its cgroups are others than a bare process has",
+            "use an engine that runs as root, so that arms differ in what the study names only",
+        )
+    if running := facts["engine_containers_running"]:
+        yield warning("other containers", f"{running} running", "stop them while measuring")
+
+
+def _storage(driver: str | None) -> Line:
+    if driver in _OVERLAYS:
+        return ok("engine's storage", driver or "")
+    return warning(
+        "engine's storage",
+        driver or "not told",
+        "use overlay2, which published figures are about: see the engine's storage driver guide",
+    )
+
+
+def _proxy(facts: Mapping[str, Any]) -> Line:
+    proxy, source = facts["engine_userland_proxy"], facts["engine_userland_proxy_from"]
+    if proxy is None:
+        return warning(
+            "userland-proxy",
+            "cannot be read from the engine's process",
+            "nothing: each run finds out what carried its published port",
+        )
+    carried = "docker-proxy carries" if proxy else "no docker-proxy: the firewall carries"
+    return ok("userland-proxy", f"{'on' if proxy else 'off'} ({source}): {carried} ports published on 127.0.0.1")

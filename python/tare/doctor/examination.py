@@ -1,0 +1,67 @@
+"""The whole examination of one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import docker
+from docker.errors import DockerException
+from requests.exceptions import RequestException
+
+from tare.doctor import Line, Verdict, cannot, ok, warning
+from tare.doctor.cpu import cpu_lines
+from tare.doctor.engine import engine_lines
+from tare.doctor.resources import resource_lines
+from tare.doctor.trials import trial_lines
+from tare.errors import TareError
+from tare.sites import Host
+from tare.sites.facts import engine_facts, host_facts
+from tare.sites.layout import Layout
+from tare.sites.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Examination:
+    """All lines, with the facts behind them. `engine`: `None` where no engine answers."""
+
+    lines: tuple[Line, ...]
+    host: Mapping[str, Any]
+    engine: Mapping[str, Any] | None
+
+    @property
+    def able(self) -> bool:
+        """Whether a study with bare and container arms can run here."""
+        return all(line.verdict is not Verdict.CANNOT for line in self.lines)
+
+
+def examine(
+    host: Host, engine: docker.DockerClient | TareError, layout: Layout, ledger: Ledger | None
+) -> Examination:
+    """Look at everything. `engine`: a client, or why there is none; `ledger`: `None` before tare made anything."""
+    trials = tuple(trial_lines(host))  # first, so that nothing else of ours runs meanwhile
+    facts = host_facts(host, data_path=str(layout.home))
+    of_engine, engine_found = _engine(engine, host)
+    lines = (*trials, *engine_found, *resource_lines(facts), *cpu_lines(facts), _leftovers(ledger))
+    return Examination(lines, facts, of_engine)
+
+
+def _engine(
+    engine: docker.DockerClient | TareError, host: Host
+) -> tuple[Mapping[str, Any] | None, tuple[Line, ...]]:
+    if isinstance(engine, TareError):
+        return None, (cannot("engine", engine.what, engine.hint or "start a container engine"),)
+    try:
+        facts = engine_facts(engine, host)
+    except (DockerException, RequestException) as error:
+        return None, (cannot("engine", f"it answers, then fails: {error}", "look at the engine's log"),)
+    return facts, tuple(engine_lines(facts))
+
+
+def _leftovers(ledger: Ledger | None) -> Line:
+    left = ledger.abandoned() if ledger is not None else ()
+    if left:
+        kinds = ", ".join(sorted({entry.kind.value for entry in left}))
+        return warning("leftovers", f"{len(left)} of runs that died: {kinds}", "tare clean removes them")
+    return ok("leftovers", "none")

@@ -1,0 +1,96 @@
+"""What a host's facts say of memory, disk, cgroups and counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tare.doctor import Line, cannot, ok, warning
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes below which no study runs, and below which only small ones do."""
+
+    least: int
+    good: int
+
+
+_MEMORY = Need(1 * GIB, 3 * GIB)
+_DISK = Need(3 * GIB, 20 * GIB)
+"""The demo takes about 2 GiB: one image twice (unpacked and in the engine), one loaded data set and its copies."""
+_NEEDED_CONTROLLERS = frozenset({"cpu", "cpuset", "memory"})
+
+
+def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
+    """From the facts of `host_facts`."""
+    yield _enough("memory", facts["memory_available_bytes"], _MEMORY, "free some memory")
+    yield _enough(
+        "disk", facts["data_free_bytes"], _DISK, "free some space, or set TARE_HOME elsewhere",
+        where=f" at {facts['data_path']} ({facts['data_filesystem'] or 'file system unknown'})",
+    )  # fmt: skip
+    yield _swap(facts)
+    yield _huge_pages(facts["thp"])
+    yield _cgroups(facts)
+    yield _counters(facts["perf_event_paranoid"])
+    if facts["in_container"]:
+        yield warning(
+            "surroundings",
+            "tare itself seems to run in a container",
+            "run it on the host: here its cgroups and mounts may not be what they seem",
+        )
+
+
+def _enough(name: str, free: int | None, need: Need, advice: str, *, where: str = "") -> Line:
+    if free is None:
+        return warning(name, f"free space cannot be read{where}", advice)
+    found = f"{free / GIB:.1f} GiB free{where}"
+    if free < need.least:
+        return cannot(name, found, f"{advice}: the demo needs {need.least / GIB:.0f} GiB")
+    if free < need.good:
+        return warning(name, found, f"{advice}: full-size studies need more than the demo")
+    return ok(name, found)
+
+
+def _swap(facts: Mapping[str, Any]) -> Line:
+    total, used = facts["swap_total_bytes"], facts["swap_used_bytes"]
+    if total is None or used is None:
+        return warning("swap", "cannot be read", "mount /proc")
+    if used > 0:
+        return warning("swap", f"{used / GIB:.2f} GiB in use", "free memory, then swapoff --all while measuring")
+    return ok("swap", "none" if total == 0 else f"{total / GIB:.1f} GiB, not in use")
+
+
+def _huge_pages(thp: str | None) -> Line:
+    if thp == "always":
+        return warning(
+            "huge pages",
+            "transparent huge pages are given always: pauses when memory must be compacted",
+            "while measuring: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        )
+    return ok("huge pages", "not visible here" if thp is None else f"transparent ones: {thp}")
+
+
+def _cgroups(facts: Mapping[str, Any]) -> Line:
+    layout, controllers = facts["cgroup_layout"], facts["cgroup_controllers"]
+    if layout is None or controllers is None:
+        return cannot("cgroups", "no cgroup hierarchy is mounted", "mount /sys/fs/cgroup: see cgroups(7)")
+    missing = sorted(_NEEDED_CONTROLLERS - set(controllers))
+    if missing:
+        return cannot(
+            "cgroups",
+            f"{layout}, without {', '.join(missing)}",
+            "enable the controllers at boot, or delegate them: see cgroups(7)",
+        )
+    return ok("cgroups", f"{layout}, with {', '.join(sorted(_NEEDED_CONTROLLERS))}")
+
+
+def _counters(paranoid: int | None) -> Line:
+    if paranoid is None:
+        return warning("performance counters", "the kernel has none", "CPU counters will be missing from results")
+    return ok(
+        "performance counters", f"perf_event_paranoid {paranoid}: " + ("root only" if paranoid > 1 else "open")
+    )

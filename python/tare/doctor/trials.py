@@ -1,0 +1,78 @@
+"""What only trying tells: rights, programs, /dev/kvm, noise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tare.doctor import Line, cannot, ok, warning
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Host
+from tare.sites.reading import answer, as_int
+
+_SPIN = Path(__file__).with_name("spin.py")
+_SPIN_S = 1.5
+_PAUSE_US = 100
+_MOST_LOST = 0.01
+"""Share of the loop's time that may go to others before results of this machine need many more blocks."""
+_LIMIT_S = 10.0
+_OPEN_KVM = "import os; os.close(os.open('/dev/kvm', os.O_RDWR | os.O_CLOEXEC))"
+
+
+def trial_lines(host: Host) -> Iterator[Line]:
+    """Takes about two seconds, in which one CPU is kept busy."""
+    yield _rights(host)
+    yield _image_builder(host)
+    yield _kvm(host)
+    yield _noise(host)
+
+
+def _rights(host: Host) -> Line:
+    user = as_int(answer(host, ["id", "-u"]).strip() or None)
+    if user == 0:
+        return ok("rights", "root")
+    found = "cannot be found out" if user is None else f"user {user}"
+    return cannot(
+        "rights", found, "bare arms and cgroups need root: run tare as root (container arms alone do not)"
+    )
+
+
+def _image_builder(host: Host) -> Line:
+    words = answer(host, ["mmdebstrap", "--version"]).split()
+    if not words:
+        return cannot("mmdebstrap", "not installed", "images are built with it: apt-get install mmdebstrap")
+    return ok("mmdebstrap", words[-1])
+
+
+def _kvm(host: Host) -> Line:
+    """That it opens does not mean that a machine can be started: where virtualisation is nested it may hang."""
+    emulated = "machines of VM arms are emulated, and marked so; enable virtualisation for real ones"
+    try:
+        done = host.run(["python3", "-I", "-c", _OPEN_KVM], timeout_s=_LIMIT_S, check=False)
+    except TimedOut:
+        return warning("KVM", f"/dev/kvm does not open within {_LIMIT_S:g} s", emulated)
+    except RunFailed as error:
+        return warning("KVM", f"cannot be tried: {error}", "install python3")
+    if done.code == 0:
+        return ok("KVM", "/dev/kvm opens; no machine was started to try it")
+    reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return warning("KVM", reason or "/dev/kvm does not open", emulated)
+
+
+def _noise(host: Host) -> Line:
+    argv = ["python3", "-I", "-", str(_SPIN_S), str(_PAUSE_US)]
+    try:
+        result = json.loads(host.run(argv, timeout_s=_SPIN_S + _LIMIT_S, stdin=_SPIN.read_bytes()).text)
+        lost = result["lost_s"] / result["seconds"]
+        found = (
+            f"a busy loop of {result['seconds']:.1f} s lost {lost:.2%} of its time in {result['pauses']} pauses "
+            f"over {_PAUSE_US / 1000:g} ms, the longest {result['longest_ms']:.2f} ms"
+        )
+    except (RunFailed, ValueError, KeyError, ZeroDivisionError) as error:
+        return warning("noise", f"cannot be measured: {error}", "install python3")
+    if lost > _MOST_LOST:
+        return warning(
+            "noise", found, "other work, interrupts or a busy hypervisor: quieten it, or plan more blocks"
+        )
+    return ok("noise", found)
