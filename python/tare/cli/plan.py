@@ -24,7 +24,6 @@ from tare.study.load import load
 from tare.study.model import Study
 from tare.study.registry import installed
 
-
 _MOST_COLUMNS = 3
 """What fits beside the arms' names in 80 characters."""
 

@@ -11,11 +11,12 @@ class PlannedRun(Strict):
     id: str
     index: int
     block: int
+    """From 1."""
     position: int
     """Place of the run in its block, from 0."""
     arm: str
     seed: int
-    """Seed of this run's generator, so that a repeated plan asks the same questions."""
+    """Seed of this run's generator, the same for all arms of a block: from 1, below 2^31."""
 
 
 class Plan(Strict):

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tare.study.document import Document, KeyPath
 from tare.study.file import Factor, KeyFactor, LevelRefs, StudyFile
@@ -19,6 +20,8 @@ Levels = Mapping[str, str]
 """Factor → name of one of its levels."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_MOST_ARMS = 1000
+"""More would never be run; a product of a few long factors can have billions."""
 _LONGEST_NAME = 40
 """Arm names are part of container names and of tables; longer ones are cut and told apart by a digest."""
 _SELF_TELLING = re.compile(r"(?!(?:true|false)$)[A-Za-z]")
@@ -130,6 +133,10 @@ def _refuse_common_keys(document: Document, file: StudyFile) -> None:
 
 
 def _product(document: Document, file: StudyFile, names: Mapping[str, Sequence[str]]) -> tuple[NamedLevels, ...]:
+    size = prod(len(levels) for levels in names.values())
+    if size > _MOST_ARMS:
+        hint = "name the arms one by one, or vary less"
+        raise document.error(("factors",), f"{size} arms are more than {_MOST_ARMS}", hint=hint)
     every = [dict(zip(names, levels, strict=True)) for levels in itertools.product(*names.values())]
     left = every
     for n, refs in enumerate(file.exclude):

@@ -62,7 +62,7 @@ class ProtocolSpec(Strict):
     """How runs are repeated and ordered. `name` is a key of `PROTOCOLS`."""
 
     name: str = "interleave"
-    blocks: int = Field(default=5, gt=0)
+    blocks: int = Field(default=5, gt=0, le=1000)
     retries: int = Field(default=1, ge=0)
     seed: int = Field(default=0, ge=0)
 
