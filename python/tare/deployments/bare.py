@@ -38,7 +38,6 @@ class Bare:
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
     isolates_network: ClassVar[bool] = False
     own_root: ClassVar[bool] = True
-    own_root: ClassVar[bool] = True
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
         self._host = host

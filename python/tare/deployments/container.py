@@ -42,7 +42,6 @@ class Container:
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
-    own_root: ClassVar[bool] = True
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
         if engine is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import Deployment
+from tare.deployments import Deployment, Right
 from tare.deployments.bare import Bare
 from tare.deployments.container import Container
 from tare.deployments.fake import FakeDeployment
@@ -22,6 +22,11 @@ class DeploymentFactory(Protocol):
     `engine` is the host's container engine. Give it to `bare` too where there is one: its cgroup driver
     decides where a bare task's cgroup goes, so that both have the same parent.
     """
+
+    @property
+    def needs(self) -> frozenset[Right]:
+        """As the deployment's own, known before one is made."""
+        ...
 
     @property
     def isolates_network(self) -> bool:
