@@ -1,0 +1,240 @@
+"""The doctor: each finding has the right verdict, and every one that is not fine says what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import docker
+import pytest
+from typer.testing import CliRunner
+
+from tare.cli import app
+from tare.doctor import Line, Verdict
+from tare.doctor.cpu import cpu_lines
+from tare.doctor.engine import engine_lines
+from tare.doctor.examination import examine
+from tare.doctor.resources import GIB, resource_lines
+from tare.doctor.spin import spin
+from tare.doctor.trials import trial_lines
+from tare.errors import EnvironmentLacks, TimedOut
+from tare.sites import Completed, Process
+from tare.sites.facts import host_facts
+from tare.sites.fake import Answer, FakeHost
+from tare.sites.layout import Layout
+from tare.sites.ledger import Kind, Ledger, Made
+
+GOOD_HOST: Mapping[str, Any] = {
+    **host_facts(FakeHost()),
+    "cpu_count": 4,
+    "cpu_model": "Some CPU",
+    "cpu_governors": ["performance"],
+    "cpu_turbo": False,
+    "cpu_smt": "off",
+    "cpu_steal_fraction": 0.0,
+    "clocksource": "tsc",
+    "load_1min": 0.05,
+    "memory_available_bytes": 8 * GIB,
+    "data_free_bytes": 100 * GIB,
+    "data_filesystem": "ext4",
+    "swap_total_bytes": 0,
+    "swap_used_bytes": 0,
+    "thp": "madvise",
+    "cgroup_layout": "v2",
+    "cgroup_controllers": ["cpu", "cpuset", "io", "memory", "pids"],
+    "perf_event_paranoid": 2,
+}
+GOOD_ENGINE: Mapping[str, Any] = {
+    "engine": "docker",
+    "engine_version": "28.2.2",
+    "engine_api_version": "1.50",
+    "engine_storage_driver": "overlay2",
+    "engine_userland_proxy": True,
+    "engine_userland_proxy_from": "default",
+    "engine_cgroup_version": "2",
+    "engine_cgroup_driver": "systemd",
+    "engine_rootless": False,
+    "engine_containers_running": 0,
+}
+SPUN = {"seconds": 1.5, "pauses": 3, "lost_s": 0.001, "longest_ms": 0.4}
+
+
+def by_name(lines: object) -> dict[str, Line]:
+    return {line.name: line for line in cast("list[Line]", lines)}
+
+
+def judged(name: str, **facts: object) -> Line:
+    changed = {**GOOD_HOST, **facts}
+    return by_name([*cpu_lines(changed), *resource_lines(changed)])[name]
+
+
+def host(**answers: Answer) -> FakeHost:
+    """A machine on which everything that is tried works, but for what the test says."""
+    works: dict[str, Answer] = {
+        "id": Completed(("id",), 0, b"0\n"),
+        "mmdebstrap": Completed(("mmdebstrap",), 0, b"mmdebstrap 1.3.5\n"),
+        "kvm": Completed(("python3",), 0),
+        "spin": Completed(("python3",), 0, json.dumps(SPUN).encode()),
+        **answers,
+    }
+    return FakeHost(
+        answers={
+            ("id",): works["id"],
+            ("mmdebstrap",): works["mmdebstrap"],
+            ("python3", "-I", "-c"): works["kvm"],
+            ("python3", "-I", "-"): works["spin"],
+        }
+    )
+
+
+def test_a_good_machine_gets_no_advice() -> None:
+    lines = [*trial_lines(host()), *cpu_lines(GOOD_HOST), *resource_lines(GOOD_HOST), *engine_lines(GOOD_ENGINE)]
+    assert [line for line in lines if line.verdict is not Verdict.OK or line.advice] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "verdict"),
+    [
+        ("CPUs", {"cpu_count": 1}, Verdict.WARNING),
+        ("CPUs", {"cpu_count": None}, Verdict.WARNING),
+        ("CPU governor", {"cpu_governors": ["performance", "powersave"]}, Verdict.WARNING),
+        ("CPU governor", {"cpu_governors": None}, Verdict.OK),
+        ("CPU turbo", {"cpu_turbo": True}, Verdict.WARNING),
+        ("CPU turbo", {"cpu_turbo": None}, Verdict.OK),
+        ("CPU threads", {"cpu_smt": "on"}, Verdict.WARNING),
+        ("CPU steal", {"cpu_steal_fraction": 0.05}, Verdict.WARNING),
+        ("CPU steal", {"cpu_steal_fraction": None}, Verdict.WARNING),
+        ("clock source", {"clocksource": "hpet"}, Verdict.WARNING),
+        ("load of others", {"load_1min": 3.0}, Verdict.WARNING),
+        ("memory", {"memory_available_bytes": GIB // 2}, Verdict.CANNOT),
+        ("memory", {"memory_available_bytes": 2 * GIB}, Verdict.WARNING),
+        ("memory", {"memory_available_bytes": None}, Verdict.WARNING),
+        ("disk", {"data_free_bytes": GIB}, Verdict.CANNOT),
+        ("disk", {"data_free_bytes": 10 * GIB}, Verdict.WARNING),
+        ("swap", {"swap_total_bytes": GIB, "swap_used_bytes": 1}, Verdict.WARNING),
+        ("swap", {"swap_total_bytes": GIB, "swap_used_bytes": 0}, Verdict.OK),
+        ("huge pages", {"thp": "always"}, Verdict.WARNING),
+        ("cgroups", {"cgroup_layout": None}, Verdict.CANNOT),
+        ("cgroups", {"cgroup_controllers": ["cpu", "memory"]}, Verdict.CANNOT),
+        ("performance counters", {"perf_event_paranoid": None}, Verdict.WARNING),
+        ("surroundings", {"in_container": True}, Verdict.WARNING),
+    ],
+)
+def test_a_fact_gets_its_verdict_and_advice_where_there_is_something_to_do(
+    name: str, facts: Mapping[str, object], verdict: Verdict
+) -> None:
+    line = judged(name, **facts)
+    assert line.verdict is verdict
+    assert (line.advice is None) == (verdict is Verdict.OK)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("engine's storage", {"engine_storage_driver": "vfs"}),
+        ("userland-proxy", {"engine_userland_proxy": None}),
+        ("engine's rights", {"engine_rootless": True}),
+        ("other containers", {"engine_containers_running": 2}),
+    ],
+)
+def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mapping[str, object]) -> None:
+    line = by_name(engine_lines({**GOOD_ENGINE, **facts}))[name]
+    assert line.verdict is Verdict.WARNING
+    assert line.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "answers", "verdict"),
+    [
+        ("rights", {"id": Completed(("id",), 0, b"1000\n")}, Verdict.CANNOT),
+        ("mmdebstrap", {"mmdebstrap": Completed(("mmdebstrap",), 127)}, Verdict.CANNOT),
+        (
+            "KVM",
+            {"kvm": Completed(("python3",), 1, b"", b"Traceback\nFileNotFoundError: no /dev/kvm")},
+            Verdict.WARNING,
+        ),
+        ("KVM", {"kvm": TimedOut("python3 did not end")}, Verdict.WARNING),
+        ("noise", {"spin": Completed(("python3",), 0, b"not json")}, Verdict.WARNING),
+        (
+            "noise",
+            {"spin": Completed(("python3",), 0, json.dumps({**SPUN, "lost_s": 0.5}).encode())},
+            Verdict.WARNING,
+        ),
+        ("noise", {"spin": Completed(("python3",), 1)}, Verdict.WARNING),
+    ],
+)
+def test_what_fails_when_tried_gets_its_verdict(name: str, answers: Mapping[str, Answer], verdict: Verdict) -> None:
+    line = by_name(trial_lines(host(**answers)))[name]
+    assert line.verdict is verdict
+    assert line.advice
+
+
+def test_the_noise_line_says_what_was_measured_with_its_unit() -> None:
+    assert (
+        "lost 0.07% of its time in 3 pauses over 0.1 ms, the longest 0.40 ms"
+        in by_name(trial_lines(host()))["noise"].found
+    )
+
+
+def test_a_loop_counts_every_pause_longer_than_the_limit() -> None:
+    everything, nothing = spin(0.02, 0), spin(0.02, 10**10)
+    assert everything["pauses"] > 100
+    assert 0 < everything["lost_s"] <= everything["seconds"]
+    assert (nothing["pauses"], nothing["lost_s"], nothing["longest_ms"]) == (0, 0, 0)
+
+
+class OneLeft:
+    """A ledger with one thing of a run that died."""
+
+    def abandoned(self) -> tuple[Made, ...]:
+        return (Made(Kind.CONTAINER, "tare-x", "local", Process(1, 1, "boot")),)
+
+
+def test_leftovers_of_dead_runs_are_told(tmp_path: Path) -> None:
+    found = examine(
+        host(), EnvironmentLacks("no engine", hint="start it"), Layout(tmp_path), cast("Ledger", OneLeft())
+    )
+    assert by_name(found.lines)["leftovers"].found == "1 of runs that died: container"
+
+
+def test_without_an_engine_nothing_can_run_and_the_engine_is_why(tmp_path: Path) -> None:
+    found = examine(host(), EnvironmentLacks("no engine answers", hint="start it"), Layout(tmp_path), None)
+    assert not found.able
+    assert found.engine is None
+    line = by_name(found.lines)["engine"]
+    assert (line.verdict, line.found, line.advice) == (Verdict.CANNOT, "no engine answers", "start it")
+
+
+def test_an_engine_that_stops_answering_is_a_finding_and_no_crash(tmp_path: Path) -> None:
+    class Broken:
+        def version(self) -> None:
+            raise docker.errors.APIError("gone")
+
+    found = examine(host(), cast("docker.DockerClient", Broken()), Layout(tmp_path), None)
+    assert by_name(found.lines)["engine"].verdict is Verdict.CANNOT
+
+
+def test_the_command_ends_with_3_and_says_why_where_no_engine_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["doctor", "--json"])
+    assert result.exit_code == 3
+    told = json.loads(result.stdout)
+    assert told["able"] is False
+    assert told["engine"] is None
+    assert told["host"]["cpu_count"] >= 1
+    assert {"name", "verdict", "found", "advice"} == set(told["lines"][0])
+
+
+def test_the_command_prints_one_table_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 3
+    assert "cannot" in result.stdout
+    assert "cannot run here before" in " ".join(result.stdout.split())
+    assert not list(tmp_path.iterdir()), "looking at a machine must not leave anything"
