@@ -16,6 +16,7 @@ from tare.deployments import Bind, Instance, NetworkKind, Observation, Right, Ta
 from tare.deployments.commons import Commons
 from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
 from tare.deployments.observe import observe
+from tare.deployments.paths import remove_tree
 from tare.deployments.placement import warden
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
@@ -168,7 +169,7 @@ class Bare:
 
     def _remove(self, task: Task) -> None:
         self._commons.placement.remove(task)
-        self._host.run(["rm", "-rf", "--", _scratch(task)], timeout_s=_CALL_S)
+        remove_tree(self._host, _scratch(task))
         self._host.run(["rmdir", "--ignore-fail-on-non-empty", "--", RUN_DIR], timeout_s=_CALL_S, check=False)
         self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
         self._commons.leave(task.cgroup_parent)

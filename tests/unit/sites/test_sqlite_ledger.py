@@ -12,7 +12,8 @@ import pytest
 from tare.errors import StoreError
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
-from tare.sites.process import Process, from_ident, identify, parse_stat, to_ident
+from tare.sites import Process
+from tare.sites.process import from_ident, identify, parse_stat, to_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 
 

@@ -1,0 +1,173 @@
+"""By which way a client's traffic really reaches the server: read from the sockets of both while it is connected.
+
+A path is never taken from what was asked for. A published port may be carried by DNAT or by docker-proxy, and
+which of the two depends on the address, on where the client stands and on how the engine was started.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tare.deployments import Endpoint, Instance
+from tare.deployments.cgroups import parse_cgroups
+from tare.deployments.sockets import Connection, connections, socket_inodes
+from tare.sites import Host, Process
+from tare.sites.process import identify
+
+_PROXY = "docker-proxy"
+_CALL_S = 10.0
+_TRIES = 10
+_BETWEEN_TRIES_S = 0.02
+
+
+class Hop(StrEnum):
+    """What stands between the two ends."""
+
+    LOOPBACK = "loopback"
+    """Both in one network namespace."""
+    BRIDGE = "bridge"
+    """Another namespace, the server addressed by its own address."""
+    DNAT = "dnat"
+    """The kernel rewrites the address; the server sees the client's own source port."""
+    DOCKER_PROXY = "docker-proxy"
+    """A process reads and writes every byte; the server sees that process."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's view. For the client only the sockets that it holds, for the server all in its namespace."""
+
+    namespace: str
+    connections: tuple[Connection, ...]
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A docker-proxy with the sockets that it holds."""
+
+    process: Process
+    connections: tuple[Connection, ...]
+
+
+@dataclass(frozen=True)
+class NetworkPath:
+    """The way of the client's connections.
+
+    `hop`: `None` where they could not be matched with the server's, or go different ways. `proxy`: the process
+    whose CPU time is part of the path's cost. `connections`: how many of the client's were matched.
+    """
+
+    hop: Hop | None
+    client_namespace: str
+    server_namespace: str
+    client_dialled: Endpoint
+    server_sees: Endpoint | None
+    proxy: Process | None
+    connections: int
+
+
+@dataclass(frozen=True)
+class _Match:
+    hop: Hop
+    client: Connection
+    server: Connection
+    proxy: Process | None = None
+
+
+def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    """Read both sides' sockets; `None` while the client has no connection to the server.
+
+    A connection that is just being made shows one end before the other, so an unexplained one is read again.
+    """
+    for _ in range(_TRIES):
+        path = _observe_once(host, client, server)
+        if path is None or path.hop is not None:
+            break
+        time.sleep(_BETWEEN_TRIES_S)
+    return path
+
+
+def decide_path(
+    client: Side, server: Side, dialled: frozenset[Endpoint], proxies: tuple[Proxy, ...]
+) -> NetworkPath | None:
+    """Match the client's connections to one of the endpoints `dialled` with the server's."""
+    mine = [found for found in client.connections if found.remote in dialled]
+    if not mine:
+        return None
+    matches = [found for found in (_match(one, client, server, proxies) for one in mine) if found]
+    hops = Counter(match.hop for match in matches)
+    first = matches[0] if len(hops) == 1 else None
+    return NetworkPath(
+        hop=first.hop if first else None,
+        client_namespace=client.namespace,
+        server_namespace=server.namespace,
+        client_dialled=first.client.remote if first else mine[0].remote,
+        server_sees=first.server.remote if first else None,
+        proxy=first.proxy if first else None,
+        connections=len(matches),
+    )
+
+
+def _match(one: Connection, client: Side, server: Side, proxies: tuple[Proxy, ...]) -> _Match | None:
+    for other in server.connections:
+        if other.local == one.remote and other.remote == one.local:
+            same = client.namespace == server.namespace
+            return _Match(Hop.LOOPBACK if same else Hop.BRIDGE, one, other)
+    for proxy in proxies:
+        front = any(held.local == one.remote and held.remote == one.local for held in proxy.connections)
+        for held in proxy.connections if front else ():
+            for other in server.connections:
+                if other.local == held.remote and other.remote == held.local:
+                    return _Match(Hop.DOCKER_PROXY, one, other, proxy.process)
+    for other in server.connections:
+        if other.remote.port == one.local.port and other.local != one.remote:
+            return _Match(Hop.DNAT, one, other)
+    return None
+
+
+def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    held = socket_inodes(host, _members(host, client.process.pid))
+    mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
+    theirs = tuple(one for one in connections(host, server.process.pid) if one.local.port == server.task.port)
+    return decide_path(
+        Side(_namespace(host, client.process.pid), mine),
+        Side(_namespace(host, server.process.pid), theirs),
+        _endpoints(server),
+        _proxies(host),
+    )
+
+
+def _endpoints(server: Instance) -> frozenset[Endpoint]:
+    port = server.task.port
+    own = {Endpoint(server.address, port), Endpoint("127.0.0.1", port), Endpoint("::1", port)}
+    return frozenset(own | ({server.published} if server.published else set()))
+
+
+def _members(host: Host, pid: int) -> list[int]:
+    """The instance's processes: all in the cgroup that is the instance's alone (the smallest it is in)."""
+    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    own = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
+    listed = [host.read(path) for path in cgroups.procs_files(own)]
+    members = [[int(line) for line in raw.split()] for raw in listed if raw]
+    return min(members, key=len, default=[pid])
+
+
+def _namespace(host: Host, pid: int) -> str:
+    link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S, check=False).text.strip()
+    return link.removeprefix("net:[").removesuffix("]")
+
+
+def _proxies(host: Host) -> tuple[Proxy, ...]:
+    listed = host.run(["pgrep", "-x", _PROXY], timeout_s=_CALL_S, check=False).text.split()
+    pids = [int(pid) for pid in listed]
+    held = socket_inodes(host, pids)
+    found = []
+    for pid in pids:
+        process = identify(host, pid)
+        if process is not None:
+            own = tuple(one for one in connections(host, pid) if held.get(one.inode) == pid)
+            found.append(Proxy(process, own))
+    return tuple(found)

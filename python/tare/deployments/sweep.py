@@ -1,0 +1,170 @@
+"""Removing what the ledger lists: after a tare that was killed, or on the user's wish.
+
+Nothing is found by the pattern of its name. A container or a network must also carry tare's label, a process
+must be the very one that was started; else it is somebody else's and is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from requests.exceptions import RequestException
+
+from tare.deployments.cgroups import parse_cgroups
+from tare.deployments.networks import is_ours
+from tare.deployments.paths import remove_tree
+from tare.deployments.placement import clear, warden
+from tare.errors import RunFailed, TareError
+from tare.sites import Host
+from tare.sites.engine import LABEL
+from tare.sites.ledger import Kind, Ledger, Made
+from tare.sites.process import alive, boot_id, from_ident
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+_GRACE_S = 2.0
+_CALL_S = 60.0
+_POLL_S = 0.1
+
+
+@dataclass
+class Swept:
+    """What came of it: a sentence each. What failed still stands in the ledger."""
+
+    removed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def sweep(entries: Iterable[Made], hosts: Mapping[str, Host], engine: DockerClient | None, ledger: Ledger) -> Swept:
+    """Remove every entry, users before what they use; one that fails does not keep the next from its turn."""
+    swept = Swept()
+    order = list(Kind)
+    for entry in sorted(entries, key=lambda entry: order.index(entry.kind)):
+        what = f"{entry.kind.value} {entry.ident}"
+        try:
+            done = _remove(entry, hosts, engine)
+        except (TareError, DockerException, RequestException) as error:
+            explained = error.explanation if isinstance(error, APIError) else str(error)
+            swept.failed.append(f"{what} on {entry.host} could not be removed: {explained}")
+            continue
+        ledger.forget(entry.kind, entry.ident, host=entry.host)
+        if done:
+            swept.removed.append(f"{what} on {entry.host}")
+    return swept
+
+
+def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> tuple[Made, ...]:
+    """Containers and networks whose label names a tare of this boot that lives no more.
+
+    The ledger lists them too, but for one that the engine was still making when its tare was killed and that an
+    earlier sweep therefore did not find.
+    """
+    boot, found = boot_id(here), []
+    wanted = {"label": LABEL}
+    containers = engine.containers.list(all=True, filters=wanted, ignore_removed=True)
+    seen = [(Kind.CONTAINER, str(each.name), each.labels[LABEL]) for each in containers]
+    networks = [each for each in engine.networks.list(filters=wanted) if is_ours(each)]
+    seen += [(Kind.NETWORK, str(each.name), each.attrs["Labels"][LABEL]) for each in networks]
+    for kind, name, label in seen:
+        with contextlib.suppress(ValueError):  # not written by this tare: not ours to judge
+            owner = from_ident(label)
+            if owner.boot_id == boot and not alive(here, owner):
+                found.append(Made(kind, name, engine_host, owner))
+    return tuple(found)
+
+
+def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None) -> bool:
+    """Whether there was anything to remove."""
+    host = hosts.get(entry.host)
+    if host is None:
+        raise RunFailed(f"this tare does not know the host {entry.host}")
+    if entry.kind is Kind.PROCESS:
+        return _end_process(host, entry.ident)
+    if entry.kind is Kind.CGROUP:
+        return _clear_cgroup(host, entry.ident)
+    if entry.kind is Kind.PATH:
+        there = host.run(["test", "-e", entry.ident, "-o", "-L", entry.ident], timeout_s=_CALL_S, check=False)
+        remove_tree(host, entry.ident)
+        return there.code == 0
+    if engine is None:
+        raise RunFailed("no container engine answers", hint="start it and sweep again")
+    if entry.kind is Kind.CONTAINER:
+        return _remove_container(engine, entry.ident)
+    if entry.kind is Kind.NETWORK:
+        return _remove_network(engine, entry.ident)
+    return _remove_image(engine, entry.ident)
+
+
+def _end_process(host: Host, ident: str) -> bool:
+    process = from_ident(ident)
+    if not alive(host, process):
+        return False
+    words = ("end", str(process.pid), str(process.started_ticks), f"{_GRACE_S:g}")
+    warden(host, *words, timeout_s=_CALL_S)
+    return True
+
+
+def _clear_cgroup(host: Host, path: str) -> bool:
+    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    places = [f"{place}/cgroup.procs" for place in cgroups.directories(path)]
+    there = any(host.read(place) is not None for place in places)
+    clear(host, cgroups, path)
+    if there and path.endswith((".slice", ".scope")):
+        unit = path.rpartition("/")[2]
+        host.run(["systemctl", "stop", unit], timeout_s=_CALL_S, check=False)
+    return there
+
+
+def _remove_container(engine: DockerClient, name: str) -> bool:
+    try:
+        container = engine.containers.get(name)
+    except NotFound:
+        return False
+    if LABEL not in container.labels:
+        raise RunFailed("it does not bear tare's label, so it is somebody else's", hint=f"docker inspect {name}")
+    try:
+        container.remove(v=True, force=True)
+    except NotFound:
+        return True
+    except APIError as error:
+        if error.status_code != HTTPStatus.CONFLICT:
+            raise
+        _wait_until_gone(engine, name)  # the engine is at it: a dead tare had asked for it
+    return True
+
+
+def _wait_until_gone(engine: DockerClient, name: str) -> None:
+    deadline = time.monotonic() + _CALL_S
+    while time.monotonic() < deadline:
+        try:
+            engine.containers.get(name)
+        except NotFound:
+            return
+        time.sleep(_POLL_S)
+    raise RunFailed(f"the engine has been removing it for {_CALL_S:g} s", hint=f"docker inspect {name}")
+
+
+def _remove_network(engine: DockerClient, name: str) -> bool:
+    try:
+        network = engine.networks.get(name)
+    except NotFound:
+        return False
+    if not is_ours(network):
+        raise RunFailed("it does not bear tare's label, so it is somebody else's", hint=f"docker network rm {name}")
+    network.remove()
+    return True
+
+
+def _remove_image(engine: DockerClient, ident: str) -> bool:
+    try:
+        engine.images.remove(ident, force=True)
+    except ImageNotFound:
+        return False
+    return True
