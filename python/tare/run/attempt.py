@@ -22,20 +22,26 @@ from tare.run.tree import to_tree
 
 def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
     """Make one attempt and tell of it, whatever came of it; only an interruption leaves without a record."""
-    found, teardown, secrets = Found(), Teardown(), new_secrets()
+    found, secrets, stops, teardown = Found(), new_secrets(), Teardown(), Teardown()
     watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
     outcome = Outcome(ok=True)
+
+    def take(steps: Teardown) -> None:
+        found.notices += [redacted(problem, secrets) for problem in steps.run()]
+
     try:
         try:
             with machine.interrupts.allowed():
-                Phases(job, machine, secrets, watch, found, teardown).drive()
+                Phases(job, machine, secrets, watch, found, stops, teardown).drive()
         except Exception as error:  # noqa: BLE001 - one run must not end a study of hours; the trace is kept
             outcome = _failure(error, watch.current, found, secrets)
         with watch.phase(Phase.COLLECT):
+            take(stops)
             outcome = _collect(job, machine, secrets, found, outcome)
     finally:
         with watch.phase(Phase.TEARDOWN):
-            found.notices += [redacted(problem, secrets) for problem in teardown.run()]
+            take(stops)
+            take(teardown)
     return _record(job, found, watch, outcome)
 
 

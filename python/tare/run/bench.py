@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tare.databases import Database, Secrets, ServerCommand, ServerPlan
@@ -54,12 +55,12 @@ class Bench:
         """The load generator."""
         return self.machine.workloads[self.settings.workload_name]
 
-    @property
+    @cached_property
     def sut_deployment(self) -> Deployment:
         """How the server is placed."""
         return self.machine.deployment(self.settings.sut.deployment, self.machine.site.sut)
 
-    @property
+    @cached_property
     def client_deployment(self) -> Deployment:
         """How the clients are placed."""
         return self.machine.deployment(self.settings.client.deployment, self.machine.site.client)

@@ -69,13 +69,18 @@ class Found:
 
 @dataclass(frozen=True)
 class Phases:
-    """Drives one attempt; what it makes is registered in `teardown`, what it learns is put into `found`."""
+    """Drives one attempt; what it learns is put into `found`.
+
+    What it makes is registered: what runs in `stops`, since output is whole only when its program has ended,
+    what merely lies about in `teardown`.
+    """
 
     job: Job
     machine: Machine
     secrets: Secrets
     watch: Stopwatch
     found: Found
+    stops: Teardown
     teardown: Teardown
 
     def drive(self) -> None:
@@ -109,7 +114,7 @@ class Phases:
         snapshot = ensure_snapshot(self.machine, loader, self.job.images)
         copy_snapshot(bench.room.host, snapshot, bench.room.data)
         server = bench.start_server("sut")
-        self.teardown.add("stopping the server", lambda: server.stop(GRACE_S))
+        self.stops.add("stopping the server", lambda: server.stop(GRACE_S))
         server.wait_until_ready(self.machine.clock)
         self.found.effective = dict(server.effective())
         return server
@@ -139,7 +144,7 @@ class Phases:
     def _carry_out(self, name: str, command: ClientCommand, bench: Bench, server: Server) -> int:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
         client = bench.start_client(name, command, server)
-        self.teardown.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
+        self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         if self.found.path is None:
             seen = witness(self.machine, server, client)
             self.found.parity, self.found.path = seen.parity, seen.path

@@ -1,0 +1,167 @@
+"""Progress on standard error: a live display on a terminal, a line a run elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tare.plan.estimate import run_seconds
+from tare.plan.model import Plan, PlannedRun
+from tare.run.events import Event, Notice, Observer, PhaseStarted, Preparing, RunEnded, RunStarted
+from tare.run.record import Phase, RunRecord
+
+_LAST_RUNS = 8
+_REFRESH_PER_S = 4
+
+
+@dataclass
+class Tally:
+    """Where a running study stands; fed with events, read by whoever shows it."""
+
+    plan: Plan
+    good: set[str]
+    clock: Callable[[], float] = time.monotonic
+    run: PlannedRun | None = None
+    attempt: int = 1
+    phase: Phase | None = None
+    preparing: str | None = None
+    expected_s: float | None = None
+    phase_began: float = 0.0
+    spent: list[float] = field(default_factory=list)
+    last: deque[RunRecord] = field(default_factory=lambda: deque(maxlen=_LAST_RUNS))
+
+    def __post_init__(self) -> None:
+        self.began = self.run_began = self.clock()
+
+    def take(self, event: Event) -> None:
+        """Note an event."""
+        now = self.clock()
+        if isinstance(event, Preparing):
+            self.preparing, self.phase_began = event.what, now
+        elif isinstance(event, RunStarted):
+            self.run, self.attempt, self.run_began, self.preparing = event.run, event.attempt, now, None
+        elif isinstance(event, PhaseStarted):
+            self.phase, self.expected_s, self.phase_began = event.phase, event.expected_s, now
+        elif isinstance(event, RunEnded):
+            self.spent.append(now - self.run_began)
+            self.last.append(event.record)
+            if event.record.outcome.ok:
+                self.good.add(event.record.run_id)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since tare began."""
+        return self.clock() - self.began
+
+    @property
+    def remaining_s(self) -> float:
+        """What is left to run, at the mean pace of the attempts so far, or by the plan where there are none."""
+        left = [run for run in self.plan.runs if run.id not in self.good]
+        if self.spent:
+            total = len(left) * sum(self.spent) / len(self.spent)
+        else:
+            total = sum(run_seconds(self.plan.arm(run.arm).settings) for run in left)
+        under_way = self.clock() - self.run_began if self.run is not None else 0.0
+        return max(0.0, total - under_way)
+
+
+@contextmanager
+def progress(plan: Plan, good: frozenset[str], *, quiet: bool) -> Iterator[Observer]:
+    """An observer that shows what it is told, in the way that standard error can bear."""
+    console = Console(stderr=True, highlight=False)
+    tally = Tally(plan, set(good))
+    if quiet:
+        yield lambda event: _complain(event, console)
+    elif console.is_terminal:
+        with Live(
+            get_renderable=lambda: display(tally), console=console, refresh_per_second=_REFRESH_PER_S
+        ) as live:
+            yield lambda event: _follow(event, tally, live.console)
+    else:
+        yield lambda event: _log(event, tally)
+
+
+def display(tally: Tally) -> Group:
+    """The live display: what is going on, and what the last runs gave."""
+    blocks = tally.plan.runs[-1].block
+    head = f"{len(tally.good)} of {len(tally.plan.runs)} runs"
+    clock = f"elapsed {spoken(tally.elapsed_s)}, about {spoken(tally.remaining_s)} remaining"
+    lines = [Text(f"{head}, {clock}", style="bold"), Text(_now(tally, blocks))]
+    if not tally.last:
+        return Group(*lines)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("block", "arm", "result"):
+        table.add_column(column)
+    for record in tally.last:
+        style = "" if record.outcome.ok else "red"
+        table.add_row(str(record.block), Text(record.arm), Text(result(record), style=style))
+    return Group(*lines, table)
+
+
+def result(record: RunRecord) -> str:
+    """What a run gave, in a few words."""
+    if record.measurement is None:
+        return f"attempt {record.attempt} failed in {record.outcome.failed_in}: {record.outcome.reason}"
+    unit = record.measurement["unit"]
+    return f"{record.measurement['throughput_per_s']:,.1f} {unit}/s"
+
+
+def spoken(seconds: float) -> str:
+    """Seconds as `42 s`, `3 min 05 s` or `2 h 07 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _now(tally: Tally, blocks: int) -> str:
+    in_phase = spoken(tally.clock() - tally.phase_began)
+    if tally.preparing is not None or tally.run is None:
+        return f"preparing {tally.preparing or 'to start'} ({in_phase})"
+    again = "" if tally.attempt == 1 else f", attempt {tally.attempt}"
+    of = f" of {spoken(tally.expected_s)}" if tally.expected_s else ""
+    return f"block {tally.run.block} of {blocks}, arm {tally.run.arm}{again}: {tally.phase or ''} ({in_phase}{of})"
+
+
+def _follow(event: Event, tally: Tally, console: Console) -> None:
+    tally.take(event)
+    if isinstance(event, Notice):
+        console.print(Text(event.text, style="yellow"))
+    if isinstance(event, RunEnded):
+        for notice in event.record.notices:
+            console.print(Text(f"{event.record.run_id}: {notice}", style="yellow"))
+
+
+def _log(event: Event, tally: Tally) -> None:
+    tally.take(event)
+    if isinstance(event, Preparing):
+        _say(f"preparing {event.what}")
+    elif isinstance(event, RunEnded):
+        record, blocks = event.record, tally.plan.runs[-1].block
+        place = f"[{len(tally.good)}/{len(tally.plan.runs)}] block {record.block} of {blocks} {record.arm}"
+        _say(f"{place}: {result(record)} (about {spoken(tally.remaining_s)} remaining)")
+        for notice in record.notices:
+            _say(f"{record.run_id}: {notice}")
+    elif isinstance(event, Notice):
+        _say(event.text)
+
+
+def _complain(event: Event, console: Console) -> None:
+    if isinstance(event, RunEnded) and not event.record.outcome.ok:
+        console.print(Text(f"{event.record.run_id}: {result(event.record)}"))
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,174 @@
+"""What a plan needs of the user and the machine, checked as a whole before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tare.deployments import Right
+from tare.deployments.registry import DeploymentFactory
+from tare.errors import EnvironmentLacks
+from tare.plan.model import Plan
+from tare.run.bench import size_bytes
+from tare.sites import Host
+from tare.sites.layout import Layout
+from tare.study.model import ArmSettings, Placement
+
+_TIMEOUT_S = 30.0
+_SPARE_DISK = 1.1
+"""The disk estimate is one; a tenth on top is cheaper than a study that ends with a full disk."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What there is on a host. `None`: could not be read, so nothing is held against it.
+
+    `no_engine`: why none answers. `no_image`: image reference → why it cannot be had here; what can be had is not in it.
+    """
+
+    root: bool
+    no_engine: str | None
+    cpus: frozenset[int] | None
+    memory_bytes: int | None
+    free_disk_bytes: int | None
+    no_image: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the plug-ins of a plan need beyond what the study says: by deployment, and the disk for loaded data."""
+
+    rights: Mapping[str, frozenset[Right]]
+    disk_bytes: float | None
+
+
+def needs_of(plan: Plan, deployments: Mapping[str, DeploymentFactory], disk_bytes: float | None) -> Needs:
+    """Needs of a plan, as its deployments declare them."""
+    names = {placement.deployment for _, placement in _placements(plan)}
+    return Needs({name: deployments[name].needs for name in names}, disk_bytes)
+
+
+def means_of(
+    host: Host, layout: Layout, *, no_engine: str | None, no_image: Callable[[str], str | None], plan: Plan
+) -> Means:
+    """Read what the host has; `no_image` says of a reference why it cannot be had, `None` where it can."""
+    references = {placement.image for _, placement in _placements(plan)}
+    return Means(
+        root=host.run(["id", "-u"], timeout_s=_TIMEOUT_S).text.strip() == "0",
+        no_engine=no_engine,
+        cpus=_online(host),
+        memory_bytes=_memory(host),
+        free_disk_bytes=_free(host, str(layout.home)),
+        no_image={each: why for each in sorted(references) if (why := no_image(each)) is not None},
+    )
+
+
+def require(plan: Plan, needs: Needs, means: Means) -> None:
+    """Raise `EnvironmentLacks` with everything that stands in the way, not with the first of it."""
+    if problems := lacking(plan, needs, means):
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise EnvironmentLacks(f"this machine or user cannot run {plan.study.name}; nothing was started:{listed}")
+
+
+def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
+    """All that the plan needs and the host has not, a sentence each with what to do about it."""
+    return (
+        *_rights(plan, needs, means),
+        *_cpus(plan, means),
+        *_memory_limits(plan, means),
+        *_disk(needs, means),
+        *(f"the image {reference} cannot be had: {why}" for reference, why in means.no_image.items()),
+    )
+
+
+def parse_cpus(text: str) -> frozenset[int]:
+    """A CPU list as in cpuset.cpus: `"0-1,3"` → {0, 1, 3}."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
+
+
+def _placements(plan: Plan) -> Iterator[tuple[str, Placement]]:
+    for arm in plan.study.arms:
+        yield arm.name, arm.settings.sut
+        yield arm.name, arm.settings.client
+
+
+def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
+    def arms_that_need(right: Right) -> str:
+        users = (arm for arm, each in _placements(plan) if right in needs.rights[each.deployment])
+        limited = (arm for arm, each in _placements(plan) if right is Right.ROOT and _is_limited(each, needs))
+        return ", ".join(dict.fromkeys([*users, *limited]))
+
+    if not means.root and (arms := arms_that_need(Right.ROOT)):
+        yield f"root is needed for bare tasks and their control groups (arms: {arms}); run tare with sudo"
+    if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):
+        yield f"a container engine is needed (arms: {arms}): {means.no_engine}"
+
+
+def _is_limited(placement: Placement, needs: Needs) -> bool:
+    """Whether tare itself, and not an engine, must make control groups for it."""
+    by_engine = Right.ENGINE in needs.rights[placement.deployment]
+    limits = placement.limits
+    return not by_engine and (limits.cpus, limits.cpu_quota, limits.memory) != (None, None, None)
+
+
+def _cpus(plan: Plan, means: Means) -> Iterator[str]:
+    if means.cpus is None:
+        return
+    wanted = {each.limits.cpus for _, each in _placements(plan) if each.limits.cpus is not None}
+    for cpus in sorted(wanted):
+        if missing := parse_cpus(cpus) - means.cpus:
+            have = ",".join(str(cpu) for cpu in sorted(means.cpus))
+            yield (
+                f"limits.cpus {cpus!r} names CPU {','.join(map(str, sorted(missing)))}, but this host has {have}; "
+                "change limits.cpus in the study"
+            )
+
+
+def _memory_limits(plan: Plan, means: Means) -> Iterator[str]:
+    for name, wanted in {arm.name: _wanted_memory(arm.settings) for arm in plan.study.arms}.items():
+        if means.memory_bytes is not None and wanted > means.memory_bytes:
+            yield (
+                f"arm {name} may use {wanted / 2**30:.1f} GiB of memory by its limits, but this host has "
+                f"{means.memory_bytes / 2**30:.1f} GiB; lower limits.memory"
+            )
+
+
+def _wanted_memory(settings: ArmSettings) -> int:
+    limits = (settings.sut.limits.memory, settings.client.limits.memory)
+    return sum(size_bytes(memory) for memory in limits if memory is not None)
+
+
+def _disk(needs: Needs, means: Means) -> Iterator[str]:
+    if needs.disk_bytes is None or means.free_disk_bytes is None:
+        return
+    if (wanted := needs.disk_bytes * _SPARE_DISK) > means.free_disk_bytes:
+        yield (
+            f"the data needs about {wanted / 1e9:.1f} GB of disk, but {means.free_disk_bytes / 1e9:.1f} GB are "
+            "free; make room, or set TARE_HOME to a larger file system"
+        )
+
+
+def _online(host: Host) -> frozenset[int] | None:
+    raw = host.read("/sys/devices/system/cpu/online")
+    return parse_cpus(raw.decode()) if raw else None
+
+
+def _memory(host: Host) -> int | None:
+    for line in (host.read("/proc/meminfo") or b"").decode().splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _free(host: Host, path: str) -> int | None:
+    """Free bytes where `path` will be, asked of its nearest directory that is there (df(1))."""
+    while path != "/":
+        done = host.run(["df", "--output=avail", "-B1", "--", path], timeout_s=_TIMEOUT_S, check=False)
+        if done.code == 0:
+            return int(done.text.split()[-1])
+        path = path.rpartition("/")[0] or "/"
+    return None

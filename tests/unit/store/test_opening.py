@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.errors import StoreError
+from tare.store import open_store, resume_store, verify
+from tare.store.schema import APPLICATION_ID, FORMAT
+
+
+def test_a_second_writer_is_told_who_holds_the_store(path: Path, plan: Any) -> None:
+    with (
+        resume_store(path, plan),
+        pytest.raises(StoreError, match="being written by another tare"),
+        resume_store(path, plan),
+    ):
+        pytest.fail("two writers")
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from tare.store.lock import held
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_lock_goes_with_a_killed_process(path: Path, plan: Any) -> None:
+    with resume_store(path, plan):
+        pass
+    argv = [sys.executable, "-c", _HOLD, str(path / "lock")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            with pytest.raises(StoreError, match=f"process {holder.pid}"), resume_store(path, plan):
+                pytest.fail("the lock is not held")
+        finally:
+            holder.kill()
+    with resume_store(path, plan) as store:
+        assert store.records() == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"seed": 2}, "it holds study tiny at scale full, seed 1, and this is study tiny at scale full, seed 2"),
+        ({"scale": "demo"}, "this is study tiny at scale demo"),
+        ({"measure_s": 2.0}, "study tiny at scale full, seed 1 was changed since it was begun"),
+    ],
+)
+def test_a_store_of_another_plan_is_refused(path: Path, plan: Any, plan_of: Any, other: Any, told: str) -> None:
+    with resume_store(path, plan):
+        pass
+    with pytest.raises(StoreError, match=told), resume_store(path, plan_of(**other)):
+        pytest.fail("another plan was let in")
+
+
+def test_a_reworded_question_resumes(path: Path, plan: Any, plan_of: Any) -> None:
+    with resume_store(path, plan):
+        pass
+    with resume_store(path, plan_of(question="Which one?")) as store:
+        assert store.plan == plan
+
+
+def test_a_directory_with_other_things_in_it_is_left_alone(path: Path, plan: Any) -> None:
+    path.mkdir()
+    (path / "thesis.tex").write_text("\\begin")
+    with pytest.raises(StoreError, match="other things in it"), resume_store(path, plan):
+        pytest.fail("a foreign directory was taken")
+    assert [entry.name for entry in path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_store_can_be_read_while_it_is_written(path: Path, plan: Any, make: Any, staged: Any) -> None:
+    with resume_store(path, plan) as store:
+        reader = open_store(path)
+        assert reader.records() == ()
+        record = make(plan, 0)
+        staged(store, record)
+        store.commit(record)
+        assert reader.records() == (record,)
+
+
+def test_where_there_is_no_store_nothing_is_made(path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        open_store(path)
+    assert not path.exists()
+
+
+def test_a_newer_format_is_refused(path: Path, plan: Any) -> None:
+    with resume_store(path, plan):
+        pass
+    database = sqlite3.connect(path / "store.sqlite")
+    database.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    database.close()
+    with pytest.raises(StoreError, match="newer tare"):
+        open_store(path)
+    with pytest.raises(StoreError, match="newer tare"), resume_store(path, plan):
+        pytest.fail("a newer store was written to")
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, b""])
+def test_a_file_that_is_no_store_is_a_store_error(path: Path, content: bytes) -> None:
+    path.mkdir()
+    (path / "store.sqlite").write_bytes(content)
+    with pytest.raises(StoreError):
+        open_store(path)
+
+
+def test_another_programs_database_is_refused(path: Path, plan: Any) -> None:
+    path.mkdir()
+    (path / "lock").touch()
+    database = sqlite3.connect(path / "store.sqlite")
+    database.execute("CREATE TABLE guests (name)")
+    database.close()
+    with pytest.raises(StoreError, match="no store of tare's"), resume_store(path, plan):
+        pytest.fail("a foreign database was taken")
+
+
+def test_a_store_says_that_it_is_one(path: Path, plan: Any) -> None:
+    with resume_store(path, plan):
+        pass
+    database = sqlite3.connect(path / "store.sqlite")
+    assert database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    assert database.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda raw: (raw / "measure.stdout").write_text("changed"), "was changed"),
+        (lambda raw: (raw / "measure.stdout").unlink(), "is missing"),
+        (lambda raw: (raw.parent / "stray").mkdir(), "belongs to no record"),
+        (lambda raw: _execute(raw.parents[1], "UPDATE runs SET digest = 'x'"), "is not what was committed"),
+    ],
+)
+def test_damage_is_found(path: Path, committed: Any, harm: Any, told: str) -> None:
+    harm(path / "raw" / f"{committed.run_id}-1")
+    assert any(told in line for line in verify(open_store(path)))
+
+
+def _execute(path: Path, statement: str) -> None:
+    database = sqlite3.connect(path / "store.sqlite")
+    with database:
+        database.execute(statement)
+    database.close()
