@@ -24,7 +24,8 @@ class Analysis:
     """All that is concluded from a study's records.
 
     `findings`: arms in the study's order without the baseline, each in every metric of `METRICS`.
-    `blocks`: those of which anything was run. `good`: runs with a usable attempt.
+    `blocks`: those of which anything was run. `good`: runs with a usable attempt, of those
+    `attempted`.
     """
 
     findings: tuple[Finding, ...]
@@ -32,6 +33,7 @@ class Analysis:
     failures: tuple[Failure, ...]
     blocks: tuple[int, ...]
     good: int
+    attempted: int
 
     def finding(self, arm: str, metric: str) -> Finding:
         """The finding of an arm in a metric; `KeyError` where there is none."""
@@ -63,6 +65,7 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
         failures=runs.failures,
         blocks=runs.blocks,
         good=len(runs.good),
+        attempted=len(runs.attempted),
     )
 
 

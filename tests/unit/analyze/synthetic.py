@@ -184,17 +184,24 @@ def observation(name: str, run_id: str, side: str) -> dict[str, Any]:
 
 HOST: Mapping[str, Any] = {
     "name": "local",
-    "cpu": {"model": "Example CPU 3.0 GHz", "logical": 2, "governor": None},
-    "memory": {"total_bytes": 8 << 30},
-    "kernel": {"release": "6.1.0-1-amd64"},
-    "os": {"pretty_name": "Debian GNU/Linux 12 (bookworm)"},
-    "thp": {"enabled": "madvise"},
+    "os": "Debian GNU/Linux 12 (bookworm)",
+    "architecture": "x86_64",
+    "kernel": "6.1.0-28-amd64",
+    "cpu_model": "Example CPU @ 3.00GHz",
+    "cpu_count": 2,
+    "cpu_governors": None,
+    "cpu_mitigations": {"spectre_v2": "Mitigation: Retpolines", "meltdown": "Not affected"},
+    "memory_total_bytes": 8 << 30,
+    "thp": "madvise",
+    "cgroup_layout": "v1",
+    "data_filesystem": "ext4",
 }
 ENGINE: Mapping[str, Any] = {
-    "name": "Docker Engine",
-    "version": "20.10.24",
-    "storage_driver": "overlay2",
-    "userland_proxy": True,
+    "engine": "docker",
+    "engine_version": "20.10.24+dfsg1",
+    "engine_storage_driver": "overlay2",
+    "engine_userland_proxy": True,
+    "engine_warnings": [],
 }
 IMAGE: Mapping[str, Any] = {
     "reference": "mariadb",

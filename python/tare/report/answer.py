@@ -1,0 +1,86 @@
+"""The answer in one honest sentence: never a figure without its interval, never "no overhead"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tare.analyze import Analysis, Finding
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.report.figures import decimals_of, interval, percent
+from tare.report.plain import plain
+from tare.study.model import Study
+
+_NAMED = 3
+"""How many arms a sentence can name before nobody reads it to the end."""
+
+
+def answer(study: Study, analysis: Analysis) -> str:
+    """What the primary metric says of every arm against the baseline."""
+    found = [finding for finding in analysis.findings if finding.metric == PRIMARY]
+    baseline = plain(study.baseline, 60)
+    pointed = [finding for finding in found if finding.estimate.point is not None]
+    if not pointed:
+        return f"There is no answer: no arm has a block with a good run of both itself and {baseline}."
+    bounded = [finding for finding in pointed if finding.estimate.low is not None]
+    if not bounded:
+        points = _listed([f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)])
+        return f"There are too few blocks for an interval; as mere points, {_title()} against {baseline}: {points}."
+    apart = _strongest([finding for finding in bounded if finding.excludes_zero])
+    alike = [finding for finding in bounded if not finding.excludes_zero]
+    parts = [_apart(apart, baseline)] if apart else []
+    parts += [_alike(alike, baseline)] if alike else []
+    if len(pointed) > len(bounded):
+        rest = [_name(finding) for finding in pointed if finding.estimate.low is None]
+        parts.append(f"{_listed(rest)} had too few blocks for an interval")
+    sentence = "; ".join(parts)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def _apart(findings: Sequence[Finding], baseline: str) -> str:
+    """The arms whose interval excludes zero, the strongest effect first and with all its words."""
+    first, *others = findings
+    blocks = f"{first.estimate.n} blocks"
+    confidence = f"{100 * first.estimate.confidence:g} % interval"
+    words = [f"{_name(first)} has {_change(first)} (a {confidence} of {interval(first.estimate)} %, {blocks})"]
+    words += [
+        f"{_name(one)} {_change(one, short=True)} ({interval(one.estimate)} %)" for one in others[: _NAMED - 1]
+    ]
+    hidden = len(findings) - _NAMED
+    if hidden > 0:
+        words.append(f"{hidden} more {'arm differs' if hidden == 1 else 'arms differ'} as well")
+    return f"against {baseline}, {_listed(words)}"
+
+
+def _alike(findings: Sequence[Finding], baseline: str) -> str:
+    """The arms whose interval includes zero: what is known of them is the interval."""
+    names = [f"{_name(one)} ({interval(one.estimate)} %)" for one in findings[: _NAMED + 1]]
+    hidden = len(findings) - len(names)
+    if hidden > 0:
+        names.append(f"{hidden} more")
+    return f"no difference from {baseline} is shown for {_listed(names)}, whose interval includes zero"
+
+
+def _change(finding: Finding, *, short: bool = False) -> str:
+    effect = finding.estimate.point
+    if effect is None:
+        raise ValueError("an arm without a point has no change to speak of")
+    size = percent(abs(effect), decimals_of(finding.estimate), signed=False)
+    way = "less" if effect < 0 else "more"
+    return f"{size} {way}" if short else f"{size} {way} {_title()}"
+
+
+def _title() -> str:
+    return METRICS[PRIMARY].title
+
+
+def _name(finding: Finding) -> str:
+    return plain(finding.arm, 60)
+
+
+def _strongest(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda one: -abs(one.estimate.point or 0.0))
+
+
+def _listed(words: Sequence[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last

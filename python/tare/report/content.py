@@ -1,0 +1,69 @@
+"""The content of a report, the same whatever it is written as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.analyze import Analysis, analyze
+from tare.report.answer import answer
+from tare.report.notes import notes
+from tare.report.setting import Setting, setting_of
+from tare.run.record import Phase, RunRecord
+from tare.study.model import Study
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Machine time. `runs_s`: all phases of all attempts, failed ones too; `measure_s`: measuring of good ones."""
+
+    attempts: int
+    runs_s: float
+    measure_s: float
+    began_at: float | None
+    ended_at: float | None
+    """Seconds since the epoch; `None` before the first run."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that an exporter needs. `planned`: runs of the plan. `notices`: what runs had to say, once each."""
+
+    study: Study
+    analysis: Analysis
+    answer: str
+    notes: tuple[str, ...]
+    notices: tuple[str, ...]
+    spent: Spent
+    setting: Setting
+    planned: int
+
+
+def build_report(study: Study, records: Sequence[RunRecord], planned: int | None = None) -> Report:
+    """Analyse the records and gather what is told of them. `planned`: `None` for every arm in every block."""
+    planned = len(study.arms) * study.protocol.blocks if planned is None else planned
+    analysis = analyze(study, records)
+    return Report(
+        study=study,
+        analysis=analysis,
+        answer=answer(study, analysis),
+        notes=notes(analysis, planned),
+        notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
+        spent=_spent(records),
+        setting=setting_of(study, records),
+        planned=planned,
+    )
+
+
+def _spent(records: Sequence[RunRecord]) -> Spent:
+    times = [time for record in records for time in record.phases]
+    measured = [
+        time for record in records if record.outcome.ok for time in record.phases if time.phase is Phase.MEASURE
+    ]
+    return Spent(
+        attempts=len(records),
+        runs_s=sum(time.seconds for time in times),
+        measure_s=sum(time.seconds for time in measured),
+        began_at=min((time.began_at for time in times), default=None),
+        ended_at=max((time.began_at + time.seconds for time in times), default=None),
+    )

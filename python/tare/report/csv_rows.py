@@ -1,0 +1,58 @@
+"""One row a finding, for spreadsheets and data frames; columns as in the JSON findings."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from tare.analyze import Finding
+from tare.report.content import Report
+
+COLUMNS = (
+    "study", "scale", "arm", "baseline", "metric", "estimator", "point", "low", "high", "n", "confidence", "why",
+    "published", "resolution", "below_resolution", "levels",
+)  # fmt: skip
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A text that begins with one of these would be run by a spreadsheet."""
+
+
+def render(report: Report) -> str:
+    """Comma-separated rows with a heading; fractions with all their digits, an empty cell for what is not known."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for finding in report.analysis.findings:
+        rows.writerow([_cell(value) for value in _row(report, finding)])
+    return out.getvalue()
+
+
+def _row(report: Report, finding: Finding) -> list[object]:
+    estimate = finding.estimate
+    return [
+        finding.study,
+        report.study.scale,
+        finding.arm,
+        finding.baseline,
+        finding.metric,
+        estimate.method,
+        estimate.point,
+        estimate.low,
+        estimate.high,
+        estimate.n,
+        estimate.confidence,
+        estimate.why,
+        finding.published,
+        finding.resolution,
+        finding.below_resolution,
+        ";".join(f"{factor}={level}" for factor, level in finding.levels.items()),
+    ]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) else value
+    return repr(value)

@@ -1,0 +1,78 @@
+"""How numbers are written: the same in every format."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from tare.analyze.estimate import Estimate, Finding
+
+NONE = "—"
+
+
+def percent(fraction: float | None, decimals: int = 1, *, signed: bool = True) -> str:
+    """-0.58 → `-58.0 %`; nothing known → a dash."""
+    return NONE if fraction is None else f"{_number(100 * fraction, decimals, signed=signed)} %"
+
+
+def interval(estimate: Estimate) -> str:
+    """`[-58.9, -57.1]` in percent, a dash where there is no interval."""
+    if estimate.low is None or estimate.high is None:
+        return NONE
+    digits = decimals_of(estimate)
+    low, high = (_number(100 * bound, digits, signed=True) for bound in (estimate.low, estimate.high))
+    return f"[{low}, {high}]"
+
+
+def point(finding: Finding) -> str:
+    """The point of a finding; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
+    if finding.below_resolution:
+        return f"≤{percent(finding.resolution, signed=False)}"
+    return percent(finding.estimate.point, decimals_of(finding.estimate))
+
+
+def decimals_of(estimate: Estimate) -> int:
+    """As many decimals of a percentage as the interval bears out."""
+    if estimate.low is None or estimate.high is None:
+        return 1
+    half = 50 * (estimate.high - estimate.low)
+    return 0 if half >= 10 else 1 if half >= 0.1 else 2
+
+
+def amount(value: float | None) -> str:
+    """A value in its own unit with three digits that matter: `1,905`, `8.41`."""
+    if value is None:
+        return NONE
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """`48 s`, `4 min 12 s`, `5 h 20 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(count_bytes: float) -> str:
+    """`8.0 GiB`."""
+    value, unit = float(count_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def moment(epoch_s: float) -> str:
+    """Seconds since the epoch as date and minute, UTC."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _number(value: float, decimals: int, *, signed: bool) -> str:
+    text = f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}"
+    if not any(digit in text for digit in "123456789"):
+        text = text.lstrip("+-")
+    return text

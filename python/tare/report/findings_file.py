@@ -1,0 +1,206 @@
+"""The findings as a versioned JSON file; keys are told in docs/reference/findings.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tare import __version__
+from tare.analyze import Analysis, Finding
+from tare.analyze.arms import ArmSummary, Level
+from tare.analyze.runs import Failure
+from tare.report.content import Report
+
+FORMAT = 1
+
+
+class Entry(BaseModel):
+    """Frozen, every key always there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class BlockPoint(Entry):
+    """The relative effect in one block, a fraction."""
+
+    block: int
+    point: float
+
+
+class DroppedBlock(Entry):
+    """A block that the finding does without."""
+
+    block: int
+    why: str
+
+
+class FindingEntry(Entry):
+    """One arm against the baseline in one metric. All effects are fractions: -0.58 is -58 %."""
+
+    study: str
+    arm: str
+    levels: Mapping[str, str]
+    baseline: str
+    metric: str
+    estimator: str
+    point: float | None
+    low: float | None
+    high: float | None
+    n: int = Field(description="Blocks with a good run of both arm and baseline.")
+    confidence: float
+    why: str | None = Field(description="Why there is no interval.")
+    published: float | None
+    published_where: str | None
+    resolution: float | None = Field(description="Relative width of the generator's histogram bucket.")
+    below_resolution: bool = Field(description="The point is within one bucket: no difference may be claimed.")
+    blocks: tuple[BlockPoint, ...]
+    dropped: tuple[DroppedBlock, ...]
+
+
+class ValueEntry(Entry):
+    """An arm's own value over its good runs, in the metric's unit (operations a second, milliseconds)."""
+
+    n: int
+    median: float | None
+    smallest: float | None
+    largest: float | None
+    published: float | None
+    published_unit: str | None
+
+
+class ArmEntry(Entry):
+    """An arm by itself. `values`: metric → value."""
+
+    arm: str
+    levels: Mapping[str, str]
+    baseline: bool
+    good: int
+    attempted: int
+    unit: str | None = Field(description="What throughput counts.")
+    values: Mapping[str, ValueEntry]
+
+
+class FailureEntry(Entry):
+    """An attempt that failed. `made_good`: another attempt of the same run is used."""
+
+    run_id: str
+    attempt: int
+    block: int
+    arm: str
+    phase: str | None
+    reason: str
+    made_good: bool
+
+
+class FindingsFile(Entry):
+    """Everything `tare report --format json` says."""
+
+    format: Literal[1] = Field(description="Version of this layout.")
+    tare: str = Field(description="Version of tare that wrote the file.")
+    study: str
+    scale: str
+    question: str
+    answer: str
+    baseline: str
+    planned: int = Field(description="Runs of the plan.")
+    attempts: int
+    good: int = Field(description="Runs with a usable attempt.")
+    machine_s: float = Field(description="Seconds of all phases of all attempts.")
+    findings: tuple[FindingEntry, ...]
+    arms: tuple[ArmEntry, ...]
+    failures: tuple[FailureEntry, ...]
+    notices: tuple[str, ...]
+    deviations: tuple[str, ...]
+
+
+def render(report: Report) -> str:
+    """The file's text."""
+    return file_of(report).model_dump_json(indent=2) + "\n"
+
+
+def file_of(report: Report) -> FindingsFile:
+    """The report as the file's model."""
+    study, analysis = report.study, report.analysis
+    return FindingsFile(
+        format=1,
+        tare=__version__,
+        study=study.name,
+        scale=study.scale,
+        question=study.question,
+        answer=report.answer,
+        baseline=study.baseline,
+        planned=report.planned,
+        attempts=report.spent.attempts,
+        good=analysis.good,
+        machine_s=report.spent.runs_s,
+        findings=tuple(_finding(finding) for finding in analysis.findings),
+        arms=tuple(_arm(arm) for arm in analysis.arms),
+        failures=_failures(analysis),
+        notices=report.notices,
+        deviations=study.deviations,
+    )
+
+
+def _finding(finding: Finding) -> FindingEntry:
+    estimate = finding.estimate
+    return FindingEntry(
+        study=finding.study,
+        arm=finding.arm,
+        levels=finding.levels,
+        baseline=finding.baseline,
+        metric=finding.metric,
+        estimator=estimate.method,
+        point=estimate.point,
+        low=estimate.low,
+        high=estimate.high,
+        n=estimate.n,
+        confidence=estimate.confidence,
+        why=estimate.why,
+        published=finding.published,
+        published_where=finding.published_where,
+        resolution=finding.resolution,
+        below_resolution=finding.below_resolution,
+        blocks=tuple(BlockPoint(block=block, point=point) for block, point in finding.blocks),
+        dropped=tuple(DroppedBlock(block=each.block, why=each.why) for each in finding.dropped),
+    )
+
+
+def _arm(arm: ArmSummary) -> ArmEntry:
+    return ArmEntry(
+        arm=arm.arm,
+        levels=arm.levels,
+        baseline=arm.is_baseline,
+        good=arm.good,
+        attempted=arm.attempted,
+        unit=arm.unit,
+        values={metric: _value(level) for metric, level in arm.values.items()},
+    )
+
+
+def _value(level: Level) -> ValueEntry:
+    return ValueEntry(
+        n=level.n,
+        median=level.median,
+        smallest=level.smallest,
+        largest=level.largest,
+        published=level.published,
+        published_unit=level.published_unit,
+    )
+
+
+def _failures(analysis: Analysis) -> tuple[FailureEntry, ...]:
+    return tuple(_failure(failure) for failure in analysis.failures)
+
+
+def _failure(failure: Failure) -> FailureEntry:
+    return FailureEntry(
+        run_id=failure.run_id,
+        attempt=failure.attempt,
+        block=failure.block,
+        arm=failure.arm,
+        phase=failure.phase,
+        reason=failure.reason,
+        made_good=failure.made_good,
+    )

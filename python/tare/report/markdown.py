@@ -1,0 +1,91 @@
+"""The report as Markdown, to be pasted into an issue or a README."""
+
+from __future__ import annotations
+
+import re
+
+from tare.analyze.arms import ArmSummary
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.report.content import Report
+from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.plain import plain
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
+
+
+def render(report: Report) -> str:
+    """Question, answer, table, notes, deviations, what it took."""
+    study = report.study
+    lines = [
+        f"# {text(study.question, 400)}",
+        "",
+        text(report.answer, 4000),
+        "",
+        f"Study `{_code(study.name)}` at scale `{_code(study.scale)}`: {_took(report)}.",
+        "",
+        *_table(report),
+        "",
+        f"Relative to {text(study.baseline, 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
+        *_list("Notes", (*report.notes, *report.notices)),
+        *_list("Deviations from the published study", study.deviations if study.source else ()),
+    ]
+    if study.source is not None:
+        source = study.source
+        lines += [
+            "",
+            f"Published: {text(source.authors)}, *{text(source.title)}* ({source.year}), <{_url(source.url)}>",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def text(value: object, longest: int = 200) -> str:
+    """A text in which nothing is Markdown or HTML."""
+    return _SPECIAL.sub(r"\\\1", plain(value, longest))
+
+
+def _took(report: Report) -> str:
+    spent = report.spent
+    blocks = len(report.analysis.blocks)
+    return f"{spent.attempts} attempts in {blocks} blocks, {duration(spent.runs_s)} of machine time"
+
+
+def _table(report: Report) -> list[str]:
+    metrics = [metric for metric in METRICS.values() if metric.name != PRIMARY]
+    titles = ["arm", "n", "throughput, median", "overhead", "95 % interval", "published"]
+    titles += [metric.title for metric in metrics]
+    rows = ["| " + " | ".join(titles) + " |", "|" + "---|" + "---:|" * (len(titles) - 1)]
+    for arm in report.analysis.arms:
+        cells = _baseline(arm) if arm.is_baseline else _cells(report, arm)
+        cells += [NONE if arm.is_baseline else _latency(report, arm.arm, metric.name) for metric in metrics]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _baseline(arm: ArmSummary) -> list[str]:
+    return [f"{text(arm.arm, 80)} (baseline)", str(arm.good), amount(arm.values[PRIMARY].median), NONE, NONE, NONE]
+
+
+def _cells(report: Report, arm: ArmSummary) -> list[str]:
+    finding = report.analysis.finding(arm.arm, PRIMARY)
+    estimate = finding.estimate
+    middle = amount(arm.values[PRIMARY].median)
+    published = percent(finding.published)
+    return [text(arm.arm, 80), str(estimate.n), middle, point(finding), interval(estimate), published]
+
+
+def _latency(report: Report, arm: str, metric: str) -> str:
+    finding = report.analysis.finding(arm, metric)
+    bounds = interval(finding.estimate)
+    return point(finding) if bounds == NONE else f"{point(finding)} {bounds}"
+
+
+def _list(title: str, items: tuple[str, ...]) -> list[str]:
+    return ["", f"## {title}", "", *(f"- {text(item, 500)}" for item in items)] if items else []
+
+
+def _code(value: str) -> str:
+    return plain(value, 80).replace("`", "'")
+
+
+def _url(value: str) -> str:
+    return re.sub(r"[<>\s]", "", plain(value, 500))

@@ -1,0 +1,77 @@
+"""What a reader must know beside the table: what failed, what is missing, what could not be resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tare.analyze import Analysis, Finding
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.runs import Failure
+from tare.report.figures import percent
+from tare.report.plain import plain
+
+_SHOWN_FAILURES = 8
+
+
+def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
+    """One sentence each, the gravest first."""
+    return (
+        *_unfinished(analysis, planned),
+        *_failures(analysis),
+        *_dropped(analysis),
+        *_without_interval(analysis),
+        *_unresolved(analysis),
+    )
+
+
+def told(failure: Failure) -> str:
+    """`b02-3-bridge, attempt 1, failed in measure: …`."""
+    where = f" in {failure.phase}" if failure.phase else ""
+    again = "; another attempt is used" if failure.made_good else "; no other attempt was good"
+    reason = plain(failure.reason, 300).rstrip(".")
+    return f"{plain(failure.run_id, 80)}, attempt {failure.attempt}, failed{where}: {reason}{again}."
+
+
+def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
+    if analysis.attempted < planned:
+        yield f"{analysis.attempted} of {planned} planned runs have been made; `tare run` goes on with the rest."
+
+
+def _failures(analysis: Analysis) -> Iterator[str]:
+    yield from (told(failure) for failure in analysis.failures[:_SHOWN_FAILURES])
+    more = len(analysis.failures) - _SHOWN_FAILURES
+    if more > 0:
+        yield f"{more} more {'attempt' if more == 1 else 'attempts'} failed; `--format json` lists all of them."
+
+
+def _dropped(analysis: Analysis) -> Iterator[str]:
+    for finding in _of_primary(analysis):
+        if finding.dropped:
+            blocks = ", ".join(f"block {each.block} ({plain(each.why, 200)})" for each in finding.dropped)
+            yield f"{_name(finding)} is compared without {blocks}."
+
+
+def _without_interval(analysis: Analysis) -> Iterator[str]:
+    for finding in _of_primary(analysis):
+        if finding.estimate.why is not None:
+            yield f"{_name(finding)} has no interval: {finding.estimate.why}."
+
+
+def _unresolved(analysis: Analysis) -> Iterator[str]:
+    widths = {
+        each.resolution for each in analysis.findings if each.below_resolution and each.resolution is not None
+    }
+    if widths:
+        width = percent(max(widths), signed=False)
+        yield (
+            f"≤{width}: within one bucket ({width}) of the generator's histogram from the baseline, "
+            "so no difference is claimed."
+        )
+
+
+def _of_primary(analysis: Analysis) -> list[Finding]:
+    return [finding for finding in analysis.findings if finding.metric == METRICS[PRIMARY].name]
+
+
+def _name(finding: Finding) -> str:
+    return plain(finding.arm, 80)

@@ -1,0 +1,26 @@
+"""Names and texts from outside, made fit to be shown: one line, no control or direction marks, not endless."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_UNSHOWABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Unicode categories of controls (escape sequences, line ends), direction and zero-width marks, lone surrogates."""
+
+
+def plain(text: object, longest: int = 200) -> str:
+    """One showable line of at most `longest` characters; what cannot be shown becomes U+FFFD."""
+    whole = str(text)
+    cut = whole[:longest] + "…" if len(whole) > longest else whole
+    return "".join("\ufffd" if unicodedata.category(each) in _UNSHOWABLE else each for each in cut)
+
+
+def distinct(names: tuple[str, ...], longest: int) -> dict[str, str]:
+    """Each name → a showable label of its own, although two long names may begin alike."""
+    labels: dict[str, str] = {}
+    for name in names:
+        label, n = plain(name, longest), 2
+        while label in labels.values():
+            label, n = f"{plain(name, longest)} ({n})", n + 1
+        labels[name] = label
+    return labels

@@ -1,0 +1,169 @@
+"""What was in force around the runs: what is the same in all of them, and what differs between arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+UNKNOWN = "could not be read"
+_SHOWN_VALUES = 3
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value and the arms in which it was found; all arms: `arms` is empty."""
+
+    text: str
+    arms: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Property:
+    """One key of a tree that every run recorded."""
+
+    name: str
+    values: tuple[Value, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether two arms have different values."""
+        return len(self.values) > 1
+
+
+@dataclass(frozen=True)
+class Bits:
+    """The image of one side: what it was asked for as, and what it is."""
+
+    sides: tuple[str, ...]
+    reference: str
+    digest: str
+    engine_id: str
+    packages: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything around the runs. `asked`: names of the server variables that the study sets."""
+
+    host: tuple[Property, ...]
+    engine: tuple[Property, ...]
+    images: tuple[Bits, ...]
+    effective: tuple[Property, ...]
+    asked: frozenset[str]
+    parity: tuple[Property, ...]
+    path: tuple[Property, ...]
+
+
+def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
+    """Gather it from the runs that count; from all of them where none does."""
+    used = [record for record in records if record.outcome.ok] or list(records)
+    return Setting(
+        host=compare(("", record.host) for record in used),
+        engine=compare(("", record.engine) for record in used if record.engine),
+        images=_images(used),
+        effective=compare((record.arm, record.effective) for record in used),
+        asked=frozenset(_variable(name) for arm in study.arms for name in arm.settings.sut.settings),
+        parity=compare((record.arm, _without_id(record.parity, record.run_id)) for record in used),
+        path=compare((record.arm, record.path) for record in used),
+    )
+
+
+def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Property, ...]:
+    """Every key of the arms' trees with its values; of an arm whose runs disagree, all of them as one text."""
+    seen: dict[str, dict[str, list[str]]] = {}
+    arms: dict[str, None] = {}
+    for arm, tree in trees:
+        arms.setdefault(arm)
+        for key, text in flatten(tree or {}).items():
+            found = seen.setdefault(key, {}).setdefault(arm, [])
+            if text not in found:
+                found.append(text)
+    return tuple(_property(key, seen[key], tuple(arms)) for key in seen)
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested keys joined by dots, values as text."""
+    flat: dict[str, str] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            flat.update(flatten(value, f"{name}."))
+        else:
+            flat[name] = shown(value)
+    return flat
+
+
+def shown(value: object) -> str:
+    """A JSON value as people write it."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(each) for each in value) or "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {shown(each)}" for key, each in value.items()) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _property(name: str, seen: Mapping[str, list[str]], arms: tuple[str, ...]) -> Property:
+    by_text: dict[str, list[str]] = {}
+    for arm in arms:
+        by_text.setdefault(_one_text(seen.get(arm, [UNKNOWN])), []).append(arm)
+    if len(by_text) == 1:
+        return Property(name, (Value(next(iter(by_text)), ()),))
+    return Property(name, tuple(Value(text, tuple(having)) for text, having in by_text.items()))
+
+
+def _one_text(texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    try:
+        numbers = sorted(float(text) for text in texts)
+    except ValueError:
+        more = f" and {len(texts) - _SHOWN_VALUES} more" if len(texts) > _SHOWN_VALUES else ""
+        return f"from run to run: {'; '.join(sorted(texts)[:_SHOWN_VALUES])}{more}"
+    return f"{numbers[0]:.15g} to {numbers[-1]:.15g}"
+
+
+def _without_id(tree: Any, run_id: str) -> Any:
+    """The tree with RUN for the run's own name, which is in every path and says nothing."""
+    if isinstance(tree, Mapping):
+        return {key: _without_id(value, run_id) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_without_id(value, run_id) for value in tree]
+    return tree.replace(run_id, "RUN") if isinstance(tree, str) else tree
+
+
+def _images(records: Sequence[RunRecord]) -> tuple[Bits, ...]:
+    sides: dict[str, list[str]] = {}
+    trees: dict[str, Mapping[str, Any]] = {}
+    for record in records:
+        for side, image in record.images.items():
+            if not isinstance(image, Mapping):
+                continue
+            key = f"{image.get('reference')} {image.get('digest')} {image.get('engine_id')}"
+            trees.setdefault(key, image)
+            if side not in sides.setdefault(key, []):
+                sides[key].append(side)
+    return tuple(_bits(trees[key], tuple(sides[key])) for key in trees)
+
+
+def _bits(image: Mapping[str, Any], sides: tuple[str, ...]) -> Bits:
+    packages = image.get("packages") or ()
+    return Bits(
+        sides=sides,
+        reference=shown(image.get("reference")),
+        digest=shown(image.get("digest")),
+        engine_id="not in an engine" if image.get("engine_id") is None else str(image["engine_id"]),
+        packages=tuple((str(name), str(version)) for name, version in packages),
+    )
+
+
+def _variable(name: str) -> str:
+    """Servers take both spellings and report one."""
+    return name.replace("-", "_").lower()

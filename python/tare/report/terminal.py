@@ -1,0 +1,106 @@
+"""The overhead table for a terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tare.analyze import Finding
+from tare.analyze.arms import ArmSummary
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.report.content import Report
+from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.plain import plain
+
+_WIDE = 100
+"""From this width on, latency shows its interval too."""
+_LATENCY = "latency_p95"
+_LONGEST_ARM = 24
+
+
+def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
+    """The report as text of at most `width` columns; `colour`: with escape sequences."""
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, force_terminal=colour, no_color=not colour, highlight=False, color_system="standard"
+    )
+    study = report.study
+    console.print(Text(f"{plain(study.name, 80)} at scale {plain(study.scale, 40)}", style="bold"))
+    console.print(Text(plain(study.question, 400)))
+    console.print()
+    console.print(_table(report, wide=width >= _WIDE))
+    console.print()
+    console.print(Text(report.answer))
+    for note in (*report.notes, *report.notices):
+        console.print(_item(plain(note, 400)))
+    console.print(Text(_reading(report), style="dim"))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _table(report: Report, *, wide: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("arm", overflow="fold", max_width=_LONGEST_ARM)
+    table.add_column("n", justify="right")
+    table.add_column(f"{_unit(report)}/s", justify="right", no_wrap=True)
+    table.add_column("throughput", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="left", no_wrap=True)
+    table.add_column("published", justify="right", no_wrap=True)
+    table.add_column("p95 latency" if wide else "p95", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("95 % interval", justify="left", no_wrap=True)
+    for arm in report.analysis.arms:
+        table.add_row(*_baseline(arm, wide=wide) if arm.is_baseline else _row(report, arm, wide=wide))
+    return table
+
+
+def _baseline(arm: ArmSummary, *, wide: bool) -> list[Text]:
+    value = arm.values[PRIMARY]
+    cells = [f"{plain(arm.arm, 80)}", str(arm.good), amount(value.median), "baseline", "", "", "", ""]
+    return [Text(cell) for cell in (cells if wide else cells[:-1])]
+
+
+def _row(report: Report, arm: ArmSummary, *, wide: bool) -> list[Text]:
+    throughput = report.analysis.finding(arm.arm, PRIMARY)
+    latency = report.analysis.finding(arm.arm, _LATENCY)
+    cells = [
+        Text(plain(arm.arm, 80)),
+        Text(str(throughput.estimate.n)),
+        Text(amount(arm.values[PRIMARY].median)),
+        Text(point(throughput), style=_style(throughput)),
+        Text(interval(throughput.estimate)),
+        Text(NONE if throughput.published is None else percent(throughput.published)),
+        Text(point(latency), style=_style(latency)),
+    ]
+    return [*cells, Text(interval(latency.estimate))] if wide else cells
+
+
+def _style(finding: Finding) -> str:
+    """Worse is red and better green where the interval bears it out; the figures say the same without colour."""
+    if not finding.excludes_zero or finding.estimate.point is None:
+        return ""
+    better = (finding.estimate.point > 0) == METRICS[finding.metric].more_is_better
+    return "green" if better else "bold red"
+
+
+def _item(note: str) -> Table:
+    """A list item whose lines hang together."""
+    row = Table.grid(padding=(0, 1, 0, 0))
+    row.add_row(Text("*"), Text(note))
+    return row
+
+
+def _unit(report: Report) -> str:
+    unit = next((arm.unit for arm in report.analysis.arms if arm.unit), "operations")
+    return "trans." if unit == "transactions" else plain(unit, 10)
+
+
+def _reading(report: Report) -> str:
+    spent = report.spent
+    return (
+        f"Relative to {plain(report.study.baseline, 60)}, paired by block (n): -58 % throughput is 58 % less, "
+        f"+12 % latency is 12 % longer. Each t interval of the mean log ratio stands for itself. "
+        f"{spent.attempts} attempts, {duration(spent.runs_s)} of machine time."
+    )
