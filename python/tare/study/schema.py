@@ -152,3 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         f"{path} is {'missing' if kept is None else 'out of date'}: run `python -m tare.study.schema`\n"
     )
     return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
