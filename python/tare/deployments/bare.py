@@ -126,7 +126,7 @@ class Bare:
             **self._program(task),
             "rootfs": task.image.rootfs,
             "binds": [asdict(bind) for bind in (*self._names(scratch), *task.binds)],
-            "tmpfs": [asdict(place) for place in SCRATCH],
+            "scratch": [asdict(place) for place in SCRATCH],
             "shm_bytes": SHM_BYTES,
             "own_output": True,
             "stdout": task.output.stdout,

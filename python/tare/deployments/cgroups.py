@@ -105,12 +105,13 @@ def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
     """What must be set from the root down so that cgroups below `path` can be used; nothing is narrowed."""
     ancestors = _ancestors(path)
     if cgroups.kind is CgroupKind.V2:
-        mount = cgroups.hierarchies[0].mount
-        for ancestor in ("", *ancestors):
-            directory = f"{mount}/{ancestor}".rstrip("/")
+        for directory in (
+            cgroups.hierarchies[0].mount,
+            *(place for ancestor in ancestors for place in cgroups.directories(ancestor)),
+        ):
             have = (read(f"{directory}/cgroup.controllers") or b"").decode().split()
-            wanted = " ".join(f"+{name}" for name in _V2_CONTROLLERS if name in have)
-            yield Write(f"{directory}/cgroup.subtree_control", wanted)
+            if wanted := " ".join(f"+{name}" for name in _V2_CONTROLLERS if name in have):
+                yield Write(f"{directory}/cgroup.subtree_control", wanted)
         return
     if (mount := cgroups.mount_of("cpuset")) is not None:
         for ancestor in ancestors:

@@ -26,7 +26,7 @@ _STDERR = 2
 _CHUNK_BYTES = 1 << 16
 
 
-def engine_exec(
+def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployment.exec` is given
     engine: DockerClient,
     host: Host,
     container_id: str,
@@ -74,9 +74,9 @@ def split_frames(raw: bytes) -> tuple[bytes, bytes]:
 
 def _converse(connection: Any, stdin: bytes, deadline: float) -> bytes:
     """Write all, close the writing side, read all. Input beyond the socket's buffer needs a reading program."""
-    plain: socket.socket = connection._sock  # noqa: SLF001 - the only way to its time limit
+    plain: socket.socket = connection._sock
     # The reader that took in the HTTP header may hold the first frames already.
-    reader: io.BufferedReader = connection._response.raw._fp.fp  # noqa: SLF001
+    reader: io.BufferedReader = connection._response.raw._fp.fp
     plain.settimeout(_left(deadline))
     plain.sendall(stdin)
     plain.shutdown(socket.SHUT_WR)

@@ -33,6 +33,11 @@ class DeploymentFactory(Protocol):
         """As the deployment's own, known before one is made."""
         ...
 
+    @property
+    def own_root(self) -> bool:
+        """As the deployment's own, known before one is made."""
+        ...
+
     def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> Deployment:
         """A deployment on `host` that notes what it makes in `ledger`."""
         ...

@@ -67,7 +67,7 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
     earlier sweep therefore did not find.
     """
     boot, found = boot_id(here), []
-    wanted = {"label": LABEL}
+    wanted: dict[str, str | list[str] | bool] = {"label": LABEL}
     containers = engine.containers.list(all=True, filters=wanted, ignore_removed=True)
     seen = [(Kind.CONTAINER, str(each.name), each.labels[LABEL]) for each in containers]
     networks = [each for each in engine.networks.list(filters=wanted) if is_ours(each)]

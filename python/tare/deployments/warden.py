@@ -17,6 +17,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 _POLL_S = 0.005
@@ -137,5 +138,5 @@ def kill(tree: Path) -> None:
 
 
 if __name__ == "__main__":
-    verb, *words = sys.argv[1:]
-    sys.exit({"wait": wait, "end": end, "clear": clear, "prune": prune}[verb](*words))
+    verbs: dict[str, Callable[..., int]] = {"wait": wait, "end": end, "clear": clear, "prune": prune}
+    sys.exit(verbs[sys.argv[1]](*sys.argv[2:]))
