@@ -12,7 +12,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 deadline_s=90
 state=/run/tare
 pid_file=$state/dockerd.pid   # exists while an engine that was started here runs without systemd
-unit_file=$state/docker.unit  # … or with it
+units_file=$state/units       # … or with it: what must be stopped
 log=$state/dockerd.log
 
 say() { echo "tare: $*" >&2; }
@@ -43,8 +43,10 @@ start() {
     mkdir -p "$state"
     if [ -d /run/systemd/system ]; then
         say "starting Docker (systemctl start docker)"
+        units="docker.socket docker.service"
+        systemctl is-active --quiet containerd.service || units="$units containerd.service"
         timeout "$deadline_s" systemctl start docker || { systemctl status --no-pager --lines=20 docker >&2 || true; exit 3; }
-        : >"$unit_file"
+        echo "$units" >"$units_file"
     else
         say "starting dockerd (log: $log)"
         [ -d /sys/class/net/docker0 ] || : >"$state/bridge-is-ours"
@@ -68,10 +70,11 @@ up() {
 }
 
 down() {
-    if [ -f "$unit_file" ]; then
+    if [ -f "$units_file" ]; then
         say "stopping Docker (systemctl stop docker)"
-        timeout "$deadline_s" systemctl stop docker.socket docker.service || true
-        rm -f "$unit_file"
+        # shellcheck disable=SC2046  # one word a unit
+        timeout "$deadline_s" systemctl stop $(cat "$units_file") || true
+        rm -f "$units_file"
     fi
     [ -f "$pid_file" ] || return 0
     if alive; then
