@@ -134,6 +134,8 @@ class Phases:
         command = bench.workload.measure(parameters, target, run_dir)
         code = self._carry_out("measure", command, bench, server)
         server.must_live("during the measure phase")
+        if self.found.path is None:
+            self.found.notices.append("the network path could not be seen: no connection was there to look at")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
         output = bench.room.output("measure")

@@ -23,7 +23,7 @@ _SPARE_DISK = 1.1
 class Means:
     """What there is on a host. `None`: could not be read, so nothing is held against it.
 
-    `no_engine`: why none answers. `no_image`: image reference → why it cannot be had here; what can be had is not in it.
+    `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
     """
 
     root: bool

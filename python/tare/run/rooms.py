@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tare.deployments.paths import remove_tree
 from tare.images import Image
 from tare.sites import Host, Output
 from tare.sites.ledger import Kind, Ledger
 
 _TIMEOUT_S = 60.0
-_REMOVE_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Room:
 def make_room(room: Room, ledger: Ledger) -> None:
     """Make the directory, noted in the ledger first; a dead run's of the same name is cleared away."""
     ledger.note(Kind.PATH, room.path, host=room.host.name)
-    room.host.run(["rm", "-rf", "--one-file-system", "--", room.path], timeout_s=_REMOVE_TIMEOUT_S)
+    remove_tree(room.host, room.path)
     room.host.run(["install", "-d", "-m", "0755", "--", room.path, room.raw], timeout_s=_TIMEOUT_S)
 
 
 def clear_room(room: Room, ledger: Ledger) -> None:
     """Remove the directory and strike it out."""
-    room.host.run(["rm", "-rf", "--one-file-system", "--", room.path], timeout_s=_REMOVE_TIMEOUT_S)
+    remove_tree(room.host, room.path)
     ledger.forget(Kind.PATH, room.path, host=room.host.name)
 
 

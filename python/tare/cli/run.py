@@ -1,0 +1,97 @@
+"""`tare run`: study → plan → run → store."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tare.cli.progress import progress
+from tare.plan.datasets import data_sets
+from tare.plan.estimate import estimate
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.report import EXPORTERS, build_report, terminal
+from tare.run.execute import Desk, execute
+from tare.run.interrupts import Interrupted, Interrupts
+from tare.run.local import check_rights, local_engine, local_machine
+from tare.run.resume import Done, remaining
+from tare.store import Store, Writer, resume_store
+from tare.study.catalogue import find_study
+from tare.study.load import load
+from tare.study.registry import installed
+from tare.workloads import WORKLOADS
+
+A_RUN_FAILED = 1
+SIGNALLED = 128
+"""As shells have it: 128 and the number of the signal."""
+
+
+class Format(StrEnum):
+    """What stdout gets."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def run(  # noqa: PLR0913, PLR0917 - one parameter an option
+    study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
+    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
+    blocks: Annotated[int | None, typer.Option(min=1, help="Blocks, in place of the study's own.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
+    output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
+) -> None:
+    """Run a study, or go on with one that was broken off; every finished run is kept."""
+    plan = _plan(study, scale, seed, blocks)
+    path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
+    interrupts = Interrupts()
+    with resume_store(path, plan) as writer, interrupts.installed():
+        try:
+            _run(plan, writer, interrupts, quiet=quiet)
+        except Interrupted as interrupted:
+            good = len(Done.of(writer.records()).good)
+            sys.stderr.write(
+                f"tare: broken off by {interrupted} with {good} of {len(plan.runs)} runs done; what was made is "
+                f"removed. The same command goes on from here (store: {path}).\n"
+            )
+            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+        _show(writer, output)
+        if remaining(plan, Done.of(writer.records())):
+            raise typer.Exit(A_RUN_FAILED)
+
+
+def _plan(study: str, scale: str | None, seed: int | None, blocks: int | None) -> Plan:
+    loaded = load(find_study(study), installed(), scale)
+    if blocks is not None:
+        protocol = loaded.protocol.model_copy(update={"blocks": blocks})
+        loaded = loaded.model_copy(update={"protocol": protocol})
+    return expand(loaded, seed)
+
+
+def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> None:
+    done = Done.of(writer.records())
+    if not remaining(plan, done):
+        return
+    with local_engine() as engine, progress(plan, done.good, quiet=quiet) as observer:
+        machine = local_machine(plan, engine, interrupts)
+        check_rights(plan, machine, engine, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
+        for record in execute(plan, machine, Desk(writer.id, done, writer.staging), observer):
+            writer.commit(record)
+
+
+def _show(store: Store, output: Format) -> None:
+    """The overhead table, or the findings as JSON, on standard output."""
+    report = build_report(store.plan.study, store.records(), len(store.plan.runs))
+    if output is Format.JSON:
+        sys.stdout.write(EXPORTERS["json"](report))
+        return
+    console = Console()
+    sys.stdout.write(
+        terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
+    )

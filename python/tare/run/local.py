@@ -1,0 +1,118 @@
+"""The machine tare itself runs on, as the one host of a site."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from docker import DockerClient
+
+from tare.databases import DATABASES
+from tare.deployments import Instance
+from tare.deployments.path import observe_path
+from tare.deployments.registry import DEPLOYMENTS
+from tare.deployments.sweep import orphans, sweep
+from tare.errors import EnvironmentLacks
+from tare.images import Image, ImageConfig
+from tare.plan.model import Plan
+from tare.run.interrupts import Interrupts
+from tare.run.machine import Machine, Tree
+from tare.run.rights import means_of, needs_of, require
+from tare.run.tree import to_tree
+from tare.sites import Host, Site
+from tare.sites.engine import connect
+from tare.sites.facts import engine_facts, host_facts
+from tare.sites.layout import Layout, default_layout
+from tare.sites.ledger import Ledger
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.workloads import WORKLOADS
+
+_PING_S = 60.0
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The host's container engine, or why none answers."""
+
+    client: DockerClient | None
+    why_not: str | None
+
+
+@contextmanager
+def local_engine() -> Iterator[Engine]:
+    """Connected while this lasts."""
+    try:
+        client = connect(timeout_s=_PING_S)
+    except EnvironmentLacks as error:
+        yield Engine(None, str(error))
+        return
+    try:
+        yield Engine(client, None)
+    finally:
+        client.close()
+
+
+def local_machine(plan: Plan, engine: Engine, interrupts: Interrupts, layout: Layout | None = None) -> Machine:
+    """The local machine with every plug-in of this installation."""
+    layout = layout or default_layout()
+    host, ledger = LocalHost(), SqliteLedger(layout.ledger)
+    return Machine(
+        site=Site(sut=host, client=host),
+        layout=layout,
+        ledger=ledger,
+        engine=engine.client,
+        deployments=DEPLOYMENTS,
+        databases=DATABASES,
+        workloads=WORKLOADS,
+        prepare=_preparer(plan, host, engine.client, ledger, layout),
+        observe_path=lambda server, client: _path(host, server, client),
+        host_facts=lambda: host_facts(host, data_path=str(layout.home)),
+        engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
+        sweep=lambda: sweep_abandoned(host, engine.client, ledger),
+        interrupts=interrupts,
+    )
+
+
+def sweep_abandoned(host: Host, engine: DockerClient | None, ledger: Ledger) -> tuple[str, ...]:
+    """Remove what tares that live no more have left on this machine, whichever store they wrote to."""
+    entries = list(ledger.abandoned())
+    if engine is not None:
+        entries += orphans(engine, host)
+    swept = sweep(entries, {host.name: host}, engine, ledger)
+    return (*swept.removed, *swept.failed)
+
+
+def _path(host: Host, server: Instance, client: Instance) -> Tree | None:
+    seen = observe_path(host, client, server)
+    return None if seen is None else to_tree(seen)
+
+
+def _preparer(
+    plan: Plan, host: Host, engine: DockerClient | None, ledger: Ledger, layout: Layout
+) -> Callable[[str], Image]:
+    """How images are made ready; a plan none of whose deployments looks into one is spared of it."""
+    if not _looks_into_images(plan):
+        return _unopened
+    from tare.images.prepare import prepare
+
+    return lambda reference: prepare(reference, host=host, layout=layout, ledger=ledger, engine=engine)
+
+
+def _looks_into_images(plan: Plan) -> bool:
+    placements = [each for arm in plan.study.arms for each in (arm.settings.sut, arm.settings.client)]
+    return any(DEPLOYMENTS[placement.deployment].own_root for placement in placements)
+
+
+def _unopened(reference: str) -> Image:
+    digest = hashlib.sha256(reference.encode()).hexdigest()
+    return Image(reference=reference, digest=digest, rootfs="/", engine_id=None, config=ImageConfig())
+
+
+def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:
+    """Raise `EnvironmentLacks` with all that keeps this user on this machine from running the plan."""
+    host = machine.site.sut
+    means = means_of(host, machine.layout, no_engine=engine.why_not, no_image=lambda _: None, plan=plan)
+    require(plan, needs_of(plan, machine.deployments, disk_bytes), means)
