@@ -1,0 +1,41 @@
+//! `tare-probe convert`.
+
+use std::fs;
+use std::path::Path;
+
+use tare_record::parquet::{self, OnDamage, Trace};
+
+use crate::failure::Failure;
+use crate::options::ConvertOptions;
+use crate::record::JOURNAL;
+
+pub(crate) fn run(options: &ConvertOptions) -> Result<(), Failure> {
+    let on_damage = if options.salvage { OnDamage::Salvage } else { OnDamage::Stop };
+    convert(&options.directory, on_damage, options.keep_journal)
+}
+
+/// Makes Parquet of the journal in a directory; the journal goes once all of it is there.
+pub(crate) fn convert(directory: &Path, on_damage: OnDamage, keep: bool) -> Result<(), Failure> {
+    let journal = directory.join(JOURNAL);
+    let trace = parquet::convert(&journal, directory, on_damage)?;
+    if !trace.complete {
+        eprintln!("tare-probe: {}: {}", directory.display(), incomplete(&trace));
+    }
+    if !keep && trace.damaged.is_none() {
+        fs::remove_file(&journal)?;
+    }
+    Ok(())
+}
+
+fn incomplete(trace: &Trace) -> String {
+    match (&trace.damaged, &trace.footer) {
+        (Some(damage), _) => format!("the trace is not complete: {damage}"),
+        (None, None) => format!(
+            "the recording was cut short: up to its last second is missing ({} bytes of a torn frame left out)",
+            trace.torn_bytes
+        ),
+        (None, Some(footer)) => {
+            format!("the trace is not complete: {} rows were dropped", footer.dropped_rows)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `tare-probe`: samples the kernel's counters of host, containers and processes.
+
+mod convert;
+mod failure;
+mod options;
+mod record;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use failure::Failure;
+use options::{Action, Options};
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match act(options.action) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("tare-probe: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn act(action: Action) -> Result<(), Failure> {
+    match action {
+        Action::Record(options) => record::run(&options),
+        Action::Convert(options) => convert::run(&options),
+    }
+}

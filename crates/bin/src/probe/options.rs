@@ -1,0 +1,204 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use tare_probe::discover::{CgroupPlace, Spec};
+use tare_probe::session::Config;
+use tare_probe::sys::Policy;
+
+/// Samples the kernel's counters of host, containers and processes, at 1 Hz to 1 kHz.
+///
+/// Each value is stored raw, with the time window in which it was read. Late and missed ticks are
+/// stored as well, and so is what the probe itself costs.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tare-probe record --out run1 --host --cgroup db=/docker/4f0c… --hz 10 --duration 60
+  tare-probe record --out run2 --cgroup db=pid:4711 --pid dockerd=812,tree --hz 1000
+  tare-probe convert run1            after a crash: makes Parquet of what was written";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Record into a directory of Parquet files
+    Record(RecordOptions),
+    /// Make Parquet of a journal that a recording left behind when it was cut short
+    Convert(ConvertOptions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordOptions {
+    /// Directory to write into; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub duration: Option<f64>,
+    /// Keep the journal beside the Parquet files
+    #[arg(long)]
+    pub keep_journal: bool,
+    /// Write the journal only; `tare-probe convert` makes Parquet of it later
+    #[arg(long)]
+    pub no_convert: bool,
+    #[command(flatten)]
+    pub sampling: SamplingOptions,
+}
+
+/// What to sample, and how often.
+#[derive(Debug, Args)]
+pub(crate) struct SamplingOptions {
+    /// Ticks a second, 0.1 to 1000
+    #[arg(long, default_value_t = 1.0, value_parser = rate)]
+    pub hz: f64,
+    /// Sample CPUs, memory, paging, pressure, disks and interfaces of the host
+    #[arg(long)]
+    pub host: bool,
+    /// Ticks a second for the host; the lesser of --hz and 10 unless told otherwise
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    pub host_hz: Option<f64>,
+    /// A control group by its path below the hierarchy's root, or that of a process
+    #[arg(long, value_name = "NAME=PATH|NAME=pid:PID", value_parser = cgroup)]
+    pub cgroup: Vec<Spec>,
+    /// Every child of a control group, as they come and go, such as /docker
+    #[arg(long, value_name = "PATH")]
+    pub children: Vec<String>,
+    /// A process; with `,tree` its descendants too
+    #[arg(long, value_name = "NAME=PID[,tree]", value_parser = process)]
+    pub pid: Vec<Spec>,
+    /// The interfaces of a process's network namespace
+    #[arg(long, value_name = "NAME=PID", value_parser = interfaces)]
+    pub netns: Vec<Spec>,
+    /// Begin although a target is not there yet, and take it in once it is
+    #[arg(long)]
+    pub wait: bool,
+    /// Policy of the sampling thread: fifo:PRIORITY, rr:PRIORITY or other
+    #[arg(long, default_value = "fifo:20", value_parser = policy)]
+    pub scheduler: PolicyOption,
+}
+
+/// [`Policy`], as clap wants it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyOption(pub Policy);
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertOptions {
+    /// Directory of a recording
+    pub directory: PathBuf,
+    /// Convert what stands before a damaged frame
+    #[arg(long)]
+    pub salvage: bool,
+    /// Keep the journal beside the Parquet files
+    #[arg(long)]
+    pub keep_journal: bool,
+}
+
+impl SamplingOptions {
+    pub(crate) fn config(&self, duration_s: Option<f64>) -> Config {
+        let children = self.children.iter().map(|path| Spec::Children { path: path.clone() });
+        let specs = [&self.cgroup, &self.pid, &self.netns].into_iter().flatten().cloned();
+        Config {
+            rate_hz: self.hz,
+            host_rate_hz: self.host_hz.unwrap_or(10.0).min(self.hz),
+            duration_s,
+            policy: self.scheduler.0,
+            with_host: self.host,
+            specs: specs.chain(children).collect(),
+            wait_for_targets: self.wait,
+        }
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.1..=1000.0).contains(&rate) { Ok(rate) } else { Err("give 0.1 to 1000".to_owned()) }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err("give more than 0".to_owned()) }
+}
+
+fn named(text: &str) -> Result<(String, &str), String> {
+    match text.split_once('=') {
+        Some((name, rest)) if !name.is_empty() && !rest.is_empty() => Ok((name.to_owned(), rest)),
+        _ => Err("give NAME=…, such as db=/docker/4f0c".to_owned()),
+    }
+}
+
+fn pid_of(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text}: not a process id"))
+}
+
+fn cgroup(text: &str) -> Result<Spec, String> {
+    let (name, rest) = named(text)?;
+    let place = match rest.strip_prefix("pid:") {
+        Some(pid) => CgroupPlace::OfProcess(pid_of(pid)?),
+        None => CgroupPlace::Path(rest.to_owned()),
+    };
+    Ok(Spec::Cgroup { name, place })
+}
+
+fn process(text: &str) -> Result<Spec, String> {
+    let (name, rest) = named(text)?;
+    let (pid, tree) = match rest.strip_suffix(",tree") {
+        Some(pid) => (pid, true),
+        None => (rest, false),
+    };
+    Ok(Spec::Process { name, pid: pid_of(pid)?, tree })
+}
+
+fn interfaces(text: &str) -> Result<Spec, String> {
+    let (name, rest) = named(text)?;
+    Ok(Spec::Interfaces { name, pid: pid_of(rest)? })
+}
+
+fn policy(text: &str) -> Result<PolicyOption, String> {
+    let priority = |text: &str| match text.parse::<u8>() {
+        Ok(priority @ 1..=99) => Ok(priority),
+        _ => Err("a real-time priority is 1 to 99".to_owned()),
+    };
+    let policy = match text.split_once(':') {
+        Some(("fifo", number)) => Policy::Fifo(priority(number)?),
+        Some(("rr", number)) => Policy::RoundRobin(priority(number)?),
+        None if text == "other" => Policy::Other,
+        _ => return Err("give fifo:PRIORITY, rr:PRIORITY or other".to_owned()),
+    };
+    Ok(PolicyOption(policy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn targets_are_named() {
+        let spec = cgroup("db=/docker/ab").expect("named");
+        let place = CgroupPlace::Path("/docker/ab".to_owned());
+        assert_eq!(spec, Spec::Cgroup { name: "db".to_owned(), place });
+        let spec = process("engine=12,tree").expect("named");
+        assert_eq!(spec, Spec::Process { name: "engine".to_owned(), pid: 12, tree: true });
+        assert!(cgroup("/docker/ab").is_err());
+        assert!(process("engine=").is_err());
+        assert!(interfaces("db=x").is_err());
+    }
+
+    #[test]
+    fn rates_have_bounds() {
+        assert!(rate("1000").is_ok());
+        assert!(rate("1001").is_err());
+        assert!(rate("0").is_err());
+        assert!(rate("nan").is_err());
+    }
+}

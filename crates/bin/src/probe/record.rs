@@ -1,0 +1,76 @@
+//! `tare-probe record`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tare_probe::session;
+use tare_probe::sink::Sink;
+use tare_probe::sink::journal::JournalSink;
+use tare_record::header::Footer;
+use tare_record::parquet::OnDamage;
+
+use crate::convert;
+use crate::failure::Failure;
+use crate::options::RecordOptions;
+
+/// Name of the journal inside a recording's directory.
+pub(crate) const JOURNAL: &str = "journal.tare";
+
+pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
+    let journal = prepare(&options.out)?;
+    let sinks: Vec<Box<dyn Sink>> = vec![Box::new(JournalSink::new(&journal))];
+    let footer =
+        session::record(&options.sampling.config(options.duration), sinks, &stop_on_signals()?);
+    let footer = match footer {
+        Ok(footer) => footer,
+        Err(error) => {
+            // Only a directory in which nothing was recorded is taken back.
+            let _ = fs::remove_dir(&options.out);
+            return Err(error.into());
+        }
+    };
+    tell(&footer);
+    if options.no_convert {
+        return Ok(());
+    }
+    convert::convert(&options.out, OnDamage::Stop, options.keep_journal)
+}
+
+/// Makes the directory and refuses one that holds a recording.
+fn prepare(directory: &Path) -> Result<PathBuf, Failure> {
+    fs::create_dir_all(directory).map_err(|error| {
+        Failure::Usage(format!("{}: {error}; choose another --out", directory.display()))
+    })?;
+    let journal = directory.join(JOURNAL);
+    if journal.exists() || directory.join("trace.json").exists() {
+        let directory = directory.display();
+        return Err(Failure::Usage(format!(
+            "{directory}: holds a recording already; choose another --out, or convert it first"
+        )));
+    }
+    Ok(journal)
+}
+
+/// A flag that SIGINT and SIGTERM set.
+pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+#[allow(clippy::cast_precision_loss)] // for people
+fn tell(footer: &Footer) {
+    eprintln!(
+        "tare-probe: {} ticks, {} missed, lateness p99 {:.0} µs, max {:.0} µs, CPU {:.1} ms, {:.1} MB resident",
+        footer.ticks,
+        footer.missed_ticks,
+        footer.lateness_p99_ns as f64 / 1e3,
+        footer.lateness_max_ns as f64 / 1e3,
+        footer.probe_cpu_ns as f64 / 1e6,
+        footer.peak_resident_bytes as f64 / 1e6,
+    );
+}

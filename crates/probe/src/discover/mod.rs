@@ -1,0 +1,12 @@
+//! Finds and opens what is to be sampled, away from the sampling thread.
+
+pub mod cgroup;
+pub mod hierarchy;
+pub mod host;
+pub mod process;
+pub mod registry;
+pub mod spec;
+pub mod watcher;
+
+pub use registry::Registry;
+pub use spec::{CgroupPlace, Spec};

@@ -1,0 +1,182 @@
+//! Looks at passing rows for what a reader must know: falls, misses, suspends, drops.
+
+use std::collections::HashMap;
+
+use tare_record::cell::to_option;
+use tare_record::header::{Event, What};
+use tare_record::row::Row;
+use tare_record::schema::Kind;
+use tare_record::tables::{self, tick};
+use tare_record::{ABSENT, Cell};
+
+/// Two clocks that drift apart by less than this were not parted by a suspend.
+const SUSPEND_FLOOR_NS: u64 = 1_000_000;
+
+/// Remembers the newest value of each counter.
+#[derive(Default)]
+pub struct Inspector {
+    newest: HashMap<(u32, u32), Vec<Cell>>,
+    pub missed_ticks: u64,
+    pub suspended_ns: u64,
+    pub ticks: u64,
+    boot_minus_monotonic_ns: Option<u64>,
+    dropped_rows: u64,
+}
+
+impl Inspector {
+    /// Looks at one row; `found` gets an event for each thing worth telling.
+    pub fn look(&mut self, row: Row<'_>, mut found: impl FnMut(Event)) {
+        if row.key.table == tables::TICK {
+            self.look_at_tick(row, &mut found);
+        }
+        let columns = tables::ALL[row.key.table as usize].columns;
+        let newest = self
+            .newest
+            .entry((row.key.table, row.key.target))
+            .or_insert_with(|| vec![ABSENT; columns.len()]);
+        for ((column, &cell), newest) in columns.iter().zip(row.cells).zip(newest.iter_mut()) {
+            if column.kind != Kind::Counter || cell == ABSENT {
+                continue;
+            }
+            if *newest != ABSENT && cell < *newest {
+                let table = tables::ALL[row.key.table as usize].name;
+                let detail = format!("{table}.{}: {newest} → {cell}", column.name);
+                found(Event {
+                    tick: row.key.tick,
+                    target: row.key.target,
+                    at_ns: at_ns(row),
+                    what: What::CounterFell,
+                    detail,
+                });
+            }
+            *newest = cell;
+        }
+    }
+
+    /// Forgets a target that ended.
+    pub fn forget(&mut self, target: u32) {
+        self.newest.retain(|(_, known), _| *known != target);
+    }
+
+    fn look_at_tick(&mut self, row: Row<'_>, found: &mut impl FnMut(Event)) {
+        self.ticks += 1;
+        let mut tell = |what, detail| {
+            found(Event {
+                tick: row.key.tick,
+                target: row.key.target,
+                at_ns: at_ns(row),
+                what,
+                detail,
+            });
+        };
+        let missed = row.cells[tick::MISSED_TICKS];
+        if missed > 0 {
+            self.missed_ticks += missed;
+            tell(What::Missed, format!("{missed} ticks before this one"));
+        }
+        let dropped = row.cells[tick::DROPPED_ROWS];
+        if dropped > self.dropped_rows {
+            tell(What::Dropped, format!("{} rows", dropped - self.dropped_rows));
+            self.dropped_rows = dropped;
+        }
+        if let Some(asleep_ns) = self.suspend_before(row.cells) {
+            self.suspended_ns += asleep_ns;
+            tell(What::Suspended, format!("{asleep_ns} ns"));
+        }
+    }
+
+    /// How far `CLOCK_BOOTTIME` ran ahead of `CLOCK_MONOTONIC` since the tick before.
+    fn suspend_before(&mut self, cells: &[Cell]) -> Option<u64> {
+        let ahead_ns = to_option(cells[tick::BOOTTIME_NS])?.checked_sub(cells[tick::WOKE_NS])?;
+        let before_ns = self.boot_minus_monotonic_ns.replace(ahead_ns)?;
+        ahead_ns.checked_sub(before_ns).filter(|gap| *gap >= SUSPEND_FLOOR_NS)
+    }
+}
+
+/// The first instant of a row is the start of its first window.
+fn at_ns(row: Row<'_>) -> u64 {
+    let columns = tables::ALL[row.key.table as usize].columns;
+    columns
+        .iter()
+        .zip(row.cells)
+        .find(|(column, cell)| column.kind == Kind::Instant && **cell != ABSENT)
+        .map_or(0, |(_, cell)| *cell)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_record::row::Key;
+    use tare_record::tables::{cgroup, cpu};
+
+    fn events(inspector: &mut Inspector, table: u32, cells: &[Cell]) -> Vec<Event> {
+        let mut events = Vec::new();
+        let key = Key { table, target: 3, tick: 9 };
+        inspector.look(Row { key, cells }, |event| events.push(event));
+        events
+    }
+
+    #[test]
+    fn a_counter_that_falls_is_told_with_both_values() {
+        let mut inspector = Inspector::default();
+        let mut cells = [ABSENT; cpu::WIDTH];
+        cells[cpu::T0_NS] = 77;
+        cells[cpu::IOWAIT_TICKS] = 100;
+        assert_eq!(events(&mut inspector, tables::CPU, &cells), []);
+        cells[cpu::IOWAIT_TICKS] = 98;
+        let found = events(&mut inspector, tables::CPU, &cells);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].what, What::CounterFell);
+        assert_eq!(found[0].detail, "cpu.iowait_ticks: 100 → 98");
+        assert_eq!(found[0].at_ns, 77);
+    }
+
+    #[test]
+    fn a_gauge_may_fall_and_an_absent_counter_is_no_fall() {
+        let mut inspector = Inspector::default();
+        let mut cells = [ABSENT; cgroup::WIDTH];
+        cells[cgroup::MEMORY_BYTES] = 10;
+        cells[cgroup::WRITTEN_BYTES] = 10;
+        events(&mut inspector, tables::CGROUP, &cells);
+        cells[cgroup::MEMORY_BYTES] = 5;
+        cells[cgroup::WRITTEN_BYTES] = ABSENT;
+        assert_eq!(events(&mut inspector, tables::CGROUP, &cells), []);
+        cells[cgroup::WRITTEN_BYTES] = 9;
+        assert_eq!(
+            events(&mut inspector, tables::CGROUP, &cells).len(),
+            1,
+            "compared across the gap"
+        );
+    }
+
+    fn tick_cells(woke_ns: u64, boottime_ns: u64, missed: u64) -> [Cell; tick::WIDTH] {
+        let mut cells = [ABSENT; tick::WIDTH];
+        cells[tick::WOKE_NS] = woke_ns;
+        cells[tick::BOOTTIME_NS] = boottime_ns;
+        cells[tick::MISSED_TICKS] = missed;
+        cells[tick::DROPPED_ROWS] = 0;
+        cells
+    }
+
+    #[test]
+    fn a_suspend_shows_as_boottime_running_ahead() {
+        let mut inspector = Inspector::default();
+        assert_eq!(events(&mut inspector, tables::TICK, &tick_cells(1_000, 5_000, 0)), []);
+        let hour_ns = 3_600_000_000_000;
+        let found = events(&mut inspector, tables::TICK, &tick_cells(2_000, 6_000 + hour_ns, 0));
+        assert_eq!(found[0].what, What::Suspended);
+        assert_eq!(inspector.suspended_ns, hour_ns);
+        assert_eq!(
+            events(&mut inspector, tables::TICK, &tick_cells(3_000, 7_100 + hour_ns, 0)),
+            []
+        );
+    }
+
+    #[test]
+    fn missed_ticks_are_summed_and_told() {
+        let mut inspector = Inspector::default();
+        events(&mut inspector, tables::TICK, &tick_cells(1_000, 1_000, 0));
+        let found = events(&mut inspector, tables::TICK, &tick_cells(9_000, 9_000, 7));
+        assert_eq!((found[0].what, inspector.missed_ticks), (What::Missed, 7));
+    }
+}

@@ -1,0 +1,24 @@
+//! The sampler behind `tare-probe`: raw kernel counters, each with the window in which it was read.
+//!
+//! One real-time thread reads kept file handles on an absolute time grid ([`sampler`]) and hands
+//! rows through a lock-free ring ([`ring`]) to a second thread that writes them ([`pump`]). A third
+//! one looks for what comes and goes ([`discover`]). [`session`] puts them together.
+
+pub mod clock;
+pub mod discover;
+pub mod error;
+pub mod facts;
+pub mod handle;
+pub mod inspect;
+pub mod lateness;
+pub mod parse;
+pub mod pump;
+pub mod ring;
+pub mod sampler;
+pub mod schedule;
+pub mod session;
+pub mod sink;
+pub mod source;
+pub mod sys;
+
+pub use error::ProbeError;

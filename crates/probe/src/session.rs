@@ -1,0 +1,274 @@
+//! One recording: starts the threads, waits for the sampler, writes the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::{self, JoinHandle};
+
+use tare_record::header::{Footer, Header};
+
+use crate::clock;
+use crate::discover::watcher::{Pace, Watcher};
+use crate::discover::{Registry, Spec};
+use crate::error::ProbeError;
+use crate::facts;
+use crate::pump::{News, Pump, Pumped};
+use crate::ring;
+use crate::sampler::{Command, Lines, Retired, Sampler, Slot, Summary};
+use crate::schedule::Schedule;
+use crate::sink::Sink;
+use crate::sys::{self, Policy};
+
+/// Commands and retired sources that may wait.
+const QUEUE: usize = 1024;
+/// Stacks hold no more than a few rows.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// What to record and how.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub rate_hz: f64,
+    pub host_rate_hz: f64,
+    pub duration_s: Option<f64>,
+    pub policy: Policy,
+    pub with_host: bool,
+    pub specs: Vec<Spec>,
+    /// Record what is there and take in the rest once it comes.
+    pub wait_for_targets: bool,
+}
+
+impl Config {
+    fn period_ns(&self) -> u64 {
+        (1e9 / self.rate_hz).round() as u64
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn host_every(&self) -> u64 {
+        (self.rate_hz / self.host_rate_hz).round().max(1.0) as u64
+    }
+
+    fn duration_ns(&self) -> Option<u64> {
+        self.duration_s.map(|seconds| (seconds * 1e9).round() as u64)
+    }
+}
+
+/// Records until the duration is over or `stop` is set.
+///
+/// # Errors
+/// Where a target is missing, a sink fails (a full disk), or rows were dropped.
+pub fn record(
+    config: &Config,
+    mut sinks: Vec<Box<dyn Sink>>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Footer, ProbeError> {
+    if !config.with_host && config.specs.is_empty() {
+        return Err(ProbeError::NothingToSample);
+    }
+    sys::take_stop_signals(false);
+    let (news_sender, news) = mpsc::channel();
+    let pace = Pace { host_every: config.host_every(), user_hz: clock::ticks().user_hz };
+    let mut watcher =
+        Watcher::new(config.specs.clone(), config.with_host, pace, Registry::new(news_sender));
+    let slots = watcher.open_first(config.wait_for_targets)?;
+
+    let (start, sampler) = SamplerThread::spawn(config.policy, stop)?;
+    let header = header_of(config, &start, watcher.layout());
+    for sink in &mut sinks {
+        sink.begin(&header)?;
+    }
+    let threads = Threads::start(slots, watcher, sinks, news, stop, sampler, config)?;
+    let (summary, pumped) = threads.join()?;
+    finish(config, &summary, pumped)
+}
+
+fn header_of(config: &Config, start: &PolicyOutcome, layout: &str) -> Header {
+    Header {
+        trace_version: tare_record::TRACE_VERSION,
+        probe_version: env!("CARGO_PKG_VERSION").to_owned(),
+        rate_hz: config.rate_hz,
+        host_rate_hz: config.host_rate_hz,
+        period_ns: config.period_ns(),
+        ticks: clock::ticks(),
+        page_bytes: facts::page_bytes(),
+        kernel: facts::kernel(),
+        cpus: facts::cpu_numbers().len() as u64,
+        boot_id: facts::boot_id(),
+        scheduler: start.scheduler.clone(),
+        scheduler_refused: start.refused.clone(),
+        cgroup_layout: layout.to_owned(),
+        block_source: "none".to_owned(),
+        block_refused: None,
+        started_monotonic_ns: clock::monotonic_ns(),
+        started_realtime_ns: clock::realtime_ns(),
+    }
+}
+
+/// What came of asking for a real-time policy.
+struct PolicyOutcome {
+    scheduler: String,
+    refused: Option<String>,
+}
+
+/// What the sampling thread needs to start: known only once the others are there.
+struct Go {
+    slots: Vec<Slot>,
+    lines: Lines,
+    schedule: Schedule,
+    end_ns: Option<u64>,
+}
+
+struct SamplerThread {
+    handle: JoinHandle<Option<Summary>>,
+    go: mpsc::Sender<Go>,
+}
+
+impl SamplerThread {
+    /// Starts the thread and sets its policy; it waits for [`Go`].
+    fn spawn(policy: Policy, stop: &Arc<AtomicBool>) -> Result<(PolicyOutcome, Self), ProbeError> {
+        let (go, wait) = mpsc::channel::<Go>();
+        let (tell, outcome) = mpsc::channel();
+        let stop = Arc::clone(stop);
+        let handle = spawn("sampler", move || {
+            let _ = tell.send(adopt(policy));
+            let go = wait.recv().ok()?;
+            sys::take_stop_signals(true);
+            Some(Sampler::new(go.slots, go.lines).run(go.schedule, go.end_ns, &stop))
+        })?;
+        let outcome = outcome.recv().map_err(|_| ProbeError::Panicked { name: "sampler" })?;
+        Ok((outcome, Self { handle, go }))
+    }
+}
+
+/// Puts the calling thread under the policy, or says why it stays where it is.
+fn adopt(policy: Policy) -> PolicyOutcome {
+    // Only threads of the default policy have slack: without it, they wake when they asked to.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let wanted = match policy {
+        Policy::Fifo(priority) => format!("fifo:{priority}"),
+        Policy::RoundRobin(priority) => format!("rr:{priority}"),
+        Policy::Other => return PolicyOutcome { scheduler: "other".to_owned(), refused: None },
+    };
+    match sys::set_policy(policy) {
+        Ok(()) => PolicyOutcome { scheduler: wanted, refused: None },
+        Err(error) => PolicyOutcome {
+            scheduler: "other".to_owned(),
+            refused: Some(format!("{wanted}: {error}")),
+        },
+    }
+}
+
+struct Threads {
+    sampler: JoinHandle<Option<Summary>>,
+    pump: JoinHandle<Pumped>,
+    watcher: JoinHandle<()>,
+    drained: Arc<AtomicBool>,
+    watcher_stop: Arc<AtomicBool>,
+}
+
+impl Threads {
+    fn start(
+        slots: Vec<Slot>,
+        watcher: Watcher,
+        sinks: Vec<Box<dyn Sink>>,
+        news: Receiver<News>,
+        stop: &Arc<AtomicBool>,
+        sampler: SamplerThread,
+        config: &Config,
+    ) -> Result<Self, ProbeError> {
+        let (rows, receiver) = ring::ring(ring_words(&slots, config));
+        let (mut command_sender, commands) = rtrb::RingBuffer::<Command>::new(QUEUE);
+        let (retired, mut retired_receiver) = rtrb::RingBuffer::<Retired>::new(QUEUE);
+        let drained = Arc::new(AtomicBool::new(false));
+        let watcher_stop = Arc::new(AtomicBool::new(false));
+        let pump = Pump {
+            rows: receiver,
+            news,
+            sinks,
+            drained: Arc::clone(&drained),
+            stop: Arc::clone(stop),
+        };
+        let pump = spawn("pump", move || pump.run())?;
+        let watcher_ends = Arc::clone(&watcher_stop);
+        let watcher = spawn("watcher", move || {
+            watcher.run(&mut command_sender, &mut retired_receiver, &watcher_ends);
+        })?;
+        let lines = Lines {
+            rows,
+            commands,
+            retired,
+            pump: pump.thread().clone(),
+            watcher: watcher.thread().clone(),
+        };
+        let start_ns = clock::monotonic_ns() + 1_000_000;
+        let go = Go {
+            slots,
+            lines,
+            schedule: Schedule::new(start_ns, config.period_ns()),
+            end_ns: config.duration_ns().map(|duration_ns| start_ns + duration_ns),
+        };
+        // A sampler that is not there any more shows when it is joined.
+        let _ = sampler.go.send(go);
+        Ok(Self { sampler: sampler.handle, pump, watcher, drained, watcher_stop })
+    }
+
+    /// Waits for the sampler, then for the others to finish what it left.
+    fn join(self) -> Result<(Summary, Pumped), ProbeError> {
+        let summary = self.sampler.join();
+        self.watcher_stop.store(true, Ordering::Release);
+        self.watcher.thread().unpark();
+        let watched = self.watcher.join();
+        self.drained.store(true, Ordering::Release);
+        self.pump.thread().unpark();
+        let pumped = self.pump.join().map_err(|_| ProbeError::Panicked { name: "pump" })?;
+        watched.map_err(|_| ProbeError::Panicked { name: "watcher" })?;
+        let summary = summary.ok().flatten().ok_or(ProbeError::Panicked { name: "sampler" })?;
+        Ok((summary, pumped))
+    }
+}
+
+fn finish(config: &Config, summary: &Summary, pumped: Pumped) -> Result<Footer, ProbeError> {
+    if let Some(error) = pumped.error {
+        return Err(error.into());
+    }
+    let footer = Footer {
+        ended_monotonic_ns: clock::monotonic_ns(),
+        ticks: pumped.inspector.ticks,
+        missed_ticks: pumped.inspector.missed_ticks,
+        dropped_rows: summary.dropped_rows,
+        suspended_ns: pumped.inspector.suspended_ns,
+        probe_cpu_ns: summary.probe_cpu_ns,
+        sampler_cpu_ns: summary.cpu_ns,
+        peak_resident_bytes: summary.peak_resident_bytes,
+        lateness_p50_ns: summary.lateness.quantile_ns(0.5),
+        lateness_p99_ns: summary.lateness.quantile_ns(0.99),
+        lateness_max_ns: summary.lateness.max_ns(),
+        ended_by: if config.duration_s.is_some() { "duration" } else { "signal" }.to_owned(),
+    };
+    for mut sink in pumped.sinks {
+        sink.finish(&footer)?;
+    }
+    if summary.dropped_rows > 0 {
+        return Err(ProbeError::Dropped { rows: summary.dropped_rows });
+    }
+    Ok(footer)
+}
+
+/// Room for about a second of rows; a tick of many targets fits at least eight times.
+fn ring_words(slots: &[Slot], config: &Config) -> usize {
+    const WORDS_A_SLOT: usize = 80;
+    const MOST_WORDS: usize = 1 << 19;
+    let a_tick = (slots.len() + 8) * WORDS_A_SLOT;
+    let a_second = a_tick.saturating_mul(config.rate_hz.ceil() as usize);
+    a_second.min(MOST_WORDS).max(8 * a_tick)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, ProbeError> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(work)
+        .map_err(|source| ProbeError::Thread { name, source })
+}

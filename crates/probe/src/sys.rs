@@ -1,0 +1,89 @@
+//! The one place with `unsafe`: system calls that rustix does not wrap.
+//!
+//! Each function is a safe face over one call; its `SAFETY` comment says why the call cannot touch
+//! memory that it was not given.
+#![allow(unsafe_code)]
+
+use std::io;
+
+/// How the kernel schedules the sampling thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Fifo(u8),
+    RoundRobin(u8),
+    Other,
+}
+
+/// Puts the calling thread under a real-time policy (`sched_setscheduler(2)`).
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_NICE`, or in a v1 control group without a real-time budget.
+pub fn set_policy(policy: Policy) -> io::Result<()> {
+    let (number, priority) = match policy {
+        Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
+        Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+        Policy::Other => (libc::SCHED_OTHER, 0),
+    };
+    let priority = libc::sched_param { sched_priority: i32::from(priority) };
+    // SAFETY: `priority` outlives the call, which only reads it; 0 names the calling thread. The raw
+    // call is used because musl's wrapper refuses it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            number | libc::SCHED_RESET_ON_FORK,
+            &raw const priority,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// CPU time of a process, all its threads, brought up to date as of now.
+///
+/// `None` where the process has ended or may not be asked. The clock's number is the kernel's
+/// `MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)` (include/linux/posix-timers_types.h).
+#[must_use]
+pub fn process_cpu_ns(pid: u32) -> Option<u64> {
+    const CPUCLOCK_SCHED: libc::clockid_t = 2;
+    let clock = (!(pid as libc::clockid_t) << 3) | CPUCLOCK_SCHED;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` outlives the call, which writes only to it; an unknown clock is an error.
+    let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (result == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Blocks `SIGINT` and `SIGTERM` in this thread and those it starts, or takes them here.
+///
+/// They are left to the sampling thread alone, whose sleep they then interrupt.
+pub fn take_stop_signals(take: bool) {
+    let how = if take { libc::SIG_UNBLOCK } else { libc::SIG_BLOCK };
+    // SAFETY: `set` is initialised by `sigemptyset` before it is read, and outlives the calls.
+    unsafe {
+        let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed().assume_init();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGINT);
+        libc::sigaddset(&raw mut set, libc::SIGTERM);
+        libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_cpu_clock_runs() {
+        let pid = std::process::id();
+        let before = process_cpu_ns(pid).expect("own process");
+        let mut sum = 0_u64;
+        for number in 0..2_000_000_u64 {
+            sum = std::hint::black_box(sum.wrapping_add(number));
+        }
+        assert!(process_cpu_ns(pid).expect("own process") > before);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_has_no_clock() {
+        assert_eq!(process_cpu_ns(4_194_304), None, "beyond the largest pid there can be");
+    }
+}

@@ -1,0 +1,38 @@
+//! What can go wrong with a trace's files: what, where, and what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("{path}: {source}; {advice}")]
+    Io { path: PathBuf, source: io::Error, advice: &'static str },
+    #[error(
+        "{path}: not a journal of tare-probe; give the directory that `tare-probe record` wrote"
+    )]
+    NotAJournal { path: PathBuf },
+    #[error("{path}: written in version {found}, this program reads version {TRACE_VERSION}; use the tare-probe that wrote it", TRACE_VERSION = crate::TRACE_VERSION)]
+    Version { path: PathBuf, found: u32 },
+    #[error(
+        "{path}: frame at byte {offset} is damaged ({why}); nothing after it was read; `--salvage` converts what stands before it"
+    )]
+    Damaged { path: PathBuf, offset: u64, why: &'static str },
+    #[error("{path}: {source}; the journal is kept, run `tare-probe convert` on it again")]
+    Parquet { path: PathBuf, source: ::parquet::errors::ParquetError },
+    #[error("{path}: {source}")]
+    Json { path: PathBuf, source: serde_json::Error },
+}
+
+impl RecordError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        let advice = match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "the disk is full: the trace ends here and is not complete; free room or choose another --out"
+            }
+            io::ErrorKind::PermissionDenied => "choose a directory that this user may write",
+            io::ErrorKind::NotFound => "check the path",
+            _ => "check the path and the disk",
+        };
+        Self::Io { path: path.to_path_buf(), source, advice }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a trace says about itself: the journal's JSON frames, and `trace.json` beside the tables.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::schema::Ticks;
+
+/// Written once, before the first row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub trace_version: u32,
+    pub probe_version: String,
+    /// Rate asked for, ticks a second.
+    pub rate_hz: f64,
+    /// Rate of the host's own tables, which may be lower.
+    pub host_rate_hz: f64,
+    pub period_ns: u64,
+    pub ticks: Ticks,
+    pub page_bytes: u64,
+    /// `uname -r`.
+    pub kernel: String,
+    pub cpus: u64,
+    /// `/proc/sys/kernel/random/boot_id`: two traces of one boot share their monotonic clock.
+    pub boot_id: String,
+    /// What the sampling thread runs under: `fifo:20`, `rr:20` or `other`.
+    pub scheduler: String,
+    /// Why it is not what was asked for, if it is not.
+    pub scheduler_refused: Option<String>,
+    /// How control groups are mounted: `v1`, `hybrid`, `v2`, or `none`.
+    pub cgroup_layout: String,
+    /// Which source counts block requests: `tp_btf/block_rq_complete`, or `none` and why.
+    pub block_source: String,
+    pub block_refused: Option<String>,
+    pub started_monotonic_ns: u64,
+    pub started_realtime_ns: u64,
+}
+
+/// What kind of thing a row describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetKind {
+    Probe,
+    Host,
+    Cpu,
+    Disk,
+    Interface,
+    Cgroup,
+    Process,
+}
+
+impl TargetKind {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Host => "host",
+            Self::Cpu => "cpu",
+            Self::Disk => "disk",
+            Self::Interface => "interface",
+            Self::Cgroup => "cgroup",
+            Self::Process => "process",
+        }
+    }
+}
+
+/// One thing that is sampled. A container that comes back under its name is a new target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    pub id: u32,
+    pub kind: TargetKind,
+    pub name: String,
+    /// What tells it apart from others of its kind: a path, `pid 12`, a device.
+    pub detail: String,
+    pub opened_ns: u64,
+    /// Group of columns → file that serves it; `absent: why` where none does.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Something that happened to a target or to the probe, once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    pub tick: u64,
+    pub target: u32,
+    /// `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    pub what: What,
+    pub detail: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A process ended, a control group or a device went away: its rows end here.
+    Vanished,
+    /// A counter fell: a reset, a wrap, or the kernel's own inexactness (iowait).
+    CounterFell,
+    /// The machine was suspended between two ticks.
+    Suspended,
+    /// Ticks were missed: their deadlines passed while the probe could not run.
+    Missed,
+    /// Rows were dropped because the writer could not keep up. The trace is not complete.
+    Dropped,
+    /// A target that was asked for is not there (yet).
+    NotFound,
+}
+
+impl What {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Vanished => "vanished",
+            Self::CounterFell => "counter_fell",
+            Self::Suspended => "suspended",
+            Self::Missed => "missed",
+            Self::Dropped => "dropped",
+            Self::NotFound => "not_found",
+        }
+    }
+}
+
+/// Written last. A journal without it was cut short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Footer {
+    pub ended_monotonic_ns: u64,
+    pub ticks: u64,
+    pub missed_ticks: u64,
+    pub dropped_rows: u64,
+    pub suspended_ns: u64,
+    /// CPU time that the whole probe used while it sampled.
+    pub probe_cpu_ns: u64,
+    pub sampler_cpu_ns: u64,
+    /// Largest resident memory while sampling, before the conversion to Parquet.
+    pub peak_resident_bytes: u64,
+    /// Lateness of a tick: how long after its deadline the sampling thread ran.
+    pub lateness_p50_ns: u64,
+    pub lateness_p99_ns: u64,
+    pub lateness_max_ns: u64,
+    /// Why the recording ended: `duration`, `signal`, or the error.
+    pub ended_by: String,
+}

@@ -1,0 +1,43 @@
+//! The journal: append-only frames, each with its length and checksum.
+//!
+//! A frame reaches the kernel with one write, so `kill -9` can cost no more than what had not been
+//! written yet. The layout is told in `docs/reference/trace-format.md`.
+
+mod reader;
+mod writer;
+
+pub use reader::{Entry, Reader};
+pub use writer::Writer;
+
+/// First bytes of every journal; the version follows as four bytes, little-endian.
+pub const MAGIC: &[u8; 8] = b"TAREPRB\n";
+
+/// Length (4), kind (1), checksum (4).
+pub(crate) const FRAME_HEAD: usize = 9;
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FrameKind {
+    Header = 1,
+    Target = 2,
+    Rows = 3,
+    Event = 4,
+    Footer = 5,
+}
+
+impl FrameKind {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Header, Self::Target, Self::Rows, Self::Event, Self::Footer]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// CRC-32 over the kind and the payload.
+fn checksum(kind: u8, payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[kind]);
+    hasher.update(payload);
+    hasher.finalize()
+}

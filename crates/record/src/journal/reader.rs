@@ -1,0 +1,137 @@
+//! Reads frames back.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use super::{FRAME_HEAD, FrameKind, MAGIC, checksum};
+use crate::error::RecordError;
+use crate::header::{Event, Footer, Header, Target};
+
+/// One frame of a journal.
+#[derive(Debug)]
+pub enum Entry<'a> {
+    Header(Header),
+    Target(Target),
+    /// Packed rows: see [`crate::code::unpack`].
+    Rows(&'a [u8]),
+    Event(Event),
+    Footer(Footer),
+}
+
+/// Reads a journal frame by frame.
+pub struct Reader {
+    source: BufReader<File>,
+    path: PathBuf,
+    offset: u64,
+    length: u64,
+    payload: Vec<u8>,
+    torn_bytes: u64,
+}
+
+impl Reader {
+    /// # Errors
+    /// Where the file cannot be read, is no journal, or is one of another version.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let file = File::open(path).map_err(|error| RecordError::io(path, error))?;
+        let length = file.metadata().map_err(|error| RecordError::io(path, error))?.len();
+        let mut source = BufReader::with_capacity(1 << 16, file);
+        let mut preamble = [0_u8; MAGIC.len() + 4];
+        source
+            .read_exact(&mut preamble)
+            .map_err(|_| RecordError::NotAJournal { path: path.to_path_buf() })?;
+        let (magic, version) = preamble.split_at(MAGIC.len());
+        if magic != MAGIC {
+            return Err(RecordError::NotAJournal { path: path.to_path_buf() });
+        }
+        let found = u32::from_le_bytes(version.try_into().unwrap_or_default());
+        if found != crate::TRACE_VERSION {
+            return Err(RecordError::Version { path: path.to_path_buf(), found });
+        }
+        Ok(Self {
+            source,
+            path: path.to_path_buf(),
+            offset: preamble.len() as u64,
+            length,
+            payload: Vec::new(),
+            torn_bytes: 0,
+        })
+    }
+
+    /// The next frame, or `None` at the end. A last frame that was cut short is the end too:
+    /// [`Reader::torn_bytes`] tells.
+    ///
+    /// # Errors
+    /// Where a whole frame does not fit its checksum or its kind.
+    pub fn entry(&mut self) -> Result<Option<Entry<'_>>, RecordError> {
+        let left = self.length - self.offset;
+        if left < FRAME_HEAD as u64 {
+            self.torn_bytes = left;
+            return Ok(None);
+        }
+        let mut head = [0_u8; FRAME_HEAD];
+        self.fill(|source| source.read_exact(&mut head))?;
+        let payload_bytes = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        if left < (FRAME_HEAD + payload_bytes) as u64 {
+            self.torn_bytes = left;
+            return Ok(None);
+        }
+        let mut payload = std::mem::take(&mut self.payload);
+        payload.resize(payload_bytes, 0);
+        self.fill(|source| source.read_exact(&mut payload))?;
+        self.payload = payload;
+        let expected = u32::from_le_bytes([head[5], head[6], head[7], head[8]]);
+        if checksum(head[4], &self.payload) != expected {
+            return Err(self.damaged("its checksum does not fit"));
+        }
+        let entry_offset = self.offset;
+        self.offset += (FRAME_HEAD + payload_bytes) as u64;
+        let Some(kind) = FrameKind::from_byte(head[4]) else {
+            self.offset = entry_offset;
+            return Err(self.damaged("its kind is unknown"));
+        };
+        self.decode(kind).map(Some)
+    }
+
+    /// Bytes of a last frame that was cut short: what `kill -9` cost.
+    #[must_use]
+    pub fn torn_bytes(&self) -> u64 {
+        self.torn_bytes
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The error for a payload that unpacks to nothing sensible.
+    #[must_use]
+    pub fn damaged(&self, why: &'static str) -> RecordError {
+        RecordError::Damaged { path: self.path.clone(), offset: self.offset, why }
+    }
+
+    fn decode(&self, kind: FrameKind) -> Result<Entry<'_>, RecordError> {
+        Ok(match kind {
+            FrameKind::Rows => Entry::Rows(&self.payload),
+            FrameKind::Header => Entry::Header(self.json()?),
+            FrameKind::Target => Entry::Target(self.json()?),
+            FrameKind::Event => Entry::Event(self.json()?),
+            FrameKind::Footer => Entry::Footer(self.json()?),
+        })
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, RecordError> {
+        serde_json::from_slice(&self.payload)
+            .map_err(|source| RecordError::Json { path: self.path.clone(), source })
+    }
+
+    fn fill(
+        &mut self,
+        read: impl FnOnce(&mut BufReader<File>) -> std::io::Result<()>,
+    ) -> Result<(), RecordError> {
+        read(&mut self.source).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => self.damaged("the file shrank while it was read"),
+            _ => RecordError::io(&self.path, error),
+        })
+    }
+}

@@ -1,0 +1,24 @@
+//! The formats that tare's Rust programs write: what a trace holds, how it survives a crash on its
+//! way to disk, and how it becomes Parquet.
+//!
+//! [`tables`] declares every column once; the journal, the Parquet files, the reference page and
+//! the OpenMetrics names all follow from that declaration.
+
+pub mod cell;
+pub mod code;
+pub mod error;
+pub mod header;
+pub mod journal;
+pub mod parquet;
+pub mod rate;
+pub mod reference;
+pub mod row;
+pub mod schema;
+pub mod tables;
+
+pub use cell::{ABSENT, Cell};
+pub use error::RecordError;
+pub use schema::{Column, Kind, Quantum, Table};
+
+/// Version of the trace's tables and of the journal: raised when a column changes its meaning or goes.
+pub const TRACE_VERSION: u32 = 1;

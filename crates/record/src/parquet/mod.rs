@@ -1,0 +1,212 @@
+//! Turns a journal into a directory of Parquet files and a `trace.json`.
+
+mod sheet;
+mod words;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ::parquet::basic::{Compression, Encoding};
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use serde::Serialize;
+
+use crate::code;
+use crate::error::RecordError;
+use crate::header::{Event, Footer, Header, Target};
+use crate::journal::{Entry, Reader};
+use crate::rate;
+use crate::tables;
+use sheet::Sheet;
+
+/// Rows gathered before they are handed to the Parquet writer; bounds the memory of a conversion.
+const BATCH_ROWS: usize = 4096;
+const ROW_GROUP_ROWS: usize = 1 << 16;
+
+/// What a conversion found and wrote: the content of `trace.json`.
+#[derive(Debug, Serialize)]
+pub struct Trace {
+    pub header: Header,
+    /// `None`: the recording was cut short and never wrote its end.
+    pub footer: Option<Footer>,
+    /// Whether the footer is there and no row was dropped, nor any byte torn off.
+    pub complete: bool,
+    pub torn_bytes: u64,
+    /// Where reading stopped, if the journal was damaged and salvaged.
+    pub damaged: Option<String>,
+    /// Rows of each table that has any.
+    pub rows: BTreeMap<String, u64>,
+    /// Step of each column that is not exact, in the column's own unit.
+    pub quanta: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// Whether to stop at a damaged frame or to keep what stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDamage {
+    Stop,
+    Salvage,
+}
+
+/// Reads `journal` and writes the tables into `directory`, which must exist.
+///
+/// # Errors
+/// Where the journal is damaged (and not salvaged), or the disk refuses.
+pub fn convert(
+    journal: &Path,
+    directory: &Path,
+    on_damage: OnDamage,
+) -> Result<Trace, RecordError> {
+    let mut conversion = Conversion::begin(Reader::open(journal)?, directory)?;
+    let damaged = match conversion.read_all() {
+        Ok(()) => None,
+        Err(error @ RecordError::Damaged { .. }) if on_damage == OnDamage::Salvage => {
+            Some(error.to_string())
+        }
+        Err(error) => return Err(error),
+    };
+    conversion.finish(damaged)
+}
+
+struct Conversion {
+    reader: Reader,
+    directory: PathBuf,
+    header: Header,
+    targets: Vec<Target>,
+    names: BTreeMap<u32, String>,
+    events: Vec<Event>,
+    footer: Option<Footer>,
+    sheets: Vec<Option<Sheet>>,
+}
+
+impl Conversion {
+    fn begin(mut reader: Reader, directory: &Path) -> Result<Self, RecordError> {
+        let Some(Entry::Header(header)) = reader.entry()? else {
+            return Err(reader.damaged("a journal begins with its header"));
+        };
+        Ok(Self {
+            reader,
+            directory: directory.to_path_buf(),
+            header,
+            targets: Vec::new(),
+            names: BTreeMap::new(),
+            events: Vec::new(),
+            footer: None,
+            sheets: tables::ALL.iter().map(|_| None).collect(),
+        })
+    }
+
+    fn read_all(&mut self) -> Result<(), RecordError> {
+        while let Some(entry) = self.reader.entry()? {
+            match entry {
+                Entry::Header(_) => return Err(self.reader.damaged("a second header")),
+                Entry::Target(target) => {
+                    self.names.insert(target.id, target.name.clone());
+                    self.targets.push(target);
+                }
+                Entry::Event(event) => self.events.push(event),
+                Entry::Footer(footer) => self.footer = Some(footer),
+                Entry::Rows(payload) => {
+                    let (sheets, names) = (&mut self.sheets, &self.names);
+                    let (directory, header) = (&self.directory, &self.header);
+                    let mut failed = None;
+                    let whole = code::unpack(payload, |row| {
+                        if failed.is_some() {
+                            return;
+                        }
+                        let at = row.key.table as usize;
+                        let name = names.get(&row.key.target).map(String::as_str);
+                        let pushed = match &mut sheets[at] {
+                            Some(sheet) => sheet.push(row, name),
+                            empty => Sheet::create(directory, tables::ALL[at], header)
+                                .and_then(|sheet| empty.insert(sheet).push(row, name)),
+                        };
+                        failed = pushed.err();
+                    });
+                    if let Some(error) = failed {
+                        return Err(error);
+                    }
+                    if whole.is_none() {
+                        return Err(self.reader.damaged("its rows do not unpack"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, damaged: Option<String>) -> Result<Trace, RecordError> {
+        let mut rows = BTreeMap::new();
+        for sheet in self.sheets.into_iter().flatten() {
+            let (name, count) = sheet.close()?;
+            rows.insert(name.to_owned(), count);
+        }
+        words::write_targets(&self.directory, &self.targets)?;
+        words::write_events(&self.directory, &self.events, &self.names)?;
+        let torn_bytes = self.reader.torn_bytes();
+        let whole = self.footer.as_ref().is_some_and(|footer| footer.dropped_rows == 0);
+        let trace = Trace {
+            complete: whole && torn_bytes == 0 && damaged.is_none(),
+            quanta: quanta(&self.header),
+            header: self.header,
+            footer: self.footer,
+            torn_bytes,
+            damaged,
+            rows,
+        };
+        write_json(&self.directory.join("trace.json"), &trace)?;
+        Ok(trace)
+    }
+}
+
+/// Steps of all columns that are not exact, by table and column.
+fn quanta(header: &Header) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut all = BTreeMap::new();
+    for table in tables::ALL {
+        let steps: BTreeMap<String, u64> = table
+            .columns
+            .iter()
+            .map(|column| {
+                let step =
+                    rate::quantum_in_units(column.name, column.quantum, column.kind, header.ticks);
+                (column.name.to_owned(), step)
+            })
+            .filter(|(_, step)| *step > 0)
+            .collect();
+        if !steps.is_empty() {
+            all.insert(table.name.to_owned(), steps);
+        }
+    }
+    all
+}
+
+fn write_json(path: &Path, trace: &Trace) -> Result<(), RecordError> {
+    let mut text = serde_json::to_string_pretty(trace)
+        .map_err(|source| RecordError::Json { path: path.to_path_buf(), source })?;
+    text.push('\n');
+    let part = path.with_extension("json.part");
+    fs::write(&part, text).map_err(|error| RecordError::io(&part, error))?;
+    fs::rename(&part, path).map_err(|error| RecordError::io(path, error))
+}
+
+/// Deltas for numbers, a dictionary for words: counters shrink to a few bits a row.
+fn properties() -> WriterProperties {
+    WriterProperties::builder()
+        .set_created_by(format!("tare-probe {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::SNAPPY)
+        .set_dictionary_enabled(false)
+        .set_encoding(Encoding::DELTA_BINARY_PACKED)
+        .set_column_encoding("name".into(), Encoding::PLAIN)
+        .set_column_dictionary_enabled("name".into(), true)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .build()
+}
+
+/// Where a file grows until it is whole.
+fn part_of(path: &Path) -> PathBuf {
+    path.with_extension("parquet.part")
+}
+
+fn parquet_error(path: &Path) -> impl FnOnce(::parquet::errors::ParquetError) -> RecordError + '_ {
+    move |source| RecordError::Parquet { path: path.to_path_buf(), source }
+}

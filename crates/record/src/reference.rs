@@ -1,0 +1,46 @@
+//! The reference page of the trace's tables, written from their declaration.
+
+use std::fmt::Write;
+
+use crate::schema::{Column, KEYS, Quantum};
+use crate::tables;
+
+/// Markdown of all tables, for `docs/reference/trace-format.md`.
+#[must_use]
+pub fn markdown() -> String {
+    let mut page = String::new();
+    let _ = writeln!(page, "### Keys of every table\n");
+    heading(&mut page);
+    for column in &KEYS {
+        line(&mut page, column);
+    }
+    for table in tables::ALL {
+        let _ = writeln!(page, "\n### `{}.parquet`\n\n{}\n", table.name, table.meaning.trim());
+        heading(&mut page);
+        for column in table.columns {
+            line(&mut page, column);
+        }
+    }
+    page
+}
+
+fn heading(page: &mut String) {
+    let _ = writeln!(page, "| column | kind | moves | source | meaning |\n|---|---|---|---|---|");
+}
+
+fn line(page: &mut String, column: &Column) {
+    let moves = match column.quantum {
+        Quantum::Exact => "",
+        Quantum::Tick => "each scheduler tick",
+        Quantum::UserTick => "each scheduler tick, in units of 1 / USER_HZ",
+        Quantum::PressurePeriod => "every 2 s",
+    };
+    let source = column.source.replace('|', "\\|");
+    let _ = writeln!(
+        page,
+        "| `{}` | {} | {moves} | {source} | {} |",
+        column.name,
+        column.kind.word(),
+        column.meaning
+    );
+}

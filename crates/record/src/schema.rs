@@ -1,0 +1,165 @@
+//! What a column is: its kind, the step in which it moves, where the kernel keeps it.
+
+/// How a column's values are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Grows for as long as its target lives; only differences mean something.
+    Counter,
+    /// A level at one moment.
+    Gauge,
+    /// A reading of `CLOCK_MONOTONIC` (or the clock that the name says), nanoseconds.
+    Instant,
+    /// A number that stands for a word; the column's meaning lists them.
+    Code,
+}
+
+impl Kind {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Instant => "instant",
+            Self::Code => "code",
+        }
+    }
+}
+
+/// The step in which a counter of time moves, or the age that it may have when read.
+///
+/// Where it is not [`Quantum::Exact`], a difference of two readings is uncertain by one quantum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantum {
+    /// Moves with the event that it counts.
+    Exact,
+    /// Moves at the scheduler's tick (4 ms at HZ = 250).
+    Tick,
+    /// Moves at the scheduler's tick and is shown in units of `1 / USER_HZ` (10 ms).
+    UserTick,
+    /// Pressure totals: brought up to date every two seconds (`PSI_FREQ`, kernel/sched/psi.c).
+    PressurePeriod,
+}
+
+/// The clock facts of the machine that quanta are computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Ticks {
+    /// Length of one scheduler tick: the resolution of `CLOCK_MONOTONIC_COARSE`.
+    pub jiffy_ns: u64,
+    /// `sysconf(_SC_CLK_TCK)`: the unit of `*_ticks` columns is `1 / user_hz` seconds.
+    pub user_hz: u64,
+}
+
+impl Quantum {
+    /// Nanoseconds of one step on this machine; 0 where the counter is exact.
+    #[must_use]
+    pub fn nanoseconds(self, ticks: Ticks) -> u64 {
+        let user_tick_ns = 1_000_000_000 / ticks.user_hz.max(1);
+        match self {
+            Self::Exact => 0,
+            Self::Tick => ticks.jiffy_ns,
+            // A unit of 10 ms that can only move every 4 ms is seen to move every 8 or 12 ms.
+            Self::UserTick => user_tick_ns.div_ceil(ticks.jiffy_ns.max(1)) * ticks.jiffy_ns.max(1),
+            Self::PressurePeriod => 2_000_000_000 + ticks.jiffy_ns,
+        }
+    }
+}
+
+/// One column of a table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name with its unit, as it stands in the Parquet file.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub quantum: Quantum,
+    /// The file and field it comes from; v1 and v2 separated by `|`.
+    pub source: &'static str,
+    pub meaning: &'static str,
+}
+
+/// One table of a trace: one Parquet file, one row per target and tick.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Table {
+    pub name: &'static str,
+    pub meaning: &'static str,
+    pub columns: &'static [Column],
+}
+
+/// Columns that every table begins with.
+pub const KEYS: [Column; 3] = [
+    Column {
+        name: "tick",
+        kind: Kind::Gauge,
+        quantum: Quantum::Exact,
+        source: "tare-probe",
+        meaning: "number of the tick, counted from 0 at the start; missed ticks leave a gap",
+    },
+    Column {
+        name: "target",
+        kind: Kind::Gauge,
+        quantum: Quantum::Exact,
+        source: "tare-probe",
+        meaning: "number of the target, explained in the table `target`",
+    },
+    Column {
+        name: "name",
+        kind: Kind::Gauge,
+        quantum: Quantum::Exact,
+        source: "command line",
+        meaning: "name of the target; two incarnations of one container share it",
+    },
+];
+
+/// Declares a table: a module with `TABLE` and the position of each column in a row.
+macro_rules! table {
+    (
+        $(#[doc = $doc:literal])+
+        $table:literal {
+            $( $id:ident $name:literal $kind:ident $quantum:ident $source:literal $meaning:literal; )+
+        }
+    ) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Position { $($id),+ }
+        $(
+            #[doc = $meaning]
+            #[allow(clippy::doc_markdown)] // file names and C constants, meant for the reference page
+            pub const $id: usize = Position::$id as usize;
+        )+
+        /// Cells in one row.
+        pub const WIDTH: usize = [$($name),+].len();
+        $(#[doc = $doc])+
+        #[allow(clippy::doc_markdown)]
+        pub static TABLE: $crate::schema::Table = $crate::schema::Table {
+            name: $table,
+            meaning: concat!($($doc),+),
+            columns: &[$(
+                $crate::schema::Column {
+                    name: $name,
+                    kind: $crate::schema::Kind::$kind,
+                    quantum: $crate::schema::Quantum::$quantum,
+                    source: $source,
+                    meaning: $meaning,
+                }
+            ),+],
+        };
+    };
+}
+pub(crate) use table;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_ticks_move_in_whole_scheduler_ticks() {
+        let ticks = Ticks { jiffy_ns: 4_000_000, user_hz: 100 };
+        assert_eq!(Quantum::UserTick.nanoseconds(ticks), 12_000_000);
+        assert_eq!(Quantum::Tick.nanoseconds(ticks), 4_000_000);
+        assert_eq!(Quantum::Exact.nanoseconds(ticks), 0);
+    }
+
+    #[test]
+    fn user_ticks_equal_the_unit_where_the_tick_divides_it() {
+        let ticks = Ticks { jiffy_ns: 1_000_000, user_hz: 100 };
+        assert_eq!(Quantum::UserTick.nanoseconds(ticks), 10_000_000);
+    }
+}
