@@ -2,10 +2,14 @@
 # What must be installed beside Python: packages.sh demo (to run studies) | test (to run every test).
 set -eu
 cd "$(dirname "$0")"
+
+purpose=${1:-demo}
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
-# mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own.
-set -- mmdebstrap:mmdebstrap
+# mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own. pgrep finds the
+# engine's proxies. Integration tests make their smallest image of a busybox that needs no library.
+set -- mmdebstrap:mmdebstrap pgrep:procps
+[ "$purpose" != test ] || set -- "$@" busybox:busybox-static
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
@@ -15,4 +19,4 @@ if ! ../scripts/engine.sh answers; then
     # With AppArmor in the kernel, dockerd refuses to start without its tools.
     [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" != Y ] || set -- "$@" apparmor_parser:apparmor
 fi
-exec ./apt_install.sh "studies need them" "$@"
+exec ./apt_install.sh "needed to $purpose" "$@"
