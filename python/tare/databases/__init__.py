@@ -70,5 +70,6 @@ class Database(Protocol):
 
 
 from tare.databases.fake import FakeDatabase  # noqa: E402 - implementations build on the contract above
+from tare.databases.mariadb import MariaDB  # noqa: E402
 
-DATABASES: Mapping[str, Database] = {"fake": FakeDatabase()}
+DATABASES: Mapping[str, Database] = {"mariadb": MariaDB(), "fake": FakeDatabase()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -48,13 +48,18 @@ class ClientCommand:
 
 @dataclass(frozen=True)
 class Window:
-    """One fixed interval inside the measure phase; never a replicate. `end_s` since its start."""
+    """One fixed interval inside the measure phase; never a replicate. `end_s` since its start.
+
+    `queue_length`: operations that have arrived and wait at its end, where arrivals do not wait for answers.
+    """
 
     end_s: float
     throughput_per_s: float
     latency_p95_ms: float | None
     errors_per_s: float
     reconnects_per_s: float
+    queries_per_s: float | None = None
+    queue_length: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,11 @@ class Latency:
     p99_ms: float | None
     resolution: float | None
     blind_to_stalls: bool
-    """True where the generator times from the actual send in a closed loop (coordinated omission)."""
+    """True where the generator times from the actual send in a closed loop (coordinated omission).
+
+    What a stalled server kept from being sent is then never timed: with a stop of 2 s in 10 s at 1,000/s, whose
+    true p99 is about 1.9 s, a closed loop of sysbench reported 0.21 ms.
+    """
 
 
 @dataclass(frozen=True)
@@ -86,8 +95,10 @@ class Measurement:
     reconnects: int
     latency: Latency
     histogram: tuple[tuple[float, int], ...]
-    """(upper value in ms, count); the sum of counts is `operations`."""
+    """(the value in ms that stands for a bucket, count), rising; the sum of counts is `operations`."""
     windows: tuple[Window, ...]
+    details: Mapping[str, float] = field(default_factory=dict)
+    """What else the generator told, by names that the workload's reference page explains."""
 
 
 class Workload(Protocol):
@@ -117,5 +128,6 @@ class Workload(Protocol):
 
 
 from tare.workloads.fake import FakeWorkload  # noqa: E402 - implementations build on the contract above
+from tare.workloads.sysbench import Sysbench  # noqa: E402
 
-WORKLOADS: Mapping[str, Workload] = {"fake": FakeWorkload()}
+WORKLOADS: Mapping[str, Workload] = {"sysbench": Sysbench(), "fake": FakeWorkload()}

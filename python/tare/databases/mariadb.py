@@ -1,0 +1,144 @@
+"""MariaDB (10.4 and later): the server of Debian's mariadb-server package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tare.databases import Exec, ServerCommand, ServerPlan
+from tare.databases.mariadb_variables import parse_variables
+from tare.databases.option_file import Setting, check_settings, render_section
+from tare.errors import RunFailed
+from tare.sites import Completed
+
+OS_USER = "mysql"
+"""The user that the image runs as. It may do all, through the socket and without a password; nobody else may."""
+
+SCHEMA = "tare"
+"""The one database that the run's user may use."""
+
+SERVER_FILE, CLIENT_FILE, INIT_FILE = "server.cnf", "client.cnf", "init.sql"
+
+_QUERY_TIMEOUT_S = 10.0
+_SHUTDOWN_TIMEOUT_S = 3600.0
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
+
+
+class MariaDB:
+    """One server on one data directory, told everything by a single option file in its run directory.
+
+    No other option file is read. Nothing is tuned: beside the study's settings the file holds only addresses
+    and paths. Raises `StudyError` for settings that no study may make.
+    """
+
+    def initialise(self, plan: ServerPlan) -> ServerCommand:
+        """Fill an empty data directory: system tables, no test database, no account that has a password.
+
+        `--cross-bootstrap` leaves out what depends on the name of the machine, which is another in every run.
+        """
+        argv = (
+            "mariadb-install-db",
+            f"--defaults-file={plan.run_dir}/{SERVER_FILE}",
+            "--auth-root-authentication-method=socket",
+            f"--auth-root-socket-user={OS_USER}",
+            "--skip-test-db",
+            "--cross-bootstrap",
+        )
+        options = render_section("mariadbd", {**_own_options(plan), **_checked(plan)})
+        return ServerCommand(argv=argv, env={}, files={SERVER_FILE: options})
+
+    def serve(self, plan: ServerPlan) -> ServerCommand:
+        """The server in the foreground, its log on standard error.
+
+        The account of the run is made by statements that the server executes before its first connection, so
+        that its password is in no argument, and in no snapshot: `shutdown` drops the account.
+        """
+        own = {**_own_options(plan), "init_file": f"{plan.run_dir}/{INIT_FILE}"}
+        files = {
+            SERVER_FILE: render_section("mariadbd", {**own, **_checked(plan)}),
+            CLIENT_FILE: render_section("client", {"user": OS_USER, "socket": _socket(plan)}),
+            INIT_FILE: _init_statements(plan),
+        }
+        argv = ("mariadbd", f"--defaults-file={plan.run_dir}/{SERVER_FILE}")
+        return ServerCommand(argv=argv, env={}, files=files)
+
+    def ready(self, plan: ServerPlan, inside: Exec) -> bool:
+        """Whether a query is answered, and the run's account is there."""
+        query = f"SELECT COUNT(*) FROM mysql.global_priv WHERE User = '{_plain(plan.secrets.user)}'"  # noqa: S608
+        done = _execute(plan, inside, query)
+        return done.code == 0 and done.text.strip() == "1"
+
+    def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
+        """All global variables. Which of them say something of one run only: `mariadb_variables.PER_RUN`."""
+        return parse_variables(_must(_execute(plan, inside, "SHOW GLOBAL VARIABLES"), "read its variables").text)
+
+    def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
+        """A slow shutdown: purge is finished and nothing is left for the next start to do.
+
+        Else every run that starts from a copy would work off the same backlog beside its measurement.
+        """
+        statements = (
+            f"DROP USER IF EXISTS '{_plain(plan.secrets.user)}'@'%'",
+            "SET GLOBAL innodb_fast_shutdown = 0",
+            "SHUTDOWN",
+        )
+        done = _execute(plan, inside, "; ".join(statements), timeout_s=_SHUTDOWN_TIMEOUT_S)
+        _must(done, "shut it down")
+
+
+def _own_options(plan: ServerPlan) -> dict[str, Setting]:
+    """`tmpdir` lies beside the data's copy: /tmp is another file system in a container than outside of one."""
+    return {
+        "datadir": plan.data_dir,
+        "bind_address": plan.listen,
+        "port": plan.port,
+        "socket": _socket(plan),
+        "pid_file": f"{plan.run_dir}/mariadbd.pid",
+        "tmpdir": plan.run_dir,
+        "skip_name_resolve": True,
+    }
+
+
+def _checked(plan: ServerPlan) -> Mapping[str, Setting]:
+    check_settings(plan.settings)
+    return plan.settings
+
+
+def _init_statements(plan: ServerPlan) -> str:
+    """One statement a line, as `init_file` wants it."""
+    user, password = _plain(plan.secrets.user), _plain(plan.secrets.password)
+    lines = (
+        f"CREATE DATABASE IF NOT EXISTS {SCHEMA};",
+        f"CREATE OR REPLACE USER '{user}'@'%' IDENTIFIED BY '{password}';",
+        f"GRANT ALL PRIVILEGES ON {SCHEMA}.* TO '{user}'@'%';",
+    )
+    return "\n".join((*lines, ""))
+
+
+def _plain(word: str) -> str:
+    """A generated name or password; anything that would need quoting is a fault of ours."""
+    if not _PLAIN.fullmatch(word):
+        raise ValueError("user and password are to be letters, digits and underscores")
+    return word
+
+
+def _socket(plan: ServerPlan) -> str:
+    return f"{plan.run_dir}/mariadbd.sock"
+
+
+def _execute(plan: ServerPlan, inside: Exec, sql: str, *, timeout_s: float = _QUERY_TIMEOUT_S) -> Completed:
+    argv = (
+        "mariadb",
+        f"--defaults-file={plan.run_dir}/{CLIENT_FILE}",
+        "--batch",
+        "--skip-column-names",
+        f"--execute={sql}",
+    )
+    return inside(argv, timeout_s, b"")
+
+
+def _must(done: Completed, what: str) -> Completed:
+    if done.code != 0:
+        words = done.stderr.decode(errors="replace").strip().splitlines()
+        raise RunFailed(f"MariaDB did not let tare {what}: {words[-1] if words else f'exit code {done.code}'}")
+    return done

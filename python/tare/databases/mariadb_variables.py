@@ -1,0 +1,46 @@
+"""The server's variables: how `SHOW GLOBAL VARIABLES` is read, and which of them differ from run to run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tare.errors import RunFailed
+
+PER_RUN: frozenset[str] = frozenset(
+    {
+        "bind_address", "feedback_server_uid", "hostname", "port", "pseudo_thread_id", "rand_seed1", "rand_seed2",
+        "report_host", "report_port", "server_uid", "timestamp",
+    }
+)  # fmt: skip
+"""May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_MEANING = {"n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
+
+
+def parse_variables(batch: str) -> Mapping[str, str]:
+    """Name → value from `mariadb --batch --skip-column-names`; raises `RunFailed` on anything else.
+
+    In batch mode fields are parted by tabs, and line feed, tab, NUL and backslash within them are escaped.
+    """
+    variables: dict[str, str] = {}
+    for line in batch.split("\n"):
+        if not line:
+            continue
+        name, tab, value = line.partition("\t")
+        if not tab or "\t" in value or not name or name in variables:
+            raise RunFailed(f"the server's variables cannot be read: {line[:80]!r}")
+        variables[name] = _ESCAPED.sub(_unescape, value)
+    if not variables:
+        raise RunFailed("the server told no variables")
+    return variables
+
+
+def comparable(variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Those that must agree between all arms but where a study's factor sets them."""
+    return {name: value for name, value in variables.items() if name not in PER_RUN}
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return _MEANING.get(match.group(1), match.group(1))

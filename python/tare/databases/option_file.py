@@ -1,0 +1,89 @@
+"""Option files of the MySQL family: settings checked, and rendered so that none can become another line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tare.errors import StudyError
+
+Setting = str | int | float | bool
+
+RESERVED: frozenset[str] = frozenset(
+    {
+        "basedir", "bind_address", "bootstrap", "chroot", "datadir", "defaults_extra_file", "defaults_file",
+        "defaults_group_suffix", "extra_port", "init_file", "log_error", "networking", "pid_file", "port",
+        "print_defaults", "skip_grant_tables", "grant_tables", "skip_name_resolve", "name_resolve", "socket",
+        "tmpdir", "user",
+    }
+)  # fmt: skip
+"""What tare sets itself, or what would take the server out of its hands."""
+
+ELSEWHERE: frozenset[str] = frozenset(
+    {
+        "aria_log_dir_path", "innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory",
+    }
+)  # fmt: skip
+"""What would put data outside the data directory, where no snapshot holds it."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_PREFIX = re.compile(r"^(loose|skip|disable|enable|maximum)_(?=.)")
+_BARE = re.compile(r"[A-Za-z0-9_.,:/+-]+")
+_QUOTABLE = re.compile(r"[ !#-&(-\[\]-~]*")
+"""Printable ASCII without quotes and backslash."""
+
+
+def check_settings(settings: Mapping[str, Setting]) -> None:
+    """Raise `StudyError` for the first setting that no study may make; whether the server knows it is its to say.
+
+    Servers take `-` for `_`, unambiguous beginnings of names and the prefixes loose-, skip-, enable-, disable-
+    and maximum-, so all of these are looked through.
+    """
+    seen: dict[str, str] = {}
+    for name, value in settings.items():
+        if not _NAME.fullmatch(name):
+            raise StudyError(
+                f"{name!r} is no name of a server setting", hint="small letters, digits, `_` and `-` only"
+            )
+        plain = name.replace("-", "_")
+        if plain in seen:
+            raise StudyError(f"the server setting {name!r} is given twice, the other time as {seen[plain]!r}")
+        seen[plain] = name
+        _refuse_reserved(name, plain)
+        _rendered(name, value)
+
+
+def render_section(section: str, settings: Mapping[str, Setting]) -> str:
+    """One group of an option file, a line a setting."""
+    lines = (f"{name} = {_rendered(name, value)}" for name, value in settings.items())
+    return "\n".join((f"[{section}]", *lines, ""))
+
+
+def _refuse_reserved(name: str, plain: str) -> None:
+    forms = {plain, _PREFIX.sub("", plain)}
+    if taken := _begun_by(forms, RESERVED):
+        raise StudyError(f"the server setting {name!r} is tare's own ({taken})", hint="remove it from `settings`")
+    if _begun_by(forms, ELSEWHERE):
+        raise StudyError(
+            f"the server setting {name!r} would put data outside the data directory",
+            hint="snapshots and copies hold the data directory alone",
+        )
+
+
+def _begun_by(forms: set[str], names: frozenset[str]) -> str | None:
+    return next((name for name in sorted(names) for form in sorted(forms) if name.startswith(form)), None)
+
+
+def _rendered(name: str, value: Setting) -> str:
+    if isinstance(value, bool):
+        return "ON" if value else "OFF"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if _BARE.fullmatch(value):
+        return value
+    if not _QUOTABLE.fullmatch(value):
+        raise StudyError(
+            f"the value of the server setting {name!r} cannot stand in an option file: {value!r}",
+            hint="printable ASCII without quotes and backslashes",
+        )
+    return f'"{value}"'

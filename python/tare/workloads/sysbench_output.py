@@ -1,0 +1,134 @@
+"""What sysbench 1.0.20 prints, read line by line into one value; nothing is judged here.
+
+Formats: `db_report_intermediate`, `db_report_cumulative` (db_driver.c), `sb_report_cumulative` (sysbench.c) and
+`sb_histogram_print` (sb_histogram.c) of that release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_N = r"(\d+(?:\.\d+)?)"
+
+_WINDOW = re.compile(
+    rf"\[ (\d+)s \] thds: (\d+) tps: {_N} qps: {_N} \(r/w/o: {_N}/{_N}/{_N}\) "
+    rf"lat \(ms,95%\): {_N} err/s: {_N} reconn/s: {_N}"
+)
+_QUEUE = re.compile(r"\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
+_BUCKET = re.compile(rf"\s*{_N} \|\**\s+(\d+)")
+_COMPLAINT = re.compile(r"(?:FATAL|ALERT): .*")
+
+_FIGURES: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "read": r"        read: +(\d+)",
+        "write": r"        write: +(\d+)",
+        "other": r"        other: +(\d+)",
+        "total": r"        total: +(\d+)",
+        "transactions": rf"    transactions: +(\d+) +\({_N} per sec\.\)",
+        "queries": rf"    queries: +(\d+) +\({_N} per sec\.\)",
+        "ignored_errors": rf"    ignored errors: +(\d+) +\({_N} per sec\.\)",
+        "reconnects": rf"    reconnects: +(\d+) +\({_N} per sec\.\)",
+        "total_time_s": rf"    total time: +{_N}s",
+        "events": r"    total number of events: +(\d+)",
+        "latency_min_ms": rf" +min: +{_N}",
+        "latency_avg_ms": rf" +avg: +{_N}",
+        "latency_max_ms": rf" +max: +{_N}",
+        "latency_p95_ms": rf" +95th percentile: +{_N}",
+        "latency_sum_ms": rf" +sum: +{_N}",
+        "thread_events": rf"    events \(avg/stddev\): +{_N}/{_N}",
+        "thread_time_s": rf"    execution time \(avg/stddev\): +{_N}/{_N}",
+    }.items()
+}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One line of `--report-interval`; rates are over the time since the line before."""
+
+    end_s: int
+    threads: int
+    tps: float
+    qps: float
+    reads_per_s: float
+    writes_per_s: float
+    others_per_s: float
+    latency_p95_ms: float
+    errors_per_s: float
+    reconnects_per_s: float
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The second line of an interval under `--rate`: transactions that wait, and that are under way."""
+
+    end_s: int
+    length: int
+    concurrency: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A line of the histogram: the latency that stands for the bucket (its logarithmic middle), and its count."""
+
+    value_ms: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Everything that was found. `figures`: name → the figures of that line, in order; absent: not printed."""
+
+    started: bool
+    intervals: tuple[Interval, ...]
+    queues: tuple[Queue, ...]
+    histogram: tuple[Bucket, ...]
+    figures: Mapping[str, tuple[float, ...]]
+    complaints: tuple[str, ...]
+    """Lines that begin with FATAL or ALERT."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Figures that a whole report has and this one has not."""
+        return tuple(name for name in _FIGURES if name not in self.figures)
+
+    def figure(self, name: str) -> float:
+        """The first figure of a line."""
+        return self.figures[name][0]
+
+    def count(self, name: str) -> int:
+        """A figure that is a whole number."""
+        return int(self.figures[name][0])
+
+
+def read_output(text: str) -> Printed:
+    """Read all of it. Lines may end in any way; what is not known is passed over."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    figures: dict[str, tuple[float, ...]] = {}
+    for line in lines:
+        for name, pattern in _FIGURES.items():
+            if match := pattern.fullmatch(line.rstrip()):
+                figures[name] = tuple(float(figure) for figure in match.groups())
+    return Printed(
+        started=any(line.startswith("Threads started!") for line in lines),
+        intervals=tuple(_interval(match) for line in lines if (match := _WINDOW.fullmatch(line.rstrip()))),
+        queues=tuple(
+            Queue(*(int(figure) for figure in match.groups()))
+            for line in lines
+            if (match := _QUEUE.fullmatch(line.rstrip()))
+        ),
+        histogram=tuple(
+            Bucket(float(match.group(1)), int(match.group(2)))
+            for line in lines
+            if (match := _BUCKET.fullmatch(line.rstrip()))
+        ),
+        figures=figures,
+        complaints=tuple(line.strip() for line in lines if _COMPLAINT.match(line)),
+    )
+
+
+def _interval(match: re.Match[str]) -> Interval:
+    end, threads, *rates = match.groups()
+    return Interval(int(end), int(threads), *(float(rate) for rate in rates))

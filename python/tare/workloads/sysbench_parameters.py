@@ -1,0 +1,84 @@
+"""What a study may say of sysbench's OLTP workloads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from tare.workloads import Parameters
+
+Script = Literal[
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_insert",
+    "oltp_delete",
+]
+
+Count = Annotated[int, Field(ge=0)]
+
+
+def _whole(seconds: float) -> float:
+    if seconds != int(seconds):
+        raise ValueError("sysbench takes whole seconds")
+    return seconds
+
+
+WholeSeconds = Annotated[float, AfterValidator(_whole)]
+
+
+class SysbenchParameters(Parameters):
+    """Options of sysbench 1.0.20 by its own names, with its own defaults; all are passed on explicitly.
+
+    `rate`: transactions a second of all threads, arriving at random (exponential gaps) whether or not earlier
+    ones are done; `None` is the closed loop, in which each thread waits for an answer before it asks again.
+    `max_error_share`: errors that sysbench retries and ignores (deadlock 1213, lock wait timeout 1205, record
+    changed 1020) as a share of the transactions; a run with more has failed.
+    `seed`: seeds the threads' generators. Which thread gets which numbers still depends on the order in which
+    they start, so that only a single thread asks the very same again.
+    """
+
+    script: Script = "oltp_read_only"
+    tables: int = Field(default=1, ge=1)
+    table_size: int = Field(default=10_000, ge=1)
+    threads: int = Field(default=1, ge=1)
+    rate: int | None = Field(default=None, ge=1)
+    warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
+    measure_s: WholeSeconds = Field(gt=0.0)
+    window_s: WholeSeconds = Field(default=1.0, gt=0.0)
+    max_error_share: float = Field(default=0.0, ge=0.0, lt=1.0)
+    seed: int | None = Field(default=None, ge=1, le=2**31 - 1)
+
+    point_selects: Count = 10
+    simple_ranges: Count = 1
+    sum_ranges: Count = 1
+    order_ranges: Count = 1
+    distinct_ranges: Count = 1
+    range_selects: bool = True
+    range_size: int = Field(default=100, ge=1)
+    index_updates: Count = 1
+    non_index_updates: Count = 1
+    delete_inserts: Count = 1
+    skip_trx: bool = False
+
+    auto_inc: bool = True
+    secondary: bool = False
+    create_secondary: bool = True
+    storage_engine: str = Field(default="innodb", pattern=r"^[A-Za-z0-9_]+$")
+    db_ps_mode: Literal["auto", "disable"] = "auto"
+
+    rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "special"
+    rand_spec_iter: int = Field(default=12, ge=1)
+    rand_spec_pct: int = Field(default=1, ge=1, le=100)
+    rand_spec_res: int = Field(default=75, ge=0, lt=100)
+    rand_pareto_h: float = Field(default=0.2, gt=0.0, lt=1.0)
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> SysbenchParameters:
+        if self.window_s > self.measure_s:
+            raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
+        return self
