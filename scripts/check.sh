@@ -11,6 +11,7 @@ check() {
     began_s=$(date +%s)
     if output=$("$@" 2>&1); then
         echo "ok      $label, $(($(date +%s) - began_s)) s"
+        printf '%s\n' "$output" | grep '^tare: '  # what was left out
     else
         printf '%s\n' "$output"
         echo "FAILED  $label: $*"

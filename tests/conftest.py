@@ -105,12 +105,12 @@ def _mounts() -> frozenset[str]:
 
 
 def _cgroups() -> frozenset[str]:
-    """Control groups at and under `tare` of every hierarchy; elsewhere than in CI the ledger speaks for ours."""
+    """Control groups at and under `tare` or `tare.slice`; elsewhere than in CI the ledger speaks for ours."""
     if not CI:
         return frozenset()
     mounts = (line.split() for line in _text(Path("/proc/self/mounts")).splitlines())
-    roots = [Path(mount[1]) / "tare" for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
-    return frozenset(str(path) for root in roots if root.is_dir() for path in (root, *root.rglob("*/")))
+    tops = (top for mount in mounts if mount[2] in ("cgroup", "cgroup2") for top in Path(mount[1]).glob("tare*/"))
+    return frozenset(str(path) for top in tops for path in (top, *top.rglob("*/")))
 
 
 def _namespaces() -> frozenset[str]:
@@ -133,7 +133,7 @@ def _processes() -> frozenset[str]:
 def _marked(pid: int) -> bool:
     if MARK in _text(Path(f"/proc/{pid}/environ")).split("\0"):
         return True
-    return CI and any(":/tare/" in line for line in _text(Path(f"/proc/{pid}/cgroup")).splitlines())
+    return CI and any(":/tare" in line for line in _text(Path(f"/proc/{pid}/cgroup")).splitlines())
 
 
 def _parent(pid: int) -> int | None:
