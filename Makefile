@@ -38,5 +38,5 @@ engine-stop: ## Stop the engine that these targets started; one that was there b
 	@scripts/engine.sh down
 
 clean: ## Remove build products and caches; demo-store/ and what `tare clean` removes are kept
-	rm -rf $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf --one-file-system $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find python tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
