@@ -17,6 +17,7 @@ class Metric:
 
     name: str
     title: str
+    short: str
     unit: str
     path: tuple[str, ...]
     more_is_better: bool
@@ -24,26 +25,39 @@ class Metric:
 
     def read(self, measurement: Mapping[str, Any] | None) -> float | None:
         """The value, `None` where the generator did not report it."""
-        value: Any = measurement
-        for key in self.path:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(value) if is_number and math.isfinite(value) else None
+        return number_at(measurement, self.path)
 
 
-def _latency(name: str, title: str, key: str, *, bucketed: bool) -> Metric:
-    return Metric(name, title, "ms", ("latency", key), more_is_better=False, bucketed=bucketed)
+def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
+    """The finite number at a path of keys, `None` where there is none."""
+    value: Any = tree
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None
+
+
+def _latency(name: str, title: str, short: str, key: str, *, bucketed: bool) -> Metric:
+    return Metric(name, title, f"{short} latency", "ms", ("latency", key), more_is_better=False, bucketed=bucketed)
 
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("throughput", "throughput", "/s", ("throughput_per_s",), more_is_better=True, bucketed=False),
+        Metric(
+            "throughput",
+            "throughput",
+            "throughput",
+            "/s",
+            ("throughput_per_s",),
+            more_is_better=True,
+            bucketed=False,
+        ),
         # sysbench keeps the sum beside the histogram, so the mean is not subject to the bucket's width.
-        _latency("latency_mean", "mean latency", "mean_ms", bucketed=False),
-        _latency("latency_p50", "median latency", "p50_ms", bucketed=True),
-        _latency("latency_p95", "95th percentile latency", "p95_ms", bucketed=True),
-        _latency("latency_p99", "99th percentile latency", "p99_ms", bucketed=True),
+        _latency("latency_mean", "mean latency", "mean", "mean_ms", bucketed=False),
+        _latency("latency_p50", "median latency", "median", "p50_ms", bucketed=True),
+        _latency("latency_p95", "95th percentile latency", "p95", "p95_ms", bucketed=True),
+        _latency("latency_p99", "99th percentile latency", "p99", "p99_ms", bucketed=True),
     )
 }
 """In the order in which reports show them; the first is the primary metric."""
@@ -53,4 +67,4 @@ PRIMARY = "throughput"
 
 def resolution_of(measurement: Mapping[str, Any] | None) -> float | None:
     """Relative width of the generator's histogram bucket: 0.018 for sysbench."""
-    return Metric("", "", "", ("latency", "resolution"), more_is_better=False, bucketed=False).read(measurement)
+    return number_at(measurement, ("latency", "resolution"))

@@ -10,7 +10,7 @@ import sys
 import typer
 
 from tare import __version__
-from tare.cli import clean, doctor, init, plan, run
+from tare.cli import clean, doctor, init, plan, report, run
 from tare.errors import TareError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ def version() -> None:
 
 
 app.command("plan")(plan.plan)
+app.command("report")(report.report)
 app.command("run")(run.run)
 app.command("clean")(clean.clean)
 app.command("init")(init.init)

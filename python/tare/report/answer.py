@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tare.analyze import Analysis, Finding
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.report.figures import decimals_of, interval, percent
+from tare.report.figures import decimals_of, percent
 from tare.report.plain import plain
 from tare.study.model import Study
 
@@ -41,10 +41,8 @@ def _apart(findings: Sequence[Finding], baseline: str) -> str:
     first, *others = findings
     blocks = f"{first.estimate.n} blocks"
     confidence = f"{100 * first.estimate.confidence:g} % interval"
-    words = [f"{_name(first)} has {_change(first)} (a {confidence} of {interval(first.estimate)} %, {blocks})"]
-    words += [
-        f"{_name(one)} {_change(one, short=True)} ({interval(one.estimate)} %)" for one in others[: _NAMED - 1]
-    ]
+    words = [f"{_name(first)} has {_change(first)} ({confidence} {_span(first)}, {blocks})"]
+    words += [f"{_name(one)} {_change(one, short=True)} ({_span(one)})" for one in others[: _NAMED - 1]]
     hidden = len(findings) - _NAMED
     if hidden > 0:
         words.append(f"{hidden} more {'arm differs' if hidden == 1 else 'arms differ'} as well")
@@ -53,7 +51,7 @@ def _apart(findings: Sequence[Finding], baseline: str) -> str:
 
 def _alike(findings: Sequence[Finding], baseline: str) -> str:
     """The arms whose interval includes zero: what is known of them is the interval."""
-    names = [f"{_name(one)} ({interval(one.estimate)} %)" for one in findings[: _NAMED + 1]]
+    names = [f"{_name(one)} ({_span(one)})" for one in findings[: _NAMED + 1]]
     hidden = len(findings) - len(names)
     if hidden > 0:
         names.append(f"{hidden} more")
@@ -67,6 +65,13 @@ def _change(finding: Finding, *, short: bool = False) -> str:
     size = percent(abs(effect), decimals_of(finding.estimate), signed=False)
     way = "less" if effect < 0 else "more"
     return f"{size} {way}" if short else f"{size} {way} {_title()}"
+
+
+def _span(finding: Finding) -> str:
+    """`-58.5 to -57.4 %`."""
+    digits = decimals_of(finding.estimate)
+    low, high = percent(finding.estimate.low, digits), percent(finding.estimate.high, digits)
+    return f"{low.removesuffix(' %')} to {high}"
 
 
 def _title() -> str:

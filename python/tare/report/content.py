@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analyze import Analysis, analyze
@@ -37,6 +37,8 @@ class Report:
     spent: Spent
     setting: Setting
     planned: int
+    blind_to_stalls: bool
+    """The generator waits with a stalled server (closed loop), so its latencies weigh long stalls too little."""
 
 
 def build_report(study: Study, records: Sequence[RunRecord], planned: int | None = None) -> Report:
@@ -52,7 +54,13 @@ def build_report(study: Study, records: Sequence[RunRecord], planned: int | None
         spent=_spent(records),
         setting=setting_of(study, records),
         planned=planned,
+        blind_to_stalls=any(_blind(record) for record in records),
     )
+
+
+def _blind(record: RunRecord) -> bool:
+    latency = (record.measurement or {}).get("latency")
+    return isinstance(latency, Mapping) and latency.get("blind_to_stalls") is True
 
 
 def _spent(records: Sequence[RunRecord]) -> Spent:

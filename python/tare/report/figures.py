@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from tare.analyze.estimate import Estimate, Finding
 
 NONE = "—"
+
+_MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 
 
 def percent(fraction: float | None, decimals: int = 1, *, signed: bool = True) -> str:
@@ -28,6 +31,11 @@ def point(finding: Finding) -> str:
     if finding.below_resolution:
         return f"≤{percent(finding.resolution, signed=False)}"
     return percent(finding.estimate.point, decimals_of(finding.estimate))
+
+
+def signed(text: str) -> str:
+    """Text with true minus signs where numbers begin with a hyphen; for pages and pictures."""
+    return _MINUS.sub("\N{MINUS SIGN}", text)
 
 
 def decimals_of(estimate: Estimate) -> int:

@@ -8,6 +8,7 @@ from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.notes import failures
 from tare.report.plain import plain
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
@@ -26,7 +27,7 @@ def render(report: Report) -> str:
         *_table(report),
         "",
         f"Relative to {text(study.baseline, 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
-        *_list("Notes", (*report.notes, *report.notices)),
+        *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
     ]
     if study.source is not None:

@@ -10,17 +10,26 @@ from tare.analyze.runs import Failure
 from tare.report.figures import percent
 from tare.report.plain import plain
 
-_SHOWN_FAILURES = 8
-
 
 def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
-    """One sentence each, the gravest first."""
+    """One sentence each, the gravest first; failed attempts are told by `failures`."""
     return (
         *_unfinished(analysis, planned),
-        *_failures(analysis),
         *_dropped(analysis),
         *_without_interval(analysis),
         *_unresolved(analysis),
+    )
+
+
+def failures(analysis: Analysis, longest: int = 8) -> tuple[str, ...]:
+    """Each failed attempt in a sentence, the rest of a long list in one."""
+    shown = tuple(told(failure) for failure in analysis.failures[:longest])
+    more = len(analysis.failures) - longest
+    if more <= 0:
+        return shown
+    return (
+        *shown,
+        f"{more} more {'attempt' if more == 1 else 'attempts'} failed; `--format json` lists all of them.",
     )
 
 
@@ -35,13 +44,6 @@ def told(failure: Failure) -> str:
 def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
     if analysis.attempted < planned:
         yield f"{analysis.attempted} of {planned} planned runs have been made; `tare run` goes on with the rest."
-
-
-def _failures(analysis: Analysis) -> Iterator[str]:
-    yield from (told(failure) for failure in analysis.failures[:_SHOWN_FAILURES])
-    more = len(analysis.failures) - _SHOWN_FAILURES
-    if more > 0:
-        yield f"{more} more {'attempt' if more == 1 else 'attempts'} failed; `--format json` lists all of them."
 
 
 def _dropped(analysis: Analysis) -> Iterator[str]:

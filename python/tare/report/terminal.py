@@ -13,6 +13,7 @@ from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.notes import failures
 from tare.report.plain import plain
 
 _WIDE = 100
@@ -34,7 +35,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     console.print(_table(report, wide=width >= _WIDE))
     console.print()
     console.print(Text(report.answer))
-    for note in (*report.notes, *report.notices):
+    for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

@@ -1,0 +1,49 @@
+"""`tare report`: what a store says, in the terminal or as a file."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tare.store import open_store
+
+
+class Format(StrEnum):
+    """The exporters, as the command line calls them."""
+
+    TERMINAL = "terminal"
+    HTML = "html"
+    MD = "md"
+    CSV = "csv"
+    JSON = "json"
+
+
+def report(
+    store: Annotated[Path, typer.Argument(help="A store that `tare run` has written, also while it still writes.")],
+    style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TERMINAL,
+    output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
+) -> None:
+    """Show the overhead of each arm against the baseline.
+
+    Ends with 1 where no arm could be compared with the baseline; the report then says why.
+    """
+    from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
+
+    opened = open_store(store)
+    content = build_report(opened.plan.study, opened.records(), len(opened.plan.runs))
+    if style is Format.TERMINAL and output is None:
+        console = Console()
+        text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)
+    else:
+        text = EXPORTERS[style.value](content)
+    if output is None:
+        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+    else:
+        write(text, output)
+    if not content.analysis.estimated:
+        raise typer.Exit(1)

@@ -1,0 +1,70 @@
+"""The effect block by block, a panel an arm: shows drift, outliers and what the interval rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tare.analyze import Finding
+from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, percent_axis, themed
+from tare.report.figures import percent
+from tare.report.plain import distinct, plain
+
+_PANEL_PX = 92
+_LABELS_PX = 62
+_GAPS = alt.RowColnumber(row=62, column=76)
+"""Between the plots themselves, so that panels stand in line however long their labels are."""
+_LONGEST_LABEL = 22
+
+
+def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification; each panel has a scale of its own, so that small effects can be seen too."""
+    labels = distinct(tuple(finding.arm for finding in findings), _LONGEST_LABEL)
+    panels = [_panel(finding, labels[finding.arm], frame) for finding in findings]
+    return themed(alt.concat(*panels, columns=frame.columns, bounds="flush", spacing=_GAPS), frame)
+
+
+def _panel(finding: Finding, label: str, frame: Frame) -> Any:
+    whole = alt.Chart(alt.InlineData(values=_rows(finding)))
+    dots = whole.transform_filter("datum.kind == 'block'")
+    x = alt.X("block:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=5))
+    y = alt.Y("effect:Q", axis=percent_axis("", tickCount=3, minExtent=_LABELS_PX)).scale(zero=False)
+    place = {"x": x.scale(zero=False, nice=False, padding=8), "y": y}
+    return alt.layer(
+        whole.transform_filter("datum.kind == 'interval'")
+        .mark_rect(color=ACCENT, opacity=0.16)
+        .encode(y=alt.Y("low:Q").scale(zero=False), y2="high:Q"),
+        whole.transform_filter("datum.kind == 'zero'").mark_rule(color=MUTED, strokeWidth=1.5).encode(y="effect:Q"),
+        dots.mark_line(color=INK, strokeWidth=1, opacity=0.5).encode(**place),
+        dots.mark_point(shape="circle", size=36, filled=True, opacity=1, color=INK).encode(**place),
+        # Not a title: Vega sets those by how far the axis labels reach, and so out of line with each other.
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_text(
+            align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=label
+        )
+        .encode(x=alt.value(0), y=alt.value(-10)),
+    ).properties(width=frame.panel_px, height=_PANEL_PX)
+
+
+def in_words(findings: Sequence[Finding]) -> str:
+    """The chart for those who cannot see it."""
+    told = []
+    for finding in findings:
+        effects = ", ".join(f"block {block} {percent(effect)}" for block, effect in finding.blocks) or "no block"
+        told.append(f"{plain(finding.arm, 60)}: {effects}")
+    return f"Chart: the effect on throughput in each block. {'; '.join(told)}."
+
+
+def _rows(finding: Finding) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
+        {"kind": "block", "block": block, "effect": effect} for block, effect in finding.blocks
+    ]
+    low, high = finding.estimate.low, finding.estimate.high
+    if low is not None and high is not None:
+        rows.append({"kind": "interval", "low": low, "high": high})
+    reach = [effect for _, effect in finding.blocks] + [bound for bound in (low, high) if bound is not None]
+    if reach and min(reach) <= 0 <= max(reach):
+        rows.append({"kind": "zero", "effect": 0.0})
+    return rows

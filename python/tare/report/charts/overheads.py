@@ -1,0 +1,94 @@
+"""Arms against the baseline in one metric: interval, point, each block, and what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tare.analyze import Finding
+from tare.analyze.metrics import METRICS
+from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, percent_axis, themed
+from tare.report.figures import interval, percent, point, signed
+from tare.report.plain import distinct, plain
+
+_ROW_PX = 48
+_ABOVE_PX = 13
+"""Published figures stand this far above the interval, blocks as far below, so that none hides another."""
+_LONGEST_LABEL = 30
+
+
+def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification; findings are those of one metric, one an arm."""
+    labels = distinct(tuple(finding.arm for finding in findings), _LONGEST_LABEL)
+    rows = [_row(finding, labels[finding.arm]) for finding in findings]
+    y = alt.Y(
+        "arm:N",
+        sort=None,
+        axis=alt.Axis(
+            title=None,
+            labelColor=INK,
+            labelFontSize=frame.text_px,
+            labelLimit=frame.label_px,
+            minExtent=frame.label_px,
+            grid=False,
+        ),
+    )
+    room = alt.X("low:Q").scale(nice=False, padding=14)
+    title = f"{METRICS[findings[0].metric].title} relative to {plain(findings[0].baseline, _LONGEST_LABEL)}"
+    whole = alt.Chart(alt.InlineData(values=rows))
+    measured = whole.transform_filter("isValid(datum.low)")
+    pointed = whole.transform_filter("isValid(datum.point)")
+    layers = [
+        alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=alt.datum(0)),
+        _blocks(findings, labels, y),
+        measured.mark_bar(color=ACCENT, height=5, cornerRadius=2.5, minBandSize=2).encode(
+            x=room.axis(percent_axis(title, tickCount=frame.ticks)), x2="high:Q", y=y
+        ),
+        pointed.mark_point(shape="circle", size=90, filled=True, opacity=1, color=ACCENT).encode(x="point:Q", y=y),
+        whole.transform_filter("isValid(datum.published)")
+        .mark_point(
+            shape="diamond", size=120, filled=False, strokeWidth=2, opacity=1, color=PUBLISHED, yOffset=-_ABOVE_PX
+        )
+        .encode(x="published:Q", y=y),
+    ]
+    if frame.values:
+        layers.append(
+            whole.mark_text(align="left", color=INK, fontSize=frame.text_px).encode(
+                x=alt.value(frame.plot_px + 18), y=y, text="words:N"
+            )
+        )
+    chart = alt.layer(*layers).properties(width=frame.plot_px, height=alt.Step(_ROW_PX))
+    return themed(chart, frame)
+
+
+def in_words(findings: Sequence[Finding]) -> str:
+    """The chart for those who cannot see it."""
+    title = METRICS[findings[0].metric].title
+    told = [
+        f"{plain(one.arm, 60)} {point(one)}, 95 % interval {interval(one.estimate)}"
+        + ("" if one.published is None else f", published {percent(one.published)}")
+        for one in findings
+    ]
+    return f"Chart: {title} relative to {plain(findings[0].baseline, 60)}. {'; '.join(told)}."
+
+
+def _row(finding: Finding, label: str) -> dict[str, Any]:
+    estimate = finding.estimate
+    return {
+        "arm": label,
+        "point": estimate.point,
+        "low": estimate.low,
+        "high": estimate.high,
+        "published": finding.published,
+        "words": signed(f"{point(finding)}  {interval(estimate)}"),
+    }
+
+
+def _blocks(findings: Sequence[Finding], labels: dict[str, str], y: alt.Y) -> Any:
+    dots = [{"arm": labels[one.arm], "effect": effect} for one in findings for _, effect in one.blocks]
+    marks = alt.Chart(alt.InlineData(values=dots)).mark_point(
+        shape="circle", size=26, filled=True, opacity=0.5, color=INK, yOffset=_ABOVE_PX
+    )
+    return marks.encode(x="effect:Q", y=y)

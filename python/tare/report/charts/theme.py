@@ -1,0 +1,70 @@
+"""Colours, type and sizes of all charts. Colours are CSS variables, so that a chart follows light and dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+INK = "var(--ink)"
+MUTED = "var(--muted)"
+LINE = "var(--line)"
+ACCENT = "var(--accent)"
+PUBLISHED = "var(--published)"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How large a chart is: `wide` for screens and paper, `narrow` for phones. Lengths in pixels."""
+
+    name: str
+    plot_px: int
+    label_px: int
+    text_px: int
+    ticks: int
+    values: bool
+    """Whether there is room for figures beside the plot."""
+    columns: int
+    """Of small multiples."""
+    panel_px: int
+    """Width of one of them."""
+
+
+WIDE = Frame("wide", plot_px=450, label_px=170, text_px=13, ticks=5, values=True, columns=3, panel_px=185)
+NARROW = Frame("narrow", plot_px=190, label_px=130, text_px=12, ticks=3, values=False, columns=2, panel_px=90)
+FRAMES = (WIDE, NARROW)
+
+
+def themed(chart: Any, frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification of a chart, dressed."""
+    dressed = (
+        chart.configure(background="transparent", font="system-ui, sans-serif", padding=6)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=MUTED,
+            labelFontSize=frame.text_px,
+            titleColor=MUTED,
+            titleFontSize=frame.text_px,
+            titleFontWeight="normal",
+            gridColor=LINE,
+            domain=False,
+            ticks=False,
+            labelPadding=8,
+        )
+    )
+    spec: dict[str, Any] = dressed.to_dict()
+    return spec
+
+
+def percent_axis(title: str, **settings: Any) -> alt.Axis:
+    """An axis of fractions that is labelled in percent."""
+    return alt.Axis(
+        title=title,
+        labelExpr="datum.value == 0 ? '0' : format(datum.value * 100, '+,.3~r') + ' %'",
+        labelFlush=False,
+        labelOverlap=True,
+        labelSeparation=14,
+        grid=True,
+        **settings,
+    )

@@ -1,0 +1,90 @@
+"""What was measured, on what and at what cost: the few facts that stand beside the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.report.content import Report
+from tare.report.figures import duration, moment, size
+from tare.report.plain import plain
+from tare.report.setting import UNKNOWN, Property
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A heading and its text."""
+
+    title: str
+    text: str
+
+
+def summary(report: Report) -> tuple[Fact, ...]:
+    """What, how often, on what, how long and when."""
+    facts = [
+        Fact("Measured", _measured(report)),
+        Fact("Runs", _runs(report)),
+        Fact("Machine", _machine(report.setting.host)),
+        Fact("Engine", _engine(report.setting.engine)),
+        Fact("Machine time", _time(report)),
+        Fact("When", _when(report)),
+    ]
+    return tuple(fact for fact in facts if fact.text)
+
+
+def _measured(report: Report) -> str:
+    settings = report.study.arms[0].settings
+    script = settings.workload.get("script")
+    work = settings.workload_name if script is None else f"{settings.workload_name} {script}"
+    version = _value(report.setting.effective, "version")
+    database = settings.sut.database if version is None else f"{settings.sut.database} {version}"
+    return plain(f"{database} under {work}", 160)
+
+
+def _runs(report: Report) -> str:
+    analysis = report.analysis
+    failed = len(analysis.failures)
+    spoilt = "" if failed == 0 else f", {failed} failed {'attempt' if failed == 1 else 'attempts'}"
+    return f"{analysis.good} good of {report.planned} planned, in {len(analysis.blocks)} blocks{spoilt}"
+
+
+def _machine(host: Sequence[Property]) -> str:
+    cpus, model = _value(host, "cpu_count"), _value(host, "cpu_model")
+    memory = _value(host, "memory_total_bytes")
+    kernel = _value(host, "kernel")
+    parts = [
+        f"{cpus} \N{MULTIPLICATION SIGN} {model}" if cpus and model else model,
+        f"{size(float(memory))} of memory" if memory and memory.isdigit() else None,
+        _value(host, "os"),
+        f"Linux {kernel}" if kernel else None,
+    ]
+    return plain(", ".join(part for part in parts if part), 300)
+
+
+def _engine(engine: Sequence[Property]) -> str:
+    name, version = _value(engine, "engine"), _value(engine, "engine_version")
+    proxy = {"yes": "docker-proxy on", "no": "docker-proxy off"}.get(_value(engine, "engine_userland_proxy") or "")
+    parts = [f"{name} {version or ''}".strip() if name else None, _value(engine, "engine_storage_driver"), proxy]
+    return plain(", ".join(part for part in parts if part), 200)
+
+
+def _time(report: Report) -> str:
+    spent = report.spent
+    if spent.attempts == 0:
+        return "none yet"
+    return f"{duration(spent.runs_s)} in runs, of which {duration(spent.measure_s)} measuring"
+
+
+def _when(report: Report) -> str:
+    began, ended = report.spent.began_at, report.spent.ended_at
+    if began is None or ended is None:
+        return ""
+    return f"{moment(began)}, over {duration(ended - began)}"
+
+
+def _value(properties: Sequence[Property], name: str) -> str | None:
+    """The text of a property that is known and the same in all runs."""
+    found = next((each for each in properties if each.name == name), None)
+    if found is None or found.differs or found.values[0].text == UNKNOWN:
+        return None
+    return found.values[0].text
