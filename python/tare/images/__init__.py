@@ -7,10 +7,15 @@ runs the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from tare.sites import Host
+
+if TYPE_CHECKING:
+    from docker import DockerClient
 
 
 @dataclass(frozen=True)
@@ -46,20 +51,54 @@ class Image:
 
 @dataclass(frozen=True)
 class Archive:
-    """A root file system as one tar file on the host, with the configuration that came with it."""
+    """Layers as tar files (plain or gzip), lowest first, with the configuration that came with them.
 
-    tar: str
+    A layer may hold whiteouts, as the OCI image specification (layer.md) defines them.
+    """
+
+    layers: tuple[Path, ...]
     config: ImageConfig
-    packages: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What a source works with. `engine` is `None` where none answers; `TARE_HOME` lies on `host`."""
+
+    host: Host
+    engine: DockerClient | None
 
 
 class ImageSource(Protocol):
-    """One way to come by an image: `recipe`, `registry`, `oci`, `tar`."""
+    """One way to come by an image."""
 
-    def cache_key(self, reference: str, host: Host) -> str | None:
+    def cache_key(self, reference: str, workshop: Workshop) -> str | None:
         """A digest of all that the result depends on, `None` where only fetching can tell."""
         ...
 
-    def fetch(self, reference: str, host: Host, scratch: str) -> Archive:
-        """Produce the flattened root file system as a tar under `scratch`. Raises `EnvironmentLacks`."""
+    def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
+        """Bring the layers to `scratch`. Raises `EnvironmentLacks`, or `StudyError` for a broken image."""
         ...
+
+
+from tare.images.fake import FakeImages  # noqa: E402 - implementations build on the contract above
+from tare.images.oci import OciLayout  # noqa: E402
+from tare.images.recipe import Recipe  # noqa: E402
+from tare.images.registry import RegistryImage  # noqa: E402
+from tare.images.saved import SavedTar  # noqa: E402
+
+IMAGE_SOURCES: Mapping[str, ImageSource] = {
+    "recipe": Recipe(),
+    "docker": RegistryImage(),
+    "oci": OciLayout(),
+    "tar": SavedTar(),
+    "fake": FakeImages(),
+}
+"""By the scheme of the reference: `docker://REF`, `oci:PATH`, `tar:PATH`; a bare name is a recipe."""
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Scheme and the rest: `oci:a/b` → ("oci", "a/b"), `mariadb` → ("recipe", "mariadb")."""
+    scheme, colon, rest = reference.partition(":")
+    if not colon or scheme not in IMAGE_SOURCES:
+        return "recipe", reference
+    return scheme, rest.removeprefix("//") if scheme == "docker" else rest
