@@ -11,7 +11,7 @@ from tare.study import placement, published
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, whole, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
-from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, Placement, Scalar, Study, SutSpec
 from tare.study.patches import SCALABLE, apply_all
 from tare.study.problems import checked, shown
 from tare.study.registry import Registry
@@ -90,6 +90,7 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels) -> Arm:
         _check_image(document, (side, "image"), spec.image, registry)
     if sut.database not in registry.databases:
         raise _unknown(document, ("sut", "database"), "database", sut.database, registry.databases)
+    _check_settings(document, sut, registry)
     refusal = placement.refuse(
         sut,
         client,
@@ -119,6 +120,17 @@ def _workload(document: Document, registry: Registry) -> tuple[str, Mapping[str,
         document.file, document.text, {**document.tree, "workload": parameters}, document.origins
     )
     return name, checked(registry.workloads[name], without_name, ("workload",)).model_dump(mode="json")
+
+
+def _check_settings(document: Document, sut: SutSpec, registry: Registry) -> None:
+    """One setting more at a time, so that the one refused is known."""
+    asked: dict[str, Scalar] = {}
+    for name, value in sut.settings.items():
+        asked[name] = value
+        try:
+            registry.databases[sut.database](asked)
+        except StudyError as error:
+            raise document.error(("sut", "settings", name), error.what, hint=error.hint) from error
 
 
 def _check_image(document: Document, where: KeyPath, image: str, registry: Registry) -> None:

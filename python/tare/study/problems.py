@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tare.errors import StudyError
-from tare.study.document import Document, KeyPath
+from tare.study.document import Document, KeyPath, dotted
 from tare.study.suggest import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -64,7 +64,17 @@ def _first(
 
     path = min(placed, key=position)
     what, hint = _sentence(placed[path], _known_keys(model, path[:-1]))
+    if not path:
+        hint = hint or _patches(document, prefix)
     return document.error(prefix + path, what, hint=hint)
+
+
+def _patches(document: Document, prefix: KeyPath) -> str | None:
+    """Of a fault in no one key: what patches made of it, for that is where to look first."""
+    origins = [origin for path, origin in document.origins.items() if path[:-1] == prefix != path]
+    patched = [origin for origin in origins if origin.path[:1] in {("factors",), ("scales",)}]
+    named = ", ".join(f"{dotted(origin.path)} on line {origin.line}" for origin in patched)
+    return f"as set by {named}" if named else None
 
 
 def _path(detail: ErrorDetails, tree: Any) -> KeyPath:

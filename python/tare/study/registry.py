@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tare.databases import Database, Secrets, ServerPlan
+from tare.study.model import Scalar
 from tare.workloads import Parameters
+
+SettingsCheck = Callable[[Mapping[str, Scalar]], object]
+"""Raises `StudyError` for settings that a database may not be given."""
 
 
 @dataclass(frozen=True)
 class Registry:
     """Names known to the plug-ins, and the little of them that reading a study needs.
 
+    `databases`: name → a check of the settings that a study gives it.
     `deployments`: name → whether a task of it can have a network namespace of its own.
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
     """
 
-    databases: frozenset[str]
+    databases: Mapping[str, SettingsCheck]
     workloads: Mapping[str, type[Parameters]]
     deployments: Mapping[str, bool]
     protocols: frozenset[str]
@@ -36,9 +42,19 @@ def installed() -> Registry:
     from tare.workloads import WORKLOADS
 
     return Registry(
-        databases=frozenset(DATABASES) - {FAKE},
+        databases={name: _rehearsal(database) for name, database in DATABASES.items() if name != FAKE},
         workloads={name: workload.parameters for name, workload in WORKLOADS.items() if name != FAKE},
         deployments={name: deployment.isolates_network for name, deployment in DEPLOYMENTS.items() if name != FAKE},
         protocols=frozenset(PROTOCOLS) - {FAKE},
         recipes=frozenset(recipes()),
     )
+
+
+def _rehearsal(database: Database) -> SettingsCheck:
+    """A database says what it thinks of settings when it is asked for a command, which starts nothing."""
+
+    def check(settings: Mapping[str, Scalar]) -> object:
+        secrets = Secrets(user="nobody", password="none")  # noqa: S106 - of a server that is never started
+        return database.serve(ServerPlan("/data", "/run/tare", "127.0.0.1", 1, settings, secrets))
+
+    return check

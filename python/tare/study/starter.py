@@ -28,7 +28,7 @@ sut:
 
 # Client: the load generator. network: host, bridge, or shared (in the SUT's namespace).
 client:
-  image: mariadb
+  image: sysbench
   deployment: bare
   network: host
   limits:

@@ -34,7 +34,7 @@ baseline: bare-clients-1
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     registry = Registry(
-        databases=frozenset({"fake"}),
+        databases={"fake": lambda _: None},
         workloads={"fake": FakeWorkload.parameters},
         deployments={"bare": False, "container": True},
         protocols=frozenset({"interleave"}),

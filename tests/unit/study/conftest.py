@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from tare.errors import StudyError
+from tare.study.model import Scalar
 from tare.study.registry import Registry
 from tare.workloads import Parameters
 
@@ -19,9 +22,21 @@ class LoadParameters(Parameters):
     threads: int = Field(default=1, gt=0)
     rate: float | None = Field(default=None, gt=0)
 
+    @model_validator(mode="after")
+    def _one_window_at_least(self) -> LoadParameters:
+        if self.window_s > self.measure_s:
+            raise ValueError("a window is longer than the measure phase")
+        return self
+
+
+def no_sockets(settings: Mapping[str, Scalar]) -> None:
+    """What the invented databases think of settings."""
+    if "socket" in settings:
+        raise StudyError("socket is not for studies", hint="remove it")
+
 
 REGISTRY = Registry(
-    databases=frozenset({"mariadb", "postgres"}),
+    databases={"mariadb": no_sockets, "postgres": no_sockets},
     workloads={"load": LoadParameters},
     deployments={"bare": False, "container": True},
     protocols=frozenset({"interleave"}),

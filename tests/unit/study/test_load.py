@@ -117,7 +117,7 @@ def test_arm_names_are_plain_and_unique_whatever_the_levels(levels: list[list[st
     from tare.workloads import Parameters
 
     registry = Registry(
-        frozenset({"d"}), {"w": Parameters}, {"bare": False}, frozenset({"interleave"}), frozenset({"i"})
+        {"d": lambda _: None}, {"w": Parameters}, {"bare": False}, frozenset({"interleave"}), frozenset({"i"})
     )
     tree = {
         "format": 1, "name": "n", "question": "q", "client": {"image": "i", "deployment": "bare"},

@@ -11,9 +11,11 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from tare.errors import StudyError
+from tare.study.catalogue import studies
 from tare.study.load import loads
-from tare.study.registry import Registry
+from tare.study.registry import Registry, installed
 from tare.study.schema import main, study_schema
+from tare.study.starter import starter
 
 
 @pytest.fixture
@@ -65,6 +67,13 @@ def test_schema_and_reader_refuse_the_same(
 
 def test_a_setting_of_any_name_may_be_patched(validator: Draft202012Validator, text: str) -> None:
     assert validator.is_valid(tree(text.replace("host: {}", "host: {sut.settings.a.b: 1}")))
+
+
+@pytest.mark.parametrize("name", ["percona-2016", "starter"])
+def test_shipped_studies_fit_the_schema_of_this_installation(name: str) -> None:
+    shipped = starter("mine") if name == "starter" else studies()[name].read_text()
+    errors = Draft202012Validator(study_schema(installed())).iter_errors(tree(shipped))
+    assert [f"{error.json_path}: {error.message}" for error in errors] == []
 
 
 def test_drift_is_found_and_mended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
