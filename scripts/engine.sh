@@ -14,6 +14,7 @@ state=/run/tare
 pid_file=$state/dockerd.pid   # exists while an engine that was started here runs without systemd
 units_file=$state/units       # … or with it: what must be stopped
 log=$state/dockerd.log
+started=''  # whether this very call started the engine
 
 say() { echo "tare: $*" >&2; }
 
@@ -41,6 +42,7 @@ start() {
     fi
     [ "$(id -u)" -eq 0 ] || refuse "Docker does not answer: have root start it (systemctl start docker), and be in its group docker"
     mkdir -p "$state"
+    started=yes
     if [ -d /run/systemd/system ]; then
         say "starting Docker (systemctl start docker)"
         units="docker.socket docker.service"
@@ -108,7 +110,7 @@ run() {
     if answers; then
         exec "$@"
     fi
-    trap 'down' EXIT
+    trap '[ -z "$started" ] || down' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     start

@@ -170,8 +170,10 @@ def traces() -> Traces:
 @pytest.fixture(scope="session", autouse=True)
 def leak_guard() -> Iterator[None]:
     """Fail the session when it leaves anything behind."""
-    before = traces()
+    before, had_engine = traces(), _why_no_engine() is None
     yield
+    if had_engine and (reason := _why_no_engine()) is not None:
+        pytest.fail(f"the tests lost the engine, so what they left in it cannot be seen: {reason}", pytrace=False)
     deadline = time.monotonic() + SETTLE_S
     while (left := traces().beyond(before)) and time.monotonic() < deadline:
         time.sleep(0.5)
