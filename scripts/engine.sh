@@ -52,6 +52,8 @@ start() {
     else
         say "starting dockerd (log: $log)"
         [ -d /sys/class/net/docker0 ] || : >"$state/bridge-is-ours"
+        # Left by a dockerd that was killed; dockerd takes any process with that number for its own kind.
+        [ "$(cat "/proc/$(cat /run/docker.pid 2>/dev/null)/comm" 2>/dev/null)" = dockerd ] || rm -f /run/docker.pid
         setsid dockerd >"$log" 2>&1 </dev/null &
         echo $! >"$pid_file"
     fi
