@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from tare.sites import Completed
 
@@ -47,6 +47,9 @@ class ServerCommand:
 
 class Database(Protocol):
     """A server, described. No method starts a process itself."""
+
+    per_run: ClassVar[frozenset[str]]
+    """Names in `effective` that may differ between runs equal in all that matters: a port, a host name."""
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """The one-shot command that fills an empty data directory."""

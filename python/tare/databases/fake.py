@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.errors import RunFailed
@@ -97,6 +98,8 @@ print(rest)
 
 class FakeDatabase:
     """The server above. Settings: `delay_ms` of each answer, and `fault`: the step that is to fail."""
+
+    per_run: ClassVar[frozenset[str]] = frozenset({"port"})
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory; refuses one that is not."""

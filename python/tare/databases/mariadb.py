@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
-from tare.databases.mariadb_variables import parse_variables
+from tare.databases.mariadb_variables import PER_RUN, parse_variables
 from tare.databases.option_file import Setting, check_settings, render_section
 from tare.errors import RunFailed
 from tare.sites import Completed
@@ -30,6 +31,8 @@ class MariaDB:
     No other option file is read. Nothing is tuned: beside the study's settings the file holds only addresses
     and paths. Raises `StudyError` for settings that no study may make.
     """
+
+    per_run: ClassVar[frozenset[str]] = PER_RUN
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory: system tables, no test database, no account that has a password.
@@ -69,7 +72,7 @@ class MariaDB:
         return done.code == 0 and done.text.strip() == "1"
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All global variables. Which of them say something of one run only: `mariadb_variables.PER_RUN`."""
+        """All global variables."""
         return parse_variables(_must(_execute(plan, inside, "SHOW GLOBAL VARIABLES"), "read its variables").text)
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:

@@ -9,8 +9,15 @@ from tare.errors import RunFailed
 
 PER_RUN: frozenset[str] = frozenset(
     {
-        "bind_address", "feedback_server_uid", "hostname", "port", "pseudo_thread_id", "rand_seed1", "rand_seed2",
-        "report_host", "report_port", "server_uid", "timestamp",
+        # where this server listens and what its machine is called
+        "bind_address", "hostname", "port", "report_host", "report_port", "wsrep_node_address",
+        "wsrep_node_incoming_address", "wsrep_node_name",
+        # files whose default names have the machine's name in them
+        "general_log_file", "log_slow_query_file", "slow_query_log_file",
+        # made from the machine's MAC address and the port
+        "server_uid",
+        # what has been written so far
+        "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos",
     }
 )  # fmt: skip
 """May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
@@ -35,11 +42,6 @@ def parse_variables(batch: str) -> Mapping[str, str]:
     if not variables:
         raise RunFailed("the server told no variables")
     return variables
-
-
-def comparable(variables: Mapping[str, str]) -> Mapping[str, str]:
-    """Those that must agree between all arms but where a study's factor sets them."""
-    return {name: value for name, value in variables.items() if name not in PER_RUN}
 
 
 def _unescape(match: re.Match[str]) -> str:

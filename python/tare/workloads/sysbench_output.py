@@ -104,8 +104,11 @@ class Printed:
 
 
 def read_output(text: str) -> Printed:
-    """Read all of it. Lines may end in any way; what is not known is passed over."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    """Read all of it. Lines may end in any way; what is not known is passed over.
+
+    A last line that does not end was cut, so its figures are not taken.
+    """
+    *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     figures: dict[str, tuple[float, ...]] = {}
     for line in lines:
         for name, pattern in _FIGURES.items():
@@ -125,7 +128,7 @@ def read_output(text: str) -> Printed:
             if (match := _BUCKET.fullmatch(line.rstrip()))
         ),
         figures=figures,
-        complaints=tuple(line.strip() for line in lines if _COMPLAINT.match(line)),
+        complaints=tuple(line.strip() for line in (*lines, rest) if _COMPLAINT.match(line)),
     )
 
 
