@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 import tare.cli.plan as command
 from tare.cli import app
 from tare.errors import StudyError
+from tare.plan.estimate import RUN_OVERHEAD_S
 from tare.study.registry import Registry
 from tare.workloads.fake import FakeWorkload
 
@@ -72,7 +73,7 @@ def test_json_holds_runs_settings_and_estimate(study: Path) -> None:
     tree = json.loads(plan(str(study), "--format", "json").stdout)
     assert [run["index"] for run in tree["runs"]] == list(range(15))
     assert tree["estimate"]["data_sets"] == 1
-    assert tree["estimate"]["run_s"] == pytest.approx(15 * (5.5 + 3.0))
+    assert tree["estimate"]["run_s"] == pytest.approx(15 * (5.5 + RUN_OVERHEAD_S))
     assert "text" not in tree["study"]
 
 
