@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -25,9 +26,8 @@ _LONGEST_ARM = 24
 def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     """The report as text of at most `width` columns; `colour`: with escape sequences."""
     out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=colour, no_color=not colour, highlight=False, color_system="standard"
-    )
+    system: Literal["standard"] | None = "standard" if colour else None
+    console = Console(file=out, width=width, force_terminal=colour, highlight=False, color_system=system)
     study = report.study
     console.print(Text(f"{plain(study.name, 80)} at scale {plain(study.scale, 40)}", style="bold"))
     console.print(Text(plain(study.question, 400)))

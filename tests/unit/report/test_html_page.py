@@ -1,0 +1,211 @@
+"""The HTML page: whole, offline, safe, and read by more than eyes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.report import html_page
+from tare.report.content import Report, build_report
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction", "ping", "xlink:href"}
+
+
+class Page(HTMLParser):
+    """Reads a page as strictly as a checker would: what is opened is closed, in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def usual() -> Report:
+    made = [each for each in synthetic.records() if (each.block, each.arm) != (2, "bridge")]
+    made.append(synthetic.record(2, "bridge", None, reason="Lost connection"))
+    return build_report(synthetic.study(), made)
+
+
+@pytest.fixture(scope="module")
+def source() -> str:
+    return html_page.render(usual())
+
+
+@pytest.fixture(scope="module")
+def page(source: str) -> Page:
+    return Page(source)
+
+
+def test_every_element_is_closed_and_every_id_is_unique(page: Page) -> None:
+    assert page.open == []
+    idents = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(idents) == len(set(idents))
+
+
+def test_nothing_is_loaded_from_anywhere(source: str, page: Page) -> None:
+    assert page.all("script") == []
+    assert page.all("iframe") == page.all("object") == page.all("embed") == page.all("base") == []
+    assert not [name for _, attributes in page.elements for name in attributes if name in LOADING]
+    assert [attributes["href"] for attributes in page.all("link")] == ["data:,"]
+    assert "@import" not in source
+    assert not re.findall(r"url\((?!#)", source)
+
+
+def test_the_policy_allows_the_pages_own_style_and_nothing_else(source: str, page: Page) -> None:
+    policy = next(
+        str(meta["content"]) for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"
+    )
+    style = source.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; ")
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert not [
+        name for _, attributes in page.elements for name in attributes if name == "style" or name[:2] == "on"
+    ]
+
+
+def test_it_is_small(source: str) -> None:
+    assert len(source.encode()) < 300_000
+
+
+def test_forty_blocks_of_ten_arms_stay_far_below_three_megabytes() -> None:
+    arms = ("bare", *(f"arm-{n}" for n in range(9)))
+    text = html_page.render(build_report(synthetic.study(arms, blocks=40), synthetic.records(arms, blocks=40)))
+    assert len(text.encode()) < 1_000_000
+
+
+def test_the_first_screen_has_question_answer_and_what_was_measured(page: Page) -> None:
+    begin = page.text[: page.text.index("Each arm against bare")]
+    for words in (
+        "What does each container network path cost",
+        "published-loopback has 57.9",
+        "10.11.6-MariaDB under sysbench oltp_read_only",
+        "29 good of 30 planned, in 5 blocks, 1 failed attempt",
+        "8.0 GiB of memory",
+        "docker 20.10.24+dfsg1, overlay2, docker-proxy on",
+        "of which 1 min 56 s measuring",
+    ):
+        assert words in begin.replace("\xa0", " "), words
+
+
+def test_every_chart_has_words_for_those_who_cannot_see_it(page: Page) -> None:
+    charts = page.all("svg")
+    assert len(charts) == 6
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert "published-loopback" in str(chart["aria-label"])
+
+
+def test_colours_of_charts_follow_the_page(source: str) -> None:
+    drawings = re.findall(r"<svg.*?</svg>", source, re.DOTALL)
+    colours = {colour for drawing in drawings for colour in re.findall(r'(?:fill|stroke)="([^"]+)"', drawing)}
+    assert colours <= {f"var(--{name})" for name in ("ink", "muted", "line", "accent", "published")} | {"none"}
+
+
+def test_what_can_be_scrolled_can_be_reached_by_keyboard(page: Page) -> None:
+    scrolling = [attributes for _, attributes in page.elements if attributes.get("class") == "scroll"]
+    assert scrolling
+    assert all(each.get("tabindex") == "0" and each.get("aria-label") for each in scrolling)
+
+
+def test_failures_deviations_and_packages_are_told(page: Page) -> None:
+    for words in (
+        "b02-0-bridge, attempt 1, failed in measure: Lost connection",
+        "8 tables of 10,000 rows instead of 10,000,000.",
+        "mariadb-server 1:10.11.6-0+deb12u1",
+        "sha256:" + "cd" * 32,
+        "innodb_buffer_pool_size 134217728 all",
+        "bridge is compared without block 2",
+    ):
+        assert words in page.text, words
+
+
+def test_what_differs_between_arms_is_shown_with_its_arms(page: Page) -> None:
+    assert "sut.seccomp 0 bare 2 host, " in page.text
+    assert "by_proxy no " in page.text
+
+
+def test_a_store_without_a_good_run_still_gives_a_page() -> None:
+    made = [synthetic.record(0, "bare", None), synthetic.record(0, "bridge", None, position=1)]
+    page = Page(html_page.render(build_report(synthetic.study(("bare", "bridge")), made)))
+    assert "There is no answer" in page.text
+    assert page.all("svg") == []
+
+
+def test_an_empty_store_gives_a_page() -> None:
+    assert "There is no answer" in Page(html_page.render(build_report(synthetic.study(), []))).text
+
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</style><img src=x onerror=alert(1)>",
+    "two\nlines\r\ttabs\x00\x1b[31mred",
+    "\u202egnp.exe\u2066\u200b",
+    '" onmouseover="alert(1)',
+    "{{ 7 * 7 }}{% raw %}",
+    "x" * 10_000,
+    "]]></svg><script>alert(2)</script>",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_are_harmless(name: str) -> None:
+    def spoil(tree: dict[str, Any]) -> None:
+        tree["host"] = {"cpu_model": name, name: name}
+        tree["effective"] = {name: name, "version": name}
+        tree["parity"]["sut"]["seccomp"] = name
+        tree["images"]["sut"] = {"reference": name, "digest": name, "engine_id": name, "packages": [[name, name]]}
+        tree["path"] = {name: name}
+        tree["measurement"]["unit"] = name
+        tree["notices"] = [name]
+
+    arms = ("bare", name, f"{name}!")
+    made = [synthetic.changed(each, spoil) for each in synthetic.records(arms, blocks=3)]
+    made.append(synthetic.record(3, name, None, reason=name))
+    study = synthetic.study(arms, blocks=4, question=name, deviations=(name,), text=name, scale=name)
+    page = Page(html_page.render(build_report(study, made)))
+    assert page.open == []
+    assert page.all("script") == page.all("img") == []
+    assert not [key for _, attributes in page.elements for key in attributes if key[:2] == "on"]
+    body = "".join(page.words)
+    assert not set(body) & set("\x00\x1b\u202e\u2066") or name in study.text  # the study file is shown as it is
+    assert "49" not in page.text or "7 * 7" in page.text
+
+
+def test_a_link_leads_to_the_web_or_is_no_link() -> None:
+    assert html_page.safe_url("https://example.org/a?b=c#d") == "https://example.org/a?b=c#d"
+    for bad in ("javascript:alert(1)", "data:text/html,x", "https://a.example/ x", "HTTPS:evil", 'https://a/"x'):
+        assert html_page.safe_url(bad) is None

@@ -1,0 +1,69 @@
+"""What was in force: the same everywhere, different between arms, or changing from run to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.report.setting import compare, flatten, setting_of, shown
+
+
+def texts(properties: Any) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
+    return {each.name: [(value.text, value.arms) for value in each.values] for each in properties}
+
+
+def test_a_value_that_all_arms_share_names_no_arm() -> None:
+    found = compare([("a", {"x": 1}), ("b", {"x": 1})])
+    assert texts(found) == {"x": [("1", ())]}
+    assert not found[0].differs
+
+
+def test_arms_are_gathered_under_the_value_they_have() -> None:
+    found = compare([("a", {"x": 1}), ("b", {"x": 2}), ("c", {"x": 1})])
+    assert texts(found) == {"x": [("1", ("a", "c")), ("2", ("b",))]}
+    assert found[0].differs
+
+
+def test_a_key_that_an_arm_lacks_could_not_be_read() -> None:
+    found = compare([("a", {"x": 1}), ("b", None)])
+    assert texts(found) == {"x": [("1", ("a",)), ("could not be read", ("b",))]}
+
+
+def test_numbers_that_change_from_run_to_run_become_a_span_and_texts_a_list() -> None:
+    trees: list[tuple[str, dict[str, Any]]] = [("a", {"n": n, "t": f"v{n}"}) for n in (3, 1, 2, 5)]
+    assert texts(compare(trees)) == {"n": [("1 to 5", ())], "t": [("from run to run: v1; v2; v3 and 1 more", ())]}
+
+
+def test_nested_keys_are_joined_and_empty_ones_kept() -> None:
+    tree = {"a": {"b": {"c": True}, "d": {}}, "e": [1, None], "f": []}
+    assert flatten(tree) == {"a.b.c": "yes", "a.d": "none", "e": "1, could not be read", "f": "none"}
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "could not be read"), (False, "no"), (1.50, "1.5"), ("x", "x")])
+def test_values_are_written_for_people(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_the_runs_own_name_does_not_make_its_cgroup_differ() -> None:
+    setting = setting_of(synthetic.study(), synthetic.records())
+    parity = texts(setting.parity)
+    assert parity["sut.cgroups.memory"] == [("/tare/RUN/sut", ())]
+    assert [text for text, _ in parity["sut.seccomp"]] == sorted(
+        {"0", "2"}, key=[t for t, _ in parity["sut.seccomp"]].index
+    )
+
+
+def test_the_variables_that_the_study_sets_are_known_in_either_spelling() -> None:
+    study = synthetic.study(("bare",))
+    sut = study.arms[0].settings.sut.model_copy(update={"settings": {"Innodb-Flush-Method": "x"}})
+    settings = study.arms[0].settings.model_copy(update={"sut": sut})
+    study = study.model_copy(update={"arms": (study.arms[0].model_copy(update={"settings": settings}),)})
+    assert setting_of(study, []).asked == {"innodb_flush_method"}
+
+
+def test_one_image_on_both_sides_is_told_once() -> None:
+    (bits,) = setting_of(synthetic.study(), synthetic.records()).images
+    assert bits.sides == ("sut", "client")
+    assert bits.packages[0] == ("mariadb-server", "1:10.11.6-0+deb12u1")

@@ -1,0 +1,90 @@
+"""Markdown, CSV and JSON: approved as they are, and harmless whatever the names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.report import csv_rows, findings_file, markdown, schema
+from tare.report.content import build_report
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "report"
+SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
+REPORT = build_report(synthetic.study(), synthetic.records())
+EMPTY = build_report(synthetic.study(), [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("report.md", markdown.render(REPORT)),
+        ("findings.csv", csv_rows.render(REPORT)),
+        ("findings.json", findings_file.render(REPORT)),
+    ],
+)
+def test_a_format_is_as_it_was_approved(name: str, text: str) -> None:
+    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("report", [REPORT, EMPTY], ids=["usual", "empty"])
+def test_json_keeps_to_the_published_schema(report: Any) -> None:
+    kept = json.loads((SCHEMAS / schema.NAME).read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(kept)
+    jsonschema.validate(json.loads(findings_file.render(report)), kept)
+
+
+def test_the_schema_refuses_a_finding_without_its_interval() -> None:
+    tree = json.loads(findings_file.render(REPORT))
+    del tree["findings"][0]["low"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tree, schema.findings_schema())
+
+
+def test_json_has_fractions_and_null_where_nothing_is_known() -> None:
+    findings = json.loads(findings_file.render(REPORT))["findings"]
+    by_place = {(each["arm"], each["metric"]): each for each in findings}
+    loopback = by_place["published-loopback", "throughput"]
+    assert loopback["published"] == pytest.approx(-0.6901408)
+    assert -0.6 < loopback["low"] < loopback["point"] < loopback["high"] < -0.5
+    assert (loopback["n"], loopback["baseline"], loopback["levels"]) == (5, "bare", {"path": "published-loopback"})
+    assert by_place["published-address", "throughput"]["published"] is None
+
+
+def test_the_kept_schema_is_the_one_that_would_be_written(tmp_path: Path) -> None:
+    assert schema.main(["--check", "--folder", str(SCHEMAS)]) == 0
+    assert schema.main(["--check", "--folder", str(tmp_path)]) == 1
+    assert schema.main(["--folder", str(tmp_path)]) == 0
+    assert schema.main(["--check", "--folder", str(tmp_path)]) == 0
+
+
+def test_csv_has_a_row_a_finding_and_empty_cells_for_what_is_not_known() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_rows.render(EMPTY))))
+    assert len(rows) == 25
+    assert {row["point"] for row in rows} == {""}
+    assert {row["n"] for row in rows} == {"0"}
+
+
+@pytest.mark.parametrize("name", ["=1+2", "+cmd|x", "@SUM(A1)", "-2", 'a"b,c\nd'])
+def test_no_cell_is_a_formula_and_no_name_breaks_a_row(name: str) -> None:
+    arms = ("bare", name)
+    rows = list(csv.DictReader(io.StringIO(csv_rows.render(build_report(synthetic.study(arms), [])))))
+    assert len(rows) == 5
+    assert not [row for row in rows if row["arm"][0] in "=+-@"]
+    assert name in rows[0]["arm"]
+
+
+def test_markdown_shows_hostile_names_as_they_are_spelt() -> None:
+    name = "<script>x|y\n# no *heading* [l](javascript:x) `z`"
+    text = markdown.render(build_report(synthetic.study(("bare", name)), synthetic.records(("bare", name))))
+    assert "<script>" not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 4
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+    assert "[l](" not in text
