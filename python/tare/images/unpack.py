@@ -1,8 +1,8 @@
-"""Unpack layers into a directory, safely: nothing outside of it is ever read, written or linked to.
+"""Unpack layers into a directory, safely: nothing outside of it is ever read, written, changed or linked to.
 
-Names are walked as a program whose root is the directory would walk them, so a link in the image that points
-to `/etc` or to `../../..` leads to a place inside. Names with `..` are refused, since no honest layer has them.
-Devices are not made: /dev is a matter of the deployment. Whiteouts are as in the OCI image specification.
+Python's own filters do not serve here: `data` drops owners and set-id bits, `tar` follows links of the archive.
+Devices are not made: /dev is a matter of the deployment. Whiteouts are as in the OCI image specification; one of
+the overlay file system's kind, a character device 0:0, hides what lay there as any device does.
 """
 
 from __future__ import annotations
@@ -12,114 +12,166 @@ import shutil
 import stat
 import tarfile
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from tare.errors import StudyError
+from tare.images.layer_stream import LayerStream, open_layer
+from tare.images.place import place, steps
+
+MAX_BYTES = 64 << 30
+MAX_ENTRIES = 4_000_000
+"""Of one image, all layers together; more than that is no database but an attempt to fill the disk."""
 
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
-_MAX_LINKS = 40
 _XATTR = "SCHILY.xattr."
 _KEPT_XATTRS = ("security.capability",)
 _SETID = stat.S_ISUID | stat.S_ISGID
+_NOBODY_ELSE = 2**32 - 1
+"""-1 as an id: chown(2) would leave the owner as it is."""
+_CHUNK = 1 << 20
+_PLAIN_DIRECTORY = 0o755
+
+
+@dataclass
+class _Budget:
+    entries: int = MAX_ENTRIES
+    size_bytes: int = MAX_BYTES
+
+    def spend(self, member: tarfile.TarInfo) -> None:
+        if member.size < 0:  # tarfile would go backwards, for ever
+            raise StudyError(f"the image entry {member.name!r} has a size below zero", hint="do not use this image")
+        self.entries -= 1
+        self.size_bytes -= member.size if member.isreg() else 0
+        if self.entries < 0 or self.size_bytes < 0:
+            raise StudyError(
+                f"the image holds more than {MAX_ENTRIES} entries or {MAX_BYTES >> 30} GiB (at {member.name!r})",
+                hint="do not use this image",
+            )
+
+
+@dataclass
+class _Layer:
+    """What one layer has put into `root` so far."""
+
+    root: Path
+    made: set[Path] = field(default_factory=set)
+    directories: dict[Path, tarfile.TarInfo] = field(default_factory=dict)
+
+    def note(self, path: Path) -> None:
+        """The entry, and the directories that lead to it."""
+        while path != self.root and path not in self.made:
+            self.made.add(path)
+            path = path.parent
 
 
 def unpack(layers: Iterable[Path], root: Path) -> None:
-    """Apply the layers in order to the empty directory `root`. Raises `StudyError` naming the bad entry."""
-    for layer in layers:
-        try:
-            with tarfile.open(layer) as tar:
-                _apply(tar, root)
-        except (tarfile.TarError, EOFError) as error:
-            raise StudyError(f"the image layer {layer.name} is no whole tar archive: {error}") from error
+    """Apply the layers in order to the empty directory `root`. Raises `StudyError` naming what is bad.
+
+    Owners are kept where the user is root. The root directory itself is always root's with mode 0755, as in a
+    container; so are directories that an entry needs and the archive does not hold. No umask counts.
+    """
+    if os.geteuid() == 0:
+        os.chown(root, 0, 0)
+    root.chmod(_PLAIN_DIRECTORY)
+    budget = _Budget()
+    for path in layers:
+        with open_layer(path) as stream:
+            try:
+                _apply(stream, root, budget)
+            except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+                raise StudyError(f"the image layer {path.name} is no whole tar archive: {error}") from error
 
 
-def place(root: Path, name: str, *, follow_last: bool = False) -> Path:
-    """Where `name` lies below `root`, following links on the way without ever leaving `root`."""
-    todo = _parts(name)[::-1]
-    here: list[str] = []
-    links = 0
-    while todo:
-        part = todo.pop()
-        if part == "..":
-            del here[-1:]
-            continue
-        path = root.joinpath(*here, part)
-        if (todo or follow_last) and path.is_symlink():
-            links += 1
-            if links > _MAX_LINKS:
-                raise StudyError(f"the image entry {name!r} goes through too many links")
-            target = PurePosixPath(path.readlink())
-            here = [] if target.is_absolute() else here
-            todo += [step for step in target.parts[::-1] if step not in ("/", ".")]
-            continue
-        here.append(part)
-    return root.joinpath(*here)
+def _apply(stream: LayerStream, root: Path, budget: _Budget) -> None:
+    layer = _Layer(root)
+    with tarfile.open(fileobj=stream, mode="r:") as tar:
+        for member in tar:
+            budget.spend(member)
+            _check(member)
+            _enter(tar, member, layer)
+    stream.must_have_ended()
+    # Last, so that a read-only directory can be filled first; it may have been replaced, by a link even.
+    for path, member in reversed(layer.directories.items()):
+        if path == place(root, str(path.relative_to(root))):
+            _own_directory(path, member)
 
 
-def _parts(name: str) -> list[str]:
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if ".." in parts or "\0" in name:
-        raise StudyError(f"the image entry {name!r} would leave the image's root", hint="do not use this image")
-    return parts
+def _check(member: tarfile.TarInfo) -> None:
+    if not (0 <= member.uid < _NOBODY_ELSE and 0 <= member.gid < _NOBODY_ELSE):
+        raise StudyError(f"the image entry {member.name!r} belongs to {member.uid}:{member.gid}, which is no owner")
+    if member.issym() and (not member.linkname or "\0" in member.linkname):
+        raise StudyError(f"the image entry {member.name!r} is a link to nowhere")
 
 
-def _apply(tar: tarfile.TarFile, root: Path) -> None:
-    made: set[Path] = set()
-    directories: list[tuple[Path, tarfile.TarInfo]] = []
-    for member in tar:
-        parts = _parts(member.name)
-        if not parts:
-            directories.append((root, member))
-            continue
-        if parts[-1].startswith(_WHITEOUT):
-            _white_out(root, "/".join(parts), made)
-            continue
-        path = place(root, member.name)
-        if _write(tar, member, path, root):
-            made.add(path)
-            if member.isdir():
-                directories.append((path, member))
-    for path, member in reversed(directories):  # last, so that a read-only directory can be filled first
-        _own(path, member)
+def _enter(tar: tarfile.TarFile, member: tarfile.TarInfo, layer: _Layer) -> None:
+    parts = steps(member.name)
+    if not parts:
+        if not member.isdir():
+            raise StudyError(f"the image entry {member.name!r} would replace the image's root")
+        return
+    if parts[-1].startswith(_WHITEOUT):
+        _white_out(layer, parts)
+        return
+    path = place(layer.root, member.name)
+    _make_parents(path, layer.root, member.name)
+    if _write(tar, member, path, layer.root):
+        layer.note(path)
+        layer.directories.pop(path, None)
+        if member.isdir():
+            layer.directories[path] = member
 
 
-def _white_out(root: Path, name: str, made: set[Path]) -> None:
-    """Remove what lower layers put there; what this layer itself made stays."""
-    parent, last = PurePosixPath(name).parent, PurePosixPath(name).name
-    directory = place(root, str(parent), follow_last=True) if str(parent) != "." else root
-    if last != _OPAQUE:
-        hidden = last.removeprefix(_WHITEOUT)
-        if hidden in ("", ".", ".."):
-            raise StudyError(
-                f"the image entry {name!r} hides nothing that has a name", hint="do not use this image"
-            )
+def _white_out(layer: _Layer, parts: list[str]) -> None:
+    """Remove what lower layers put there; what this layer itself made stays with an opaque directory."""
+    directory = place(layer.root, "/".join(parts[:-1]), follow_last=True)
+    hidden = parts[-1].removeprefix(_WHITEOUT)
+    if hidden in ("", ".", ".."):
+        raise StudyError(f"the image entry {'/'.join(parts)!r} hides nothing that has a name")
+    if not directory.is_dir():
+        return
+    if parts[-1] != _OPAQUE:
         _remove(directory / hidden)
         return
-    if directory.is_dir():
-        for child in directory.iterdir():
-            if child not in made:
+    todo = [directory]
+    while todo:
+        for child in list(todo.pop().iterdir()):
+            if child not in layer.made:
                 _remove(child)
+            elif child.is_dir() and not child.is_symlink():
+                todo.append(child)
+
+
+def _make_parents(path: Path, root: Path, name: str) -> None:
+    missing = []
+    for parent in path.parents:
+        if parent == root or parent.is_dir():
+            break
+        if parent.exists():
+            raise StudyError(f"the image entry {name!r} lies below something that is no directory")
+        missing.append(parent)
+    for parent in reversed(missing):
+        parent.mkdir()
+        parent.chmod(_PLAIN_DIRECTORY)
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root: Path) -> bool:
-    """Make one entry; `False` for those that are passed over."""
-    if member.ischr() or member.isblk():
-        return False
-    if path.parent.exists() and not path.parent.is_dir():
-        raise StudyError(f"the image entry {member.name!r} lies below something that is no directory")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Make one entry; `False` for a device, of which only what it would have hidden goes."""
     if member.isdir():
         if path.is_symlink() or not path.is_dir():
             _remove(path)
             path.mkdir()
         return True
+    if member.islnk():
+        _hard_link(member, path, root)
+        return True
     _remove(path)
+    if member.ischr() or member.isblk():
+        return False
     if member.issym():
         path.symlink_to(member.linkname)
         os.lchown(path, member.uid, member.gid)
-    elif member.islnk():
-        _hard_link(member, path, root)
     elif member.isfifo():
         os.mkfifo(path)
         _own(path, member)
@@ -136,7 +188,9 @@ def _hard_link(member: tarfile.TarInfo, path: Path, root: Path) -> None:
         raise StudyError(
             f"the image entry {member.name!r} links to {member.linkname!r}, which is no file before it"
         )
-    path.hardlink_to(target)
+    if target != path:
+        _remove(path)
+        path.hardlink_to(target)
 
 
 def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
@@ -145,20 +199,27 @@ def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> No
         raise StudyError(f"the image entry {member.name!r} has no content")
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with source, os.fdopen(handle, "wb") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+        shutil.copyfileobj(source, target, _CHUNK)
     _own(path, member)
 
 
 def _own(path: Path, member: tarfile.TarInfo) -> None:
-    """Owner first: chown(2) clears the set-id bits and the capabilities."""
-    if os.geteuid() == 0:
-        os.lchown(path, member.uid, member.gid)
+    """Of a file just made, or an open directory. Owner first: chown(2) clears set-id bits and capabilities."""
     mode = member.mode & 0o7777
-    path.chmod(mode if os.geteuid() == 0 else mode & ~_SETID)
+    if os.geteuid() != 0:
+        path.chmod(mode & ~_SETID)
+        return
+    os.lchown(path, member.uid, member.gid)
+    path.chmod(mode)
     for name in _KEPT_XATTRS:
         value = member.pax_headers.get(_XATTR + name)
-        if value is not None and os.geteuid() == 0:
+        if value is not None and member.isreg():
             os.setxattr(path, name, value.encode("utf-8", "surrogateescape"), follow_symlinks=False)
+
+
+def _own_directory(path: Path, member: tarfile.TarInfo) -> None:
+    if path.is_dir() and not path.is_symlink():
+        _own(path, member)
 
 
 def _remove(path: Path) -> None:
