@@ -55,7 +55,8 @@ def _alike(findings: Sequence[Finding], baseline: str) -> str:
     hidden = len(findings) - len(names)
     if hidden > 0:
         names.append(f"{hidden} more")
-    return f"no difference from {baseline} is shown for {_listed(names)}, whose interval includes zero"
+    zero = "interval includes" if len(findings) == 1 else "intervals include"
+    return f"no difference from {baseline} is shown for {_listed(names)}, whose {zero} zero"
 
 
 def _change(finding: Finding, *, short: bool = False) -> str:

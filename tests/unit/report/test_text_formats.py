@@ -88,3 +88,11 @@ def test_markdown_shows_hostile_names_as_they_are_spelt() -> None:
     assert len(rows) == 4
     assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
     assert "[l](" not in text
+
+
+def test_every_key_of_the_json_and_every_column_is_documented() -> None:
+    text = (SCHEMAS.parent / "docs" / "reference" / "findings.md").read_text(encoding="utf-8")
+    kept = schema.findings_schema()
+    models = [kept, *kept["$defs"].values()]
+    keys = {key for model in models for key in model["properties"]} | set(csv_rows.COLUMNS)
+    assert not [key for key in sorted(keys) if f"`{key}`" not in text]
