@@ -85,6 +85,7 @@ def _record(job: Job, found: Found, watch: Stopwatch, outcome: Outcome) -> RunRe
         host=found.host,
         engine=found.engine,
         images={"sut": _bits(job.images.sut), "client": _bits(job.images.client)},
+        snapshot=found.snapshot,
         effective=found.effective,
         parity=found.parity,
         path=found.path,

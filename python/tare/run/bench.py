@@ -87,7 +87,7 @@ class Bench:
         sut, image = self.settings.sut, self.images.sut
         plan = self.server_plan(f"{self.room.path}/{name}")
         command = self.database.initialise(plan) if initialise else self.database.serve(plan)
-        run_dir = self.room.run_dir(name, command.files, image)
+        run_dir = self._run_dir(name, command, image)
         task = replace(
             self._task(name, sut, image, command),
             binds=(Bind(self.room.data, plan.data_dir), Bind(run_dir, plan.run_dir)),
@@ -103,7 +103,7 @@ class Bench:
     def start_client(self, name: str, command: ClientCommand, server: Server) -> Client:
         """Start a client of a running server."""
         client, image = self.settings.client, self.images.client
-        run_dir = self.room.run_dir(name, command.files, image)
+        run_dir = self._run_dir(name, command, image)
         task = replace(
             self._task(name, client, image, command),
             binds=(Bind(run_dir, self.client_run_dir(name)),),
@@ -118,6 +118,12 @@ class Bench:
             endpoint=address_of(server.instance, self.settings),
             secrets=self.secrets,
         )
+
+    def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:
+        """The command's run directory; what was started, and with which files, is kept among the raw files."""
+        told = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
+        self.room.host.put(json.dumps(told, indent=1).encode(), f"{self.room.raw}/{name}.command.json")
+        return self.room.run_dir(name, command.files, image)
 
     def _task(self, name: str, placement: Placement, image: Image, command: ServerCommand | ClientCommand) -> Task:
         return Task(
@@ -155,9 +161,9 @@ def size_bytes(text: str) -> int:
 
 
 def parameters_of(workload: Workload, settings: ArmSettings, seed: int | None = None) -> Parameters:
-    """The workload's own parameters of an arm, with the run's seed where the workload takes one."""
+    """The workload's own parameters of an arm, with the run's seed where it takes one and the study gives none."""
     tree: dict[str, Any] = dict(settings.workload)
-    if seed is not None and "seed" in workload.parameters.model_fields:
+    if "seed" in workload.parameters.model_fields and tree.get("seed") is None:
         tree["seed"] = seed
     return workload.parameters.model_validate_json(json.dumps(tree))
 

@@ -10,17 +10,20 @@ from tare.databases import Secrets
 from tare.run.credentials import redact
 from tare.sites import Host
 
+_TIMEOUT_S = 30.0
+
 
 def collect(
     host: Host, source: str, staging: Path, *, notes: Mapping[str, str], secrets: Secrets
 ) -> tuple[str, ...]:
     """Copy the directory `source` and tare's own `notes` (name → text); the names of what is now in `staging`.
 
-    Nothing is left in `staging` when it cannot be done whole (a full disk, most likely).
+    A run that failed early may not have got as far as to make the directory. Nothing is left in `staging` when it cannot be done whole (a full disk, most likely).
     """
     try:
         staging.mkdir(parents=True, exist_ok=True)
-        host.get(source, staging)
+        if host.run(["test", "-d", source], timeout_s=_TIMEOUT_S, check=False).code == 0:
+            host.get(source, staging)
         for name, text in notes.items():
             (staging / name).write_text(text)
         redact(staging, secrets)

@@ -57,6 +57,7 @@ class Found:
 
     host: Mapping[str, Any] = field(default_factory=dict)
     engine: Mapping[str, Any] | None = None
+    snapshot: Mapping[str, Any] | None = None
     effective: Mapping[str, str] | None = None
     parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
     path: Mapping[str, Any] | None = None
@@ -112,6 +113,7 @@ class Phases:
         """Loaded data in place and served: an identical copy of the snapshot, and a server that answers on it."""
         loader = loader_of(self.job.plan, bench.settings)
         snapshot = ensure_snapshot(self.machine, loader, self.job.images)
+        self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
         copy_snapshot(bench.room.host, snapshot, bench.room.data)
         server = bench.start_server("sut")
         self.stops.add("stopping the server", lambda: server.stop(GRACE_S))

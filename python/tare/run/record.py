@@ -64,6 +64,8 @@ class RunRecord(Strict):
     engine: Mapping[str, Any] | None
     images: Mapping[str, Any]
     """`sut` and `client`: reference, digest, engine id, packages."""
+    snapshot: Mapping[str, Any] | None = None
+    """Which loaded data the run started from a copy of, and by which deployments it was loaded."""
     effective: Mapping[str, str] | None
     """Settings read back from the server."""
     parity: Mapping[str, Any]

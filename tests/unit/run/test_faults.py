@@ -1,0 +1,217 @@
+"""What a run does when something goes wrong that the fakes cannot be told by a setting."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.deployments.fake import FakeDeployment
+from tare.plan.model import Plan
+from tare.run import collect as collecting
+from tare.run.clock import SystemClock
+from tare.run.events import Event, Observer, PhaseStarted
+from tare.run.execute import Desk, execute
+from tare.run.interrupts import Interrupted, Interrupts
+from tare.run.record import Phase, RunRecord
+from tare.run.resume import Done
+from tare.sites.ledger import Kind
+from tare.sites.local import LocalHost
+
+PHASES = list(Phase)
+
+
+class At:
+    """An observer that does something when a phase begins, once."""
+
+    def __init__(self, phase: Phase, what: Callable[[], object]) -> None:
+        self.phase, self.what, self.done = phase, what, False
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, PhaseStarted) and event.phase is self.phase and not self.done:
+            self.done = True
+            self.what()
+
+
+class Killed(BaseException):
+    """What tare does after it is gone does not count."""
+
+
+def _die() -> None:
+    raise Killed
+
+
+def _take(rig: Any, plan: Plan, observer: Observer, into: list[RunRecord]) -> None:
+    """Keep each record as it comes: what comes before a crash counts."""
+    into.extend(execute(plan, rig.machine, Desk("store", Done(), rig.staging), observer))
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_study_resumes_after_a_crash_in_any_phase(rig: Any, plans: Any, phase: Phase) -> None:
+    plan = plans(blocks=2)
+    records: list[RunRecord] = []
+    with pytest.raises(Killed):
+        _take(rig, plan, At(phase, _die), records)
+    assert records == []
+    again = rig.execute(plan)
+    assert [record.run_id for record in again] == [run.id for run in plan.runs]
+    assert all(record.outcome.ok and record.attempt == 1 for record in again), [one.outcome for one in again]
+    assert rig.leftovers == []
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_ctrl_c_in_any_phase_tears_down_and_loses_no_finished_run(rig: Any, plans: Any, phase: Phase) -> None:
+    interrupts = Interrupts()
+    rig.swap(interrupts=interrupts)
+    plan = plans(blocks=2, cooldown_s=0.1)
+    records: list[RunRecord] = []
+    press = At(phase, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with interrupts.installed(), pytest.raises(Interrupted):
+        _take(rig, plan, press, records)
+    finished = phase in (Phase.COLLECT, Phase.TEARDOWN)
+    assert [record.outcome.ok for record in records] == ([True] if finished else [])
+    assert rig.leftovers == []
+
+
+def test_a_second_ctrl_c_does_not_break_into_the_teardown(rig: Any, plans: Any) -> None:
+    interrupts = Interrupts()
+    rig.swap(interrupts=interrupts)
+
+    def press(event: Event) -> None:
+        if isinstance(event, PhaseStarted) and event.phase in (Phase.MEASURE, Phase.COLLECT, Phase.TEARDOWN):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with interrupts.installed(), pytest.raises(Interrupted):
+        list(execute(plans(), rig.machine, Desk("store", Done(), rig.staging), press))
+    assert rig.leftovers == []
+
+
+def test_a_server_that_dies_while_measured_fails_the_run(rig: Any, plans: Any) -> None:
+    started = []
+
+    class Mortal(FakeDeployment):
+        def start(self, task: Any) -> Any:
+            instance = super().start(task)
+            started.append(instance)
+            return instance
+
+    def kill_server() -> None:
+        server = next(one for one in reversed(started) if one.task.name.endswith("-sut"))
+        os.killpg(server.process.pid, signal.SIGKILL)
+
+    rig.swap(deployments={"fake": Mortal})
+    desk = Desk("store", Done(), rig.staging)
+    (record,) = execute(plans(measure_s=5.0), rig.machine, desk, At(Phase.MEASURE, kill_server))
+    assert not record.outcome.ok
+    assert record.outcome.failed_in is Phase.MEASURE
+    assert "the server ended during measure" in str(record.outcome.reason)
+    assert rig.leftovers == []
+
+
+def test_a_client_that_hangs_is_ended_at_its_time_limit(rig: Any, plans: Any) -> None:
+    class Hasty(SystemClock):
+        """Once told to hurry, a second lasts a fiftieth; only deadlines and durations notice."""
+
+        pace = 1
+
+        def monotonic(self) -> float:
+            return super().monotonic() * Hasty.pace
+
+    rig.swap(clock=Hasty())
+    desk = Desk("store", Done(), rig.staging)
+    hurry = At(Phase.MEASURE, lambda: setattr(Hasty, "pace", 50))
+    (record,) = execute(plans(fault="hang", warmup_s=0.0, measure_s=20.0), rig.machine, desk, hurry)
+    assert "did not end within 30 s" in str(record.outcome.reason)
+    assert record.outcome.failed_in is Phase.MEASURE
+    assert rig.leftovers == []
+
+
+def test_steps_of_the_wall_clock_change_no_duration(rig: Any, plans: Any) -> None:
+    class Stepping(SystemClock):
+        """Each look at the wall clock finds it an hour further back."""
+
+        def __init__(self) -> None:
+            object.__setattr__(self, "now", 2_000_000_000.0)
+
+        def wall(self) -> float:
+            object.__setattr__(self, "now", self.now - 3600)
+            return self.now
+
+    rig.swap(clock=Stepping())
+    (record,) = rig.execute(plans())
+    assert record.outcome.ok, record.outcome
+    assert all(0 <= time.seconds < 30 for time in record.phases)
+    assert next(time for time in record.phases if time.phase is Phase.MEASURE).seconds >= 0.2
+
+
+def test_a_full_disk_while_staging_fails_the_run_and_leaves_no_half(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(collecting, "redact", no_space)
+    (record,) = rig.execute(plans())
+    assert record.outcome.failed_in is Phase.COLLECT
+    assert "No space left on device" in str(record.outcome.reason)
+    assert record.raw == ()
+    assert record.measurement is None
+    assert list(rig.staging.iterdir()) == []
+
+
+def test_a_teardown_that_fails_voids_no_good_data(rig: Any, plans: Any) -> None:
+    class Sticky(LocalHost):
+        def run(self, argv: Any, **options: Any) -> Any:
+            if (
+                argv[0] == "rm"
+                and len(argv) > 2
+                and str(argv[-1]).startswith(str(rig.machine.layout.work))
+                and seen
+            ):
+                raise OSError("the directory sticks")
+            return super().run(argv, **options)
+
+    seen: list[int] = []
+    host = Sticky()
+    rig.swap(site=type(rig.machine.site)(sut=host, client=host))
+    desk = Desk("store", Done(), rig.staging)
+    (record,) = execute(plans(), rig.machine, desk, At(Phase.TEARDOWN, lambda: seen.append(1)))
+    assert record.outcome.ok
+    assert any("the directory sticks" in notice for notice in record.notices)
+    assert rig.machine.ledger.entries() != ()
+    seen.clear()
+    rig.machine.ledger.forget(Kind.PATH, str(next(rig.machine.layout.work.iterdir())))
+
+
+def test_an_unexpected_error_fails_the_run_and_keeps_its_trace(rig: Any, plans: Any) -> None:
+    def broken() -> Any:
+        raise ZeroDivisionError("a mistake of ours")
+
+    rig.swap(host_facts=broken)
+    (record,) = rig.execute(plans())
+    assert record.outcome.reason == "ZeroDivisionError: a mistake of ours"
+    trace = rig.staging / f"{record.run_id}-1" / "traceback.txt"
+    assert "in broken" in trace.read_text()
+
+
+def test_no_password_is_kept_anywhere(rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda count: "5ec2e7" * (count // 3))
+    password = "5ec2e7" * 8
+
+    def telling(server: Any, client: Any) -> Any:
+        Path(server.task.output.stderr).write_text(f"connecting with {password}\n")
+        return {"hop": "loopback"}
+
+    rig.swap(observe_path=telling)
+    records = rig.execute(plans(retries=1, fault="crash")) + rig.execute(plans())
+    assert len(records) == 3
+    assert all(password not in record.model_dump_json() for record in records)
+    kept = [path.read_text() for path in rig.staging.rglob("*") if path.is_file()]
+    assert any("connecting with [password]" in text for text in kept)
+    assert not any(password in text for text in kept)
+    home = [path for path in rig.machine.layout.home.rglob("*") if path.is_file()]
+    assert not any(password.encode() in path.read_bytes() for path in home)

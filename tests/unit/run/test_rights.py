@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tare.deployments import Limits, NetworkKind, Right
+from tare.errors import EnvironmentLacks
+from tare.plan.model import Plan
+from tare.run.bench import limits_of, size_bytes
+from tare.run.rights import Means, Needs, lacking, means_of, parse_cpus, require
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
+from tare.sites.layout import Layout
+from tare.study.model import LimitsSpec
+
+RICH = Means(
+    root=True,
+    no_engine=None,
+    cpus=frozenset({0, 1}),
+    memory_bytes=8 << 30,
+    free_disk_bytes=100 << 30,
+    no_image={},
+)
+NEEDS = Needs({"bare": frozenset({Right.ROOT}), "container": frozenset({Right.ENGINE})}, disk_bytes=1e9)
+
+
+@pytest.fixture
+def plan(plans: Any) -> Plan:
+    """One arm with a container for a server and a bare client, both limited."""
+    plan: Plan = plans(arms=("boxed",))
+    arm = plan.study.arms[0]
+    limits = LimitsSpec(cpus="0", memory="1G")
+    sut = arm.settings.sut.model_copy(
+        update={"deployment": "container", "network": NetworkKind.BRIDGE, "limits": limits}
+    )
+    client = arm.settings.client.model_copy(update={"deployment": "bare", "limits": LimitsSpec(cpus="1")})
+    settings = arm.settings.model_copy(update={"sut": sut, "client": client})
+    study = plan.study.model_copy(update={"arms": (arm.model_copy(update={"settings": settings}),)})
+    return plan.model_copy(update={"study": study})
+
+
+def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
+    assert lacking(plan, NEEDS, RICH) == ()
+
+
+@pytest.mark.parametrize(
+    ("means", "told"),
+    [
+        ({"root": False}, r"root is needed .* \(arms: boxed\)"),
+        ({"no_engine": "no socket"}, r"a container engine is needed \(arms: boxed\): no socket"),
+        ({"cpus": frozenset({0})}, "names CPU 1, but this host has 0"),
+        ({"memory_bytes": 1 << 29}, r"arm boxed may use 1\.0 GiB .* has 0\.5 GiB"),
+        ({"free_disk_bytes": 1 << 20}, r"needs about 1\.1 GB of disk, but 0\.0 GB"),
+        ({"no_image": {"mariadb": "mmdebstrap is missing"}}, "mariadb cannot be had: mmdebstrap is missing"),
+    ],
+)
+def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) -> None:
+    with pytest.raises(EnvironmentLacks, match=told) as caught:
+        require(plan, NEEDS, replace(RICH, **means))
+    assert caught.value.exit_code == 3
+
+
+def test_all_that_is_lacking_is_told_at_once(plan: Plan) -> None:
+    poor = Means(
+        root=False, no_engine="no", cpus=frozenset(), memory_bytes=1, free_disk_bytes=1, no_image={"x": "no"}
+    )
+    assert len(lacking(plan, NEEDS, poor)) == 7
+
+
+def test_what_could_not_be_read_is_not_held_against_the_machine(plan: Plan) -> None:
+    unread = replace(RICH, cpus=None, memory_bytes=None, free_disk_bytes=None)
+    assert lacking(plan, replace(NEEDS, disk_bytes=None), unread) == ()
+
+
+def test_a_container_needs_no_root(plan: Plan) -> None:
+    arm = plan.study.arms[0]
+    client = arm.settings.client.model_copy(update={"deployment": "container"})
+    arm = arm.model_copy(update={"settings": arm.settings.model_copy(update={"client": client})})
+    boxed = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (arm,)})})
+    assert lacking(boxed, NEEDS, replace(RICH, root=False)) == ()
+
+
+def test_means_are_read_from_the_host(plan: Plan) -> None:
+    host = FakeHost(
+        answers={
+            ("id", "-u"): Completed(("id", "-u"), 0, b"1000\n"),
+            ("df",): lambda argv, _: Completed(tuple(argv), int(argv[-1] != "/var"), b"Avail\n4096\n"),
+        },
+        files={
+            "/sys/devices/system/cpu/online": b"0-2,5\n",
+            "/proc/meminfo": b"MemTotal:       2048 kB\nMemFree: 1 kB\n",
+        },
+    )
+    means = means_of(host, Layout("/var/lib/tare"), no_engine="none", no_image=lambda _: "no", plan=plan)  # type: ignore[arg-type]
+    assert means == Means(
+        root=False,
+        no_engine="none",
+        cpus=frozenset({0, 1, 2, 5}),
+        memory_bytes=2048 * 1024,
+        free_disk_bytes=4096,
+        no_image={"tar:fake": "no"},
+    )
+
+
+@pytest.mark.parametrize(("text", "cpus"), [("0", {0}), ("0-1,3", {0, 1, 3}), ("2-2\n", {2})])
+def test_cpu_lists(text: str, cpus: set[int]) -> None:
+    assert parse_cpus(text) == cpus
+
+
+def test_limits_in_the_units_of_deployments() -> None:
+    spec = LimitsSpec(cpus="0", cpu_quota=1.5, memory="512M", nofile=1024)
+    assert limits_of(spec) == Limits(cpus="0", cpu_quota=1.5, memory_bytes=512 << 20, nofile=1024)
+    assert (size_bytes("3"), size_bytes("2K"), size_bytes("1G")) == (3, 2048, 1 << 30)
