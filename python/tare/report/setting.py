@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tare.run.record import RunRecord
@@ -73,7 +74,10 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
 
 
 def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Property, ...]:
-    """Every key of the arms' trees with its values; of an arm whose runs disagree, all of them as one text."""
+    """Every key of the arms' trees with its values; of an arm whose runs disagree, all of them as one text.
+
+    What changes from run to run in every arm alike (an uptime, a host name) is no difference between arms.
+    """
     seen: dict[str, dict[str, list[str]]] = {}
     arms: dict[str, None] = {}
     for arm, tree in trees:
@@ -111,6 +115,8 @@ def shown(value: object) -> str:
 
 
 def _property(name: str, seen: Mapping[str, list[str]], arms: tuple[str, ...]) -> Property:
+    if all(len(seen.get(arm, ())) > 1 for arm in arms):
+        return Property(name, (Value(_one_text(list(dict.fromkeys(chain.from_iterable(seen.values())))), ()),))
     by_text: dict[str, list[str]] = {}
     for arm in arms:
         by_text.setdefault(_one_text(seen.get(arm, [UNKNOWN])), []).append(arm)

@@ -36,6 +36,16 @@ def test_numbers_that_change_from_run_to_run_become_a_span_and_texts_a_list() ->
     assert texts(compare(trees)) == {"n": [("1 to 5", ())], "t": [("from run to run: v1; v2; v3 and 1 more", ())]}
 
 
+def test_what_changes_in_every_arm_is_no_difference_between_arms() -> None:
+    found = compare([("a", {"n": 1}), ("a", {"n": 2}), ("b", {"n": 3}), ("b", {"n": 4})])
+    assert texts(found) == {"n": [("1 to 4", ())]}
+
+
+def test_what_changes_in_one_arm_only_differs_from_the_steady_ones() -> None:
+    found = compare([("a", {"n": 1}), ("a", {"n": 1}), ("b", {"n": 3}), ("b", {"n": 4})])
+    assert texts(found) == {"n": [("1", ("a",)), ("3 to 4", ("b",))]}
+
+
 def test_nested_keys_are_joined_and_empty_ones_kept() -> None:
     tree = {"a": {"b": {"c": True}, "d": {}}, "e": [1, None], "f": []}
     assert flatten(tree) == {"a.b.c": "yes", "a.d": "none", "e": "1, could not be read", "f": "none"}
