@@ -17,6 +17,7 @@ from tare.run.teardown import Teardown
 from tare.study.model import ArmSettings
 
 INITIALISE_S = 300.0
+_LAST_LINES, _LONGEST_WORDS = 3, 500
 
 
 def contents_of(machine: Machine, settings: ArmSettings, images: Images) -> Contents:
@@ -112,10 +113,10 @@ def load_data(bench: Bench, server: Server, teardown: Teardown) -> None:
 
 
 def last_words(bench: Bench, name: str) -> str:
-    """The last line that a program wrote, for a message."""
+    """The last lines that a program wrote, for a message: the cause often stands before a mere "aborting"."""
     output = bench.room.output(name)
     for path in (output.stderr, output.stdout):
         lines = (bench.room.host.read(path) or b"").decode(errors="replace").strip().splitlines()
         if lines:
-            return lines[-1]
+            return " / ".join(line.strip() for line in lines[-_LAST_LINES:])[-_LONGEST_WORDS:]
     return "it wrote nothing"

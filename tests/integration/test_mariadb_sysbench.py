@@ -1,0 +1,248 @@
+"""MariaDB and sysbench, really: from an empty directory to a parsed measurement, bare and in a container."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from docker import DockerClient
+
+from tare.databases import DATABASES, Secrets
+from tare.deployments import DEPLOYMENTS, Deployment, Instance
+from tare.errors import RunFailed
+from tare.images.prepare import prepare
+from tare.run.bench import Bench, Images, parameters_of
+from tare.run.credentials import new_secrets
+from tare.run.loading import ensure_snapshot, load_data
+from tare.run.machine import Machine
+from tare.run.ports import free_port
+from tare.run.rooms import Room, clear_room, make_room
+from tare.run.server import Server
+from tare.run.snapshot import copy_snapshot
+from tare.run.teardown import Teardown
+from tare.sites import Site
+from tare.sites.engine import connect
+from tare.sites.layout import Layout, default_layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.model import ArmSettings, Placement, SutSpec
+from tare.workloads import WORKLOADS, Measurement
+
+pytestmark = pytest.mark.engine
+
+ROWS, TABLES, WINDOWS = 1000, 2, 2
+ASKED: Mapping[str, Any] = {
+    "script": "oltp_read_only", "tables": TABLES, "table_size": ROWS, "threads": 4, "warmup_s": 1,
+    "measure_s": WINDOWS, "window_s": 1, "seed": 1,
+}  # fmt: skip
+SETTINGS: Mapping[str, str | int | float | bool] = {
+    "innodb_buffer_pool_size": "32M",
+    "innodb-log-file-size": "8M",
+    "init_connect": "SET @note = 1; # quoted, and not a comment",
+}
+
+
+@dataclass
+class Lab:
+    """A machine whose snapshots and work last for one module, with images from the tests' cache."""
+
+    machine: Machine
+    images: Images
+
+    def own_snapshots(self, name: str) -> Lab:
+        """The same machine with snapshots of its own, as the deployment that loaded is no part of their key."""
+        layout = Layout(self.machine.layout.home / name)
+        return replace(self, machine=replace(self.machine, layout=layout, ledger=SqliteLedger(layout.ledger)))
+
+    def settings(self, deployment: str, **workload: Any) -> ArmSettings:
+        return ArmSettings(
+            sut=SutSpec(image="mariadb", deployment=deployment, database="mariadb", settings=SETTINGS),
+            client=Placement(image="sysbench", deployment=deployment),
+            workload_name="sysbench",
+            workload={**ASKED, **workload},
+        )
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[DockerClient]:
+    client = connect(timeout_s=60)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    host, cache = LocalHost(), default_layout()
+    shelf = SqliteLedger(cache.ledger)
+    images = Images(
+        *(prepare(name, host=host, layout=cache, ledger=shelf, engine=engine) for name in ("mariadb", "sysbench"))
+    )
+    layout = Layout(tmp_path_factory.mktemp("home"))
+    machine = Machine(
+        site=Site(sut=host, client=host),
+        layout=layout,
+        ledger=SqliteLedger(layout.ledger),
+        engine=engine,
+        deployments=DEPLOYMENTS,
+        databases=DATABASES,
+        workloads=WORKLOADS,
+        prepare=lambda _: images.sut,
+        observe_path=lambda _server, _client: None,
+        host_facts=dict,
+        engine_facts=lambda: None,
+        sweep=lambda: (),
+    )
+    return Lab(machine, images)
+
+
+@dataclass
+class Run:
+    """One bench in use; `close` stops and removes all of it."""
+
+    bench: Bench
+    running: list[tuple[Deployment, Instance]]
+
+    def serve(self) -> Server:
+        server = self.bench.start_server("sut")
+        self.running.append((server.deployment, server.instance))
+        server.wait_until_ready(self.bench.machine.clock)
+        return server
+
+    def measure(self, server: Server, out: Path) -> Measurement:
+        bench, parameters = self.bench, parameters_of(self.bench.workload, self.bench.settings)
+        target = bench.target(server)
+        for name, describe in (("warm-up", bench.workload.warm_up), ("measure", bench.workload.measure)):
+            command = describe(parameters, target, bench.client_run_dir(name))
+            assert command is not None
+            client = bench.start_client(name, command, server)
+            self.running.append((client.deployment, client.instance))
+            code = client.wait(bench.machine.clock, command.timeout_s, lambda: None)
+            client.stop()
+        stdout, stderr = out / "stdout", out / "stderr"
+        bench.room.host.get(bench.room.output("measure").stdout, stdout)
+        bench.room.host.get(bench.room.output("measure").stderr, stderr)
+        return bench.workload.parse(parameters, stdout, stderr, code)
+
+    def close(self) -> None:
+        for deployment, instance in reversed(self.running):
+            deployment.stop(instance, 1.0)
+        clear_room(self.bench.room, self.bench.machine.ledger)
+
+
+def make_run(lab: Lab, settings: ArmSettings, secrets: Secrets) -> Run:
+    token = uuid4().hex[:12]
+    host = lab.machine.site.sut
+    room = Room(host, f"{lab.machine.layout.work}/{token}")
+    make_room(room, lab.machine.ledger)
+    port = free_port(host, token)
+    return Run(Bench(lab.machine, settings, lab.images, room, token, port, secrets), [])
+
+
+@pytest.fixture(params=["bare", "container"])
+def run(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Run]:
+    """A run on a copy of the snapshot that the same deployment initialised and loaded."""
+    lab, settings = lab.own_snapshots(request.param), lab.settings(request.param)
+    snapshot = ensure_snapshot(lab.machine, settings, lab.images)
+    made = make_run(lab, settings, new_secrets())
+    try:
+        copy_snapshot(made.bench.room.host, snapshot, made.bench.room.data)
+        yield made
+    finally:
+        made.close()
+
+
+def ask(server: Server, *argv: str) -> str:
+    """What the client program prints inside the server's root."""
+    done = server.inside(["mariadb", f"--defaults-file={server.plan.run_dir}/client.cnf", *argv], 10, b"")
+    assert done.code == 0, done.stderr
+    return done.text
+
+
+def test_loaded_data_is_served_measured_and_stopped(run: Run, tmp_path: Path) -> None:
+    server = run.serve()
+    told = run.measure(server, tmp_path)
+    assert told.operations == sum(count for _, count in told.histogram) > 100
+    assert told.queries_per_s is not None
+    assert told.queries_per_s == pytest.approx(16 * told.throughput_per_s)
+    snapshots = Path(run.bench.machine.layout.snapshots).glob("*/snapshot.json")
+    made_by = [json.loads(path.read_text())["made_by"]["sut"]["deployment"] for path in snapshots]
+    assert made_by == [run.bench.settings.sut.deployment]
+    assert WINDOWS - 1 <= len(told.windows) <= WINDOWS + 1
+    assert (told.errors, told.reconnects) == (0, 0)
+    for number in range(1, TABLES + 1):
+        count = ask(server, "--skip-column-names", f"--execute=SELECT COUNT(*) FROM tare.sbtest{number}")
+        assert int(count) == ROWS
+    server.shut_down()
+
+
+def test_settings_are_in_force(run: Run) -> None:
+    effective = run.serve().effective()
+    assert effective["innodb_buffer_pool_size"] == str(32 << 20)
+    assert effective["innodb_log_file_size"] == str(8 << 20)
+    assert effective["init_connect"] == SETTINGS["init_connect"]
+    assert effective["bind_address"] == "127.0.0.1"
+
+
+def test_the_password_is_seen_nowhere(run: Run) -> None:
+    server = run.serve()
+    password = run.bench.secrets.password.encode()
+    for commands in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            assert password not in commands.read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    assert Path(f"{run.bench.room.path}/sut/init.sql").stat().st_mode & 0o777 == 0o600
+    server.shut_down()
+    kept = [path for path in Path(run.bench.room.data).rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if password in path.read_bytes()]
+
+
+def test_nobody_gets_in_over_tcp_without_a_password(run: Run) -> None:
+    server = run.serve()
+    for user in ("root", "mysql", "tare", ""):
+        address = ("--protocol=tcp", "--host=127.0.0.1", f"--port={server.plan.port}", f"--user={user}")
+        done = server.inside(["mariadb", "--no-defaults", *address, "--execute=SELECT 1"], 10, b"")
+        assert done.code != 0
+        assert b"Access denied" in done.stderr
+    users = ask(server, "--skip-column-names", "--execute=SELECT DISTINCT User FROM mysql.global_priv ORDER BY 1")
+    assert users.split() == ["mariadb.sys", "mysql", "root", "tare"]
+    assert "test" not in ask(server, "--skip-column-names", "--execute=SHOW DATABASES").split()
+
+
+def test_a_load_into_tables_that_are_there_fails(run: Run) -> None:
+    server, teardown = run.serve(), Teardown()
+    try:
+        with pytest.raises(RunFailed, match="already exists"):
+            load_data(run.bench, server, teardown)
+    finally:
+        teardown.run()
+
+
+def test_the_deployments_differ_in_no_setting_that_matters(lab: Lab) -> None:
+    told = {}
+    for deployment in ("bare", "container"):
+        settings = lab.settings(deployment)
+        run = make_run(lab, settings, new_secrets())
+        try:
+            snapshot = ensure_snapshot(lab.machine, settings, lab.images)
+            copy_snapshot(run.bench.room.host, snapshot, run.bench.room.data)
+            told[deployment] = dict(run.serve().effective())
+        finally:
+            run.close()
+    bare, container = told["bare"], told["container"]
+    assert bare.keys() == container.keys()
+    differing = {name for name in bare if bare[name] != container[name]}
+    assert differing <= DATABASES["mariadb"].per_run
+
+
+def test_a_wrong_setting_ends_the_server_with_its_reason(lab: Lab) -> None:
+    settings = lab.settings("bare")
+    wrong = settings.model_copy(update={"sut": settings.sut.model_copy(update={"settings": {"no_such_thing": 1}})})
+    with pytest.raises(RunFailed, match="unknown variable 'no_such_thing=1'"):
+        ensure_snapshot(lab.machine, wrong, lab.images)
