@@ -18,7 +18,8 @@ def collect(
 ) -> tuple[str, ...]:
     """Copy the directory `source` and tare's own `notes` (name → text); the names of what is now in `staging`.
 
-    A run that failed early may not have got as far as to make the directory. Nothing is left in `staging` when it cannot be done whole (a full disk, most likely).
+    A run that failed early may not have made the directory. Nothing is left in `staging` when it cannot be done
+    whole (a full disk, most likely).
     """
     try:
         staging.mkdir(parents=True, exist_ok=True)

@@ -16,10 +16,12 @@ from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sweep import orphans, sweep
 from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
+from tare.images.prepare import prepare
 from tare.plan.model import Plan
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine, Tree
 from tare.run.rights import means_of, needs_of, require
+from tare.run.sources import why_no_image
 from tare.run.tree import to_tree
 from tare.sites import Host, Site
 from tare.sites.engine import connect
@@ -96,8 +98,6 @@ def _preparer(
     """How images are made ready; a plan none of whose deployments looks into one is spared of it."""
     if not _looks_into_images(plan):
         return _unopened
-    from tare.images.prepare import prepare
-
     return lambda reference: prepare(reference, host=host, layout=layout, ledger=ledger, engine=engine)
 
 
@@ -113,6 +113,12 @@ def _unopened(reference: str) -> Image:
 
 def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:
     """Raise `EnvironmentLacks` with all that keeps this user on this machine from running the plan."""
-    host = machine.site.sut
-    means = means_of(host, machine.layout, no_engine=engine.why_not, no_image=lambda _: None, plan=plan)
+    host, layout = machine.site.sut, machine.layout
+
+    def no_image(reference: str) -> str | None:
+        if not _looks_into_images(plan):
+            return None
+        return why_no_image(reference, host, engine.client, machine.ledger, layout)
+
+    means = means_of(host, layout, no_engine=engine.why_not, no_image=no_image, plan=plan)
     require(plan, needs_of(plan, machine.deployments, disk_bytes), means)

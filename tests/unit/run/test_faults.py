@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Callable
@@ -131,15 +132,13 @@ def test_a_client_that_hangs_is_ended_at_its_time_limit(rig: Any, plans: Any) ->
 
 
 def test_steps_of_the_wall_clock_change_no_duration(rig: Any, plans: Any) -> None:
+    hours = itertools.count()
+
     class Stepping(SystemClock):
         """Each look at the wall clock finds it an hour further back."""
 
-        def __init__(self) -> None:
-            object.__setattr__(self, "now", 2_000_000_000.0)
-
         def wall(self) -> float:
-            object.__setattr__(self, "now", self.now - 3600)
-            return self.now
+            return 2_000_000_000.0 - 3600.0 * next(hours)
 
     rig.swap(clock=Stepping())
     (record,) = rig.execute(plans())
