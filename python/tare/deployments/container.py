@@ -17,12 +17,11 @@ from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right
 from tare.deployments.commons import Commons
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
 from tare.deployments.engine_exec import engine_exec
-from tare.deployments.networks import labels
+from tare.deployments.networks import RUN_LABEL, labels
 from tare.deployments.observe import observe
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
-from tare.sites.engine import LABEL
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify
 
@@ -209,7 +208,7 @@ class Container:
             container = self._engine.containers.get(task.name)
         except NotFound:
             return None
-        return container if LABEL in container.labels else None
+        return container if container.labels.get(RUN_LABEL) == task.cgroup_parent else None
 
     def _collect(self, task: Task, container: EngineContainer) -> None:
         """The engine's log driver keeps both outputs apart; they are put where a bare task writes them."""

@@ -43,8 +43,11 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         connection: Any = engine.api.exec_start(made["Id"], socket=True)
     except APIError as error:
         raise RunFailed(f"{argv[0]} cannot be run in container {container_id[:12]}: {error.explanation}") from error
+    plain: socket.socket = connection._sock  # docker-py offers no other way to a time limit
+    # The reader that took in the HTTP header may hold the first frames already.
+    reader: io.BufferedReader = connection._response.raw._fp.fp
     try:
-        raw = _converse(connection, stdin, deadline)
+        raw = _converse(plain, reader, stdin, deadline)
     except TimeoutError as error:
         pid = engine.api.exec_inspect(made["Id"]).get("Pid")
         if pid:
@@ -52,6 +55,7 @@ def engine_exec(  # noqa: PLR0913 - an engine, a place in it, and what `Deployme
         raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s in container {container_id[:12]}") from error
     finally:
         connection.close()
+        plain.close()
     stdout, stderr = split_frames(raw)
     return Completed(tuple(argv), _exit_code(engine, made["Id"], deadline), stdout, stderr)
 
@@ -72,11 +76,8 @@ def split_frames(raw: bytes) -> tuple[bytes, bytes]:
     return bytes(outputs[1]), bytes(outputs[_STDERR])
 
 
-def _converse(connection: Any, stdin: bytes, deadline: float) -> bytes:
+def _converse(plain: socket.socket, reader: io.BufferedReader, stdin: bytes, deadline: float) -> bytes:
     """Write all, close the writing side, read all. Input beyond the socket's buffer needs a reading program."""
-    plain: socket.socket = connection._sock
-    # The reader that took in the HTTP header may hold the first frames already.
-    reader: io.BufferedReader = connection._response.raw._fp.fp
     plain.settimeout(_left(deadline))
     plain.sendall(stdin)
     plain.shutdown(socket.SHUT_WR)

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
-MS_BIND, MS_REC, MS_PRIVATE = 1 << 12, 1 << 14, 1 << 18
+MS_BIND, MS_REC, MS_PRIVATE, MS_STRICTATIME = 1 << 12, 1 << 14, 1 << 18, 1 << 24
 MNT_DETACH = 2
 PLAIN = MS_NOSUID | MS_NODEV | MS_NOEXEC
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
@@ -167,13 +167,14 @@ class Root:
 
     def devices(self, shm_bytes: int) -> None:
         """A minimal /dev, as an engine makes it."""
-        self.mount("tmpfs", "/dev", MS_NOSUID, "mode=755,size=65536k")
+        self.mount("tmpfs", "/dev", MS_NOSUID | MS_STRICTATIME, "mode=755,size=65536k")
         dev = resolve(self.path, "/dev")
         for name, (major, minor) in DEVICES.items():
             os.mknod(dev / name, 0o666 | stat.S_IFCHR, os.makedev(major, minor))
             (dev / name).chmod(0o666)  # whatever the umask
         for name, target in DEVICE_LINKS.items():
-            (dev / name).symlink_to(target)
+            if name != "core" or Path(target).exists():  # not every kernel has it
+                (dev / name).symlink_to(target)
         self.mount("devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5")
         self.mount("tmpfs", "/dev/shm", PLAIN, f"mode=1777,size={shm_bytes}")  # noqa: S108 - in the new root
         self.mount("mqueue", "/dev/mqueue", PLAIN)

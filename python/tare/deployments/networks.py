@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from docker.models.networks import Network
 
 RUN_LABEL = "org.tare-bench.run"
+"""Borne by what deployments make, and by no image: a container inherits its image's labels, whoever made it."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def remove_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: 
 
 def is_ours(network: Network) -> bool:
     """By its label, never by its name."""
-    return LABEL in (network.attrs.get("Labels") or {})
+    return RUN_LABEL in (network.attrs.get("Labels") or {})
 
 
 def _gateway(network: Network) -> str:

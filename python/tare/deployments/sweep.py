@@ -17,7 +17,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
 from tare.deployments.cgroups import parse_cgroups
-from tare.deployments.networks import is_ours
+from tare.deployments.networks import RUN_LABEL, is_ours
 from tare.deployments.paths import remove_tree
 from tare.deployments.placement import clear, warden
 from tare.errors import RunFailed, TareError
@@ -67,7 +67,7 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
     earlier sweep therefore did not find.
     """
     boot, found = boot_id(here), []
-    wanted: dict[str, str | list[str] | bool] = {"label": LABEL}
+    wanted: dict[str, str | list[str] | bool] = {"label": RUN_LABEL}
     containers = engine.containers.list(all=True, filters=wanted, ignore_removed=True)
     seen = [(Kind.CONTAINER, str(each.name), each.labels[LABEL]) for each in containers]
     networks = [each for each in engine.networks.list(filters=wanted) if is_ours(each)]
@@ -127,7 +127,7 @@ def _remove_container(engine: DockerClient, name: str) -> bool:
         container = engine.containers.get(name)
     except NotFound:
         return False
-    if LABEL not in container.labels:
+    if RUN_LABEL not in container.labels:
         raise RunFailed("it does not bear tare's label, so it is somebody else's", hint=f"docker inspect {name}")
     try:
         container.remove(v=True, force=True)
