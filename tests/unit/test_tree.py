@@ -96,6 +96,23 @@ def test_links_of_a_document_lead_somewhere(document: Path) -> None:
     assert not list(dead_links(document, document.read_text()))
 
 
+def test_every_page_can_be_reached_from_the_index() -> None:
+    """By links from page to page; entries of the journal by its folder."""
+    reached: set[Path] = set()
+    waiting = [ROOT / "docs" / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        for link in LINK.findall(FENCE.sub("", page.read_text())):
+            target = (page.parent / link.partition("#")[0]).resolve()
+            if target.suffix == ".md" and target.is_file():
+                waiting.append(target)
+    pages = {path for path in DOCUMENTS if named(path).startswith("docs/")}
+    assert not {named(page) for page in pages - reached if "journal" not in page.parts}
+
+
 def test_a_dead_link_is_found(tmp_path: Path) -> None:
     document = tmp_path / "a.md"
     text = "# One head\n[b](b.md) [c](#no-head) [d](#one-head) [e](https://example.org/x)\n```\n[f](f.md)\n```\n"
