@@ -4,6 +4,7 @@
 //! rows through a lock-free ring ([`ring`]) to a second thread that writes them ([`pump`]). A third
 //! one looks for what comes and goes ([`discover`]). [`session`] puts them together.
 
+pub mod block;
 pub mod clock;
 pub mod discover;
 pub mod error;

@@ -7,8 +7,9 @@ use std::thread::{self, JoinHandle};
 
 use tare_record::header::{Footer, Header};
 
+use crate::block;
 use crate::clock;
-use crate::discover::watcher::{Pace, Watcher};
+use crate::discover::watcher::{BlockState, Pace, Watcher};
 use crate::discover::{Registry, Spec};
 use crate::error::ProbeError;
 use crate::facts;
@@ -35,6 +36,8 @@ pub struct Config {
     pub specs: Vec<Spec>,
     /// Record what is there and take in the rest once it comes.
     pub wait_for_targets: bool,
+    /// Count block requests of control groups with a tracing program.
+    pub count_block: bool,
 }
 
 impl Config {
@@ -69,10 +72,11 @@ pub fn record(
     let pace = Pace { host_every: config.host_every(), user_hz: clock::ticks().user_hz };
     let mut watcher =
         Watcher::new(config.specs.clone(), config.with_host, pace, Registry::new(news_sender));
+    let block = if config.count_block { watcher.attach_block() } else { BlockState::NotAsked };
     let slots = watcher.open_first(config.wait_for_targets)?;
 
     let (start, sampler) = SamplerThread::spawn(config.policy, stop)?;
-    let header = header_of(config, &start, watcher.layout());
+    let header = header_of(config, &start, watcher.layout(), block);
     for sink in &mut sinks {
         sink.begin(&header)?;
     }
@@ -81,7 +85,12 @@ pub fn record(
     finish(config, &summary, pumped)
 }
 
-fn header_of(config: &Config, start: &PolicyOutcome, layout: &str) -> Header {
+fn header_of(config: &Config, start: &PolicyOutcome, layout: &str, block: BlockState) -> Header {
+    let (block_source, block_refused) = match block {
+        BlockState::Attached => (block::SOURCE, None),
+        BlockState::Refused(why) => ("none", Some(why)),
+        BlockState::NotAsked => ("none", None),
+    };
     Header {
         trace_version: tare_record::TRACE_VERSION,
         probe_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -96,8 +105,8 @@ fn header_of(config: &Config, start: &PolicyOutcome, layout: &str) -> Header {
         scheduler: start.scheduler.clone(),
         scheduler_refused: start.refused.clone(),
         cgroup_layout: layout.to_owned(),
-        block_source: "none".to_owned(),
-        block_refused: None,
+        block_source: block_source.to_owned(),
+        block_refused,
         started_monotonic_ns: clock::monotonic_ns(),
         started_realtime_ns: clock::realtime_ns(),
     }
@@ -254,10 +263,12 @@ fn finish(config: &Config, summary: &Summary, pumped: Pumped) -> Result<Footer, 
 }
 
 /// Room for about a second of rows; a tick of many targets fits at least eight times.
+///
+/// At most 2 MiB where that allows it: the ring is walked through and so resides whole.
 fn ring_words(slots: &[Slot], config: &Config) -> usize {
     const WORDS_A_SLOT: usize = 80;
-    const MOST_WORDS: usize = 1 << 19;
-    let a_tick = (slots.len() + 8) * WORDS_A_SLOT;
+    const MOST_WORDS: usize = 1 << 18;
+    let a_tick = (slots.len() + 1) * WORDS_A_SLOT;
     let a_second = a_tick.saturating_mul(config.rate_hz.ceil() as usize);
     a_second.min(MOST_WORDS).max(8 * a_tick)
 }

@@ -2,6 +2,7 @@
 
 mod convert;
 mod failure;
+mod floor;
 mod options;
 mod record;
 
@@ -27,5 +28,6 @@ fn act(action: Action) -> Result<(), Failure> {
     match action {
         Action::Record(options) => record::run(&options),
         Action::Convert(options) => convert::run(&options),
+        Action::Floor(options) => floor::run(&options),
     }
 }

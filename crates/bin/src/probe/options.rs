@@ -30,6 +30,9 @@ pub(crate) enum Action {
     Record(RecordOptions),
     /// Make Parquet of a journal that a recording left behind when it was cut short
     Convert(ConvertOptions),
+    /// Read the same files at the same times and do nothing with them: the floor of `make bench-probe`
+    #[command(hide = true)]
+    Floor(FloorOptions),
 }
 
 #[derive(Debug, Args)]
@@ -77,9 +80,20 @@ pub(crate) struct SamplingOptions {
     /// Begin although a target is not there yet, and take it in once it is
     #[arg(long)]
     pub wait: bool,
+    /// Do not count block requests with a tracing program
+    #[arg(long)]
+    pub no_bpf: bool,
     /// Policy of the sampling thread: fifo:PRIORITY, rr:PRIORITY or other
     #[arg(long, default_value = "fifo:20", value_parser = policy)]
     pub scheduler: PolicyOption,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FloorOptions {
+    #[arg(long, value_parser = positive)]
+    pub duration: f64,
+    #[command(flatten)]
+    pub sampling: SamplingOptions,
 }
 
 /// [`Policy`], as clap wants it.
@@ -110,6 +124,7 @@ impl SamplingOptions {
             with_host: self.host,
             specs: specs.chain(children).collect(),
             wait_for_targets: self.wait,
+            count_block: !self.no_bpf,
         }
     }
 }

@@ -10,11 +10,12 @@ use rtrb::{Consumer, Producer};
 use tare_record::header::{TargetKind, What};
 
 use super::cgroup;
-use super::hierarchy::Hierarchies;
+use super::hierarchy::{Directories, Hierarchies, UNIFIED};
 use super::host;
 use super::process;
 use super::registry::{Registry, Sources};
 use super::spec::{CgroupPlace, Spec};
+use crate::block::{self, BlockCounter, BlockSlot};
 use crate::clock;
 use crate::error::ProbeError;
 use crate::sampler::{Command, PROBE_TARGET, Retired, Slot};
@@ -36,12 +37,21 @@ pub struct Pace {
     pub user_hz: u64,
 }
 
+/// Whether block requests are counted, and why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockState {
+    Attached,
+    Refused(String),
+    NotAsked,
+}
+
 /// What a slot of the sampler stands for.
 #[derive(Clone, Debug)]
 struct Tracked {
     /// What it keeps alive; a target that vanishes frees its place.
     place: Place,
     targets: Vec<u32>,
+    block: Option<BlockSlot>,
 }
 
 /// Identity of something watched, so that it is opened once only.
@@ -59,6 +69,7 @@ pub struct Watcher {
     registry: Registry,
     pace: Pace,
     with_host: bool,
+    block: Option<BlockCounter>,
     live: BTreeMap<u32, Tracked>,
     /// Trees whose root has ended, and processes that did: they do not come back under their pid.
     ended: BTreeSet<Place>,
@@ -78,6 +89,7 @@ impl Watcher {
             registry,
             pace,
             with_host,
+            block: None,
             live: BTreeMap::new(),
             ended: BTreeSet::new(),
             device_names: BTreeMap::new(),
@@ -91,6 +103,24 @@ impl Watcher {
     #[must_use]
     pub fn layout(&self) -> &'static str {
         self.hierarchies.layout()
+    }
+
+    /// Attaches the program that counts block requests, if there is a control group to count for.
+    pub fn attach_block(&mut self) -> BlockState {
+        let has_groups = self
+            .specs
+            .iter()
+            .any(|spec| matches!(spec, Spec::Cgroup { .. } | Spec::Children { .. }));
+        if !has_groups {
+            return BlockState::NotAsked;
+        }
+        match BlockCounter::attach() {
+            Ok(counter) => {
+                self.block = Some(counter);
+                BlockState::Attached
+            }
+            Err(error) => BlockState::Refused(error.to_string()),
+        }
     }
 
     /// Opens all that was asked for.
@@ -189,6 +219,9 @@ impl Watcher {
     /// Tells of what ended and lets go of its handles (`gone` is dropped by the caller).
     fn bury(&mut self, gone: &Retired) {
         let Some(tracked) = self.live.remove(&gone.slot.id) else { return };
+        if let (Some(counter), Some(slot)) = (&mut self.block, &tracked.block) {
+            counter.remove(slot);
+        }
         if gone.life == Life::Alive {
             return;
         }
@@ -202,10 +235,29 @@ impl Watcher {
     }
 
     fn add(&mut self, place: Place, source: Box<dyn Source>, targets: Vec<u32>, every: u64) {
+        self.track(Tracked { place, targets, block: None }, source, every);
+    }
+
+    fn track(&mut self, tracked: Tracked, source: Box<dyn Source>, every: u64) {
         let id = self.next_slot;
         self.next_slot += 1;
-        self.live.insert(id, Tracked { place, targets });
+        self.live.insert(id, tracked);
         self.fresh.push(Slot { id, source, every, next_tick: 0 });
+    }
+
+    /// A block slot for a control group, and what the table of targets says of it.
+    fn block_slot(&mut self, directories: &Directories) -> (Option<BlockSlot>, String) {
+        let directory = directories.of("blkio").or_else(|| directories.of(UNIFIED));
+        match (&mut self.block, directory) {
+            (Some(counter), Some(directory)) => match counter.add(directory) {
+                Ok(slot) => (Some(slot), block::SOURCE.to_owned()),
+                Err(error) => (None, format!("absent: {error}")),
+            },
+            (None, _) => {
+                (None, "absent: block requests are not counted, see the header".to_owned())
+            }
+            (_, None) => (None, "absent: no blkio or v2 directory".to_owned()),
+        }
     }
 
     /// Opens what is there and not open yet; the names of what is missing, and why.
@@ -234,14 +286,17 @@ impl Watcher {
         if directories.is_empty() {
             return Err(format!("no control group at {at:?}"));
         }
-        let opened = cgroup::open(&directories, self.pace.user_hz);
+        let mut opened = cgroup::open(&directories, self.pace.user_hz);
         if opened.items.is_empty() {
             return Err("its control group has no file that could be read".to_owned());
         }
         let detail =
             directories.all().next().map(|path| path.display().to_string()).unwrap_or_default();
+        let (block, served_by) = self.block_slot(&directories);
+        opened.sources.insert("block".to_owned(), served_by);
         let target = self.registry.add(TargetKind::Cgroup, name, &detail, opened.sources);
-        self.add(place, Box::new(CgroupSource::new(target, opened.items)), vec![target], 1);
+        let source = CgroupSource::new(target, opened.items, block.clone());
+        self.track(Tracked { place, targets: vec![target], block }, Box::new(source), 1);
         Ok(())
     }
 

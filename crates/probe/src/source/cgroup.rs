@@ -7,6 +7,7 @@ use tare_record::{ABSENT, Cell};
 
 use super::item::Item;
 use super::{Life, Source, send};
+use crate::block::BlockSlot;
 use crate::clock::monotonic_ns;
 use crate::handle::Reading;
 use crate::ring::RowSender;
@@ -26,14 +27,24 @@ struct Taken {
 pub struct CgroupSource {
     target: u32,
     items: Vec<Item>,
+    block: Option<BlockSlot>,
     taken: [Taken; MOST_ITEMS],
 }
 
 impl CgroupSource {
     #[must_use]
-    pub fn new(target: u32, mut items: Vec<Item>) -> Self {
+    pub fn new(target: u32, mut items: Vec<Item>, block: Option<BlockSlot>) -> Self {
         items.truncate(MOST_ITEMS);
-        Self { target, items, taken: Default::default() }
+        Self { target, items, block, taken: Default::default() }
+    }
+
+    fn read_block(&self, cells: &mut [Cell; cgroup::WIDTH]) {
+        let Some(counts) = self.block.as_ref().and_then(BlockSlot::counts) else { return };
+        cells[cgroup::BLOCK_AT_NS] = monotonic_ns();
+        cells[cgroup::BLOCK_READ_BYTES] = counts.read_bytes;
+        cells[cgroup::BLOCK_WRITTEN_BYTES] = counts.written_bytes;
+        cells[cgroup::BLOCK_READS] = counts.reads;
+        cells[cgroup::BLOCK_WRITES] = counts.writes;
     }
 
     /// Reads all files that are due; the end of one window is the start of the next.
@@ -79,7 +90,8 @@ impl Source for CgroupSource {
     fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
         let (count, life) = self.read_all(scratch);
         if count > 0 {
-            let cells = self.parse_all(count, scratch);
+            let mut cells = self.parse_all(count, scratch);
+            self.read_block(&mut cells);
             send(out, tables::CGROUP, self.target, tick, &cells);
         }
         life

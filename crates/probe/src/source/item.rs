@@ -59,6 +59,9 @@ pub struct Item {
     pub(crate) seldom: Seldom,
 }
 
+/// A `blkio` file with no device in it is shorter: `Total 0`.
+const EMPTY_BYTES: usize = 9;
+
 /// v1 shows `PAGE_COUNTER_MAX` pages where there is no limit; anything near it is none.
 const NO_LIMIT: u64 = i64::MAX as u64 - (1 << 20);
 
@@ -105,6 +108,17 @@ impl Item {
             }
             cells[window.t1] = t1_ns;
         }
+    }
+
+    /// Reads it when it is due and does nothing with it, as the benchmark's floor does.
+    pub fn read_only(&mut self, now_ns: u64, buffer: &mut [u8]) {
+        if !self.is_due(now_ns) {
+            return;
+        }
+        let reading = self.handle.read(buffer);
+        let was_empty = self.cadence == Cadence::EachTickOnceFilled
+            && matches!(reading, crate::handle::Reading::Bytes(bytes) if bytes < EMPTY_BYTES);
+        self.rest(now_ns, !was_empty);
     }
 
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {

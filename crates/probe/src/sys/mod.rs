@@ -4,6 +4,8 @@
 //! memory that it was not given.
 #![allow(unsafe_code)]
 
+pub mod bpf;
+
 use std::io;
 
 /// How the kernel schedules the sampling thread.

@@ -1,0 +1,126 @@
+//! Block I/O of a control group, counted where requests complete.
+//!
+//! A small program on the tracepoint `block_rq_complete` adds the bytes of each request to the
+//! control group that its `bio` belongs to, and to that group's ancestors. It counts only for groups
+//! that are sampled. It is assembled here ([`program`]) with the field offsets of the running kernel
+//! ([`btf`]), so neither a compiler nor kernel headers are needed anywhere.
+
+mod btf;
+mod program;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::sys::bpf::{self, CounterView};
+use btf::Btf;
+use program::{Maps, Offsets};
+
+/// Where a trace says that its block counters came from.
+pub const SOURCE: &str = "tp_btf/block_rq_complete";
+
+/// Control groups that can be counted at once.
+const SLOTS: u32 = 1024;
+/// Counters of a slot, in the order in which the program adds to them.
+const COUNTERS: usize = 4;
+
+/// Counters of one control group since it was added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    pub read_bytes: u64,
+    pub reads: u64,
+    pub written_bytes: u64,
+    pub writes: u64,
+}
+
+/// The attached program and its maps.
+pub struct BlockCounter {
+    groups: OwnedFd,
+    counters: OwnedFd,
+    view: Arc<CounterView>,
+    free: Vec<u32>,
+    _program: OwnedFd,
+    _link: OwnedFd,
+}
+
+/// One control group's counters. Read from the sampling thread, without a system call.
+#[derive(Clone, Debug)]
+pub struct BlockSlot {
+    view: Arc<CounterView>,
+    slot: u32,
+    group: u64,
+}
+
+impl BlockSlot {
+    #[must_use]
+    pub fn counts(&self) -> Option<BlockCounts> {
+        let first = self.slot as usize * COUNTERS;
+        Some(BlockCounts {
+            read_bytes: self.view.load(first)?,
+            reads: self.view.load(first + 1)?,
+            written_bytes: self.view.load(first + 2)?,
+            writes: self.view.load(first + 3)?,
+        })
+    }
+}
+
+impl BlockCounter {
+    /// Loads and attaches the program.
+    ///
+    /// # Errors
+    /// Without `CAP_BPF` and `CAP_PERFMON`, without BTF, or where the kernel's structs differ.
+    pub fn attach() -> io::Result<Self> {
+        let (tracepoint, offsets) = learn()?;
+        let groups = bpf::create_map(bpf::MAP_HASH, 8, 4, SLOTS, 0)?;
+        let value_bytes = (COUNTERS * size_of::<u64>()) as u32;
+        let counters = bpf::create_map(bpf::MAP_ARRAY, 4, value_bytes, SLOTS, bpf::MAP_MMAPABLE)?;
+        let instructions =
+            program::assemble(offsets, &Maps { groups: &groups, counters: &counters });
+        let program = bpf::load_tracing(&instructions, tracepoint)?;
+        let link = bpf::attach_tracing(&program)?;
+        let view = Arc::new(CounterView::map(&counters, SLOTS as usize * COUNTERS)?);
+        let free = (0..SLOTS).rev().collect();
+        Ok(Self { groups, counters, view, free, _program: program, _link: link })
+    }
+
+    /// Counts for the control group of a directory from now on.
+    ///
+    /// # Errors
+    /// Where all slots are taken or the directory is gone.
+    pub fn add(&mut self, directory: &Path) -> io::Result<BlockSlot> {
+        // A control group's id is the inode of its directory (kernfs_id_ino, include/linux/kernfs.h).
+        let group = directory.metadata()?.ino();
+        let slot =
+            self.free.pop().ok_or_else(|| io::Error::other("all 1024 block slots are taken"))?;
+        bpf::update_map(&self.counters, &slot, &[0_u64; COUNTERS])?;
+        bpf::update_map(&self.groups, &group, &slot)?;
+        Ok(BlockSlot { view: Arc::clone(&self.view), slot, group })
+    }
+
+    /// Stops counting for a control group that ended.
+    pub fn remove(&mut self, slot: &BlockSlot) {
+        // A group that the kernel forgot first is as good as removed.
+        let _ = bpf::delete_from_map(&self.groups, &slot.group);
+        self.free.insert(0, slot.slot);
+    }
+}
+
+/// The tracepoint's type and the structs' offsets in the running kernel.
+fn learn() -> io::Result<(u32, Offsets)> {
+    let bytes = std::fs::read("/sys/kernel/btf/vmlinux")?;
+    let btf = Btf::parse(&bytes)?;
+    Ok((btf.typedef("btf_trace_block_rq_complete")?, Offsets::learn(&btf)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs CAP_BPF and a kernel with BTF; `make test-probe-root` runs it"]
+    fn the_kernel_accepts_the_program() {
+        BlockCounter::attach().expect("loaded and attached");
+    }
+}

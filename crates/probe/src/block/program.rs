@@ -1,0 +1,232 @@
+//! Assembles the counting program (instruction set: Documentation/bpf/standardization/instruction-set.rst).
+//!
+//! In C it would read
+//! ```c
+//! SEC("tp_btf/block_rq_complete")
+//! int count(struct request *rq, blk_status_t error, unsigned int nr_bytes) {
+//!     u8 operation = rq->cmd_flags;                 /* READ, WRITE, ZONE_APPEND; else leave */
+//!     struct cgroup_subsys_state *css = &rq->bio->bi_blkg->blkcg->css;
+//!     for (int level = 0; level < 8 && css; level++, css = css->parent) {
+//!         u32 *slot = bpf_map_lookup_elem(&groups, &css->cgroup->kn->id);
+//!         if (slot) { counters[*slot].bytes[operation] += nr_bytes; counters[*slot].ios[operation]++; }
+//!     }
+//! }
+//! ```
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::btf::Btf;
+
+/// Groups above a request's own that are looked at: containers sit two or three below the root.
+const LEVELS: usize = 8;
+
+/// Where the running kernel keeps what the program needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offsets {
+    request_flags: i16,
+    request_bio: i16,
+    bio_blkg: i16,
+    blkg_blkcg: i16,
+    blkcg_css: i16,
+    css_cgroup: i16,
+    css_parent: i16,
+    cgroup_node: i16,
+    node_id: i16,
+}
+
+impl Offsets {
+    pub(super) fn learn(btf: &Btf<'_>) -> io::Result<Self> {
+        Ok(Self {
+            request_flags: btf.offset("request", "cmd_flags")?,
+            request_bio: btf.offset("request", "bio")?,
+            bio_blkg: btf.offset("bio", "bi_blkg")?,
+            blkg_blkcg: btf.offset("blkcg_gq", "blkcg")?,
+            blkcg_css: btf.offset("blkcg", "css")?,
+            css_cgroup: btf.offset("cgroup_subsys_state", "cgroup")?,
+            css_parent: btf.offset("cgroup_subsys_state", "parent")?,
+            cgroup_node: btf.offset("cgroup", "kn")?,
+            node_id: btf.offset("kernfs_node", "id")?,
+        })
+    }
+}
+
+pub(super) struct Maps<'a> {
+    pub groups: &'a OwnedFd,
+    pub counters: &'a OwnedFd,
+}
+
+/// Registers. `R0` holds results, `R1`… arguments; `R6`…`R9` outlive a call; `R10` is the stack.
+#[derive(Clone, Copy)]
+#[repr(u64)]
+enum Register {
+    R0,
+    R1,
+    R2,
+    Bytes = 6,
+    Css = 7,
+    Direction = 8,
+    Scratch = 9,
+    Stack = 10,
+}
+use Register::{Bytes, Css, Direction, R0, R1, R2, Scratch, Stack};
+
+const LOAD_32: u64 = 0x61;
+const LOAD_64: u64 = 0x79;
+const STORE_32: u64 = 0x63;
+const STORE_64: u64 = 0x7b;
+const ATOMIC_64: u64 = 0xdb;
+const MOVE: u64 = 0xbf;
+const MOVE_NUMBER: u64 = 0xb7;
+const ADD: u64 = 0x0f;
+const ADD_NUMBER: u64 = 0x07;
+const AND_NUMBER: u64 = 0x57;
+const JUMP_IF: u64 = 0x15;
+const JUMP: u64 = 0x05;
+const CALL: u64 = 0x85;
+const EXIT: u64 = 0x95;
+const LOAD_MAP: u64 = 0x18;
+const SOURCE_IS_MAP: u64 = 1;
+const LOOKUP: i32 = 1;
+
+/// `enum req_op` (`include/linux/blk_types.h`).
+const READ: i32 = 0;
+const WRITE: i32 = 1;
+const ZONE_APPEND: i32 = 7;
+const OPERATION_MASK: i32 = 0xff;
+
+/// Where in a slot the counters of writes begin, in bytes.
+const WRITES_AT: i32 = 16;
+
+/// A place that jumps lead to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Label {
+    Write,
+    Count,
+    Climb(usize),
+    Leave,
+}
+
+#[derive(Default)]
+struct Assembler {
+    code: Vec<u64>,
+    jumps: Vec<(usize, Label)>,
+    labels: Vec<(Label, usize)>,
+}
+
+/// One instruction: code, destination, source, offset, number, from the lowest bits up.
+fn encode(code: u64, to: Register, from: u64, offset: i16, number: i32) -> u64 {
+    code | (to as u64) << 8
+        | from << 12
+        | u64::from(offset as u16) << 16
+        | u64::from(number as u32) << 32
+}
+
+impl Assembler {
+    fn push(&mut self, code: u64, to: Register, from: u64, offset: i16, number: i32) {
+        self.code.push(encode(code, to, from, offset, number));
+    }
+
+    fn load(&mut self, code: u64, to: Register, from: Register, offset: i16) {
+        self.push(code, to, from as u64, offset, 0);
+    }
+
+    fn number(&mut self, code: u64, to: Register, number: i32) {
+        self.push(code, to, 0, 0, number);
+    }
+
+    fn jump_if(&mut self, register: Register, equals: i32, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.push(JUMP_IF, register, 0, 0, equals);
+    }
+
+    fn jump(&mut self, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.push(JUMP, R0, 0, 0, 0);
+    }
+
+    fn label(&mut self, label: Label) {
+        self.labels.push((label, self.code.len()));
+    }
+
+    /// `R0 = bpf_map_lookup_elem(map, stack + key_at)`.
+    fn lookup(&mut self, map: &OwnedFd, key_at: i16) {
+        self.push(LOAD_MAP, R1, SOURCE_IS_MAP, 0, map.as_raw_fd());
+        self.code.push(0);
+        self.load(MOVE, R2, Stack, 0);
+        self.number(ADD_NUMBER, R2, i32::from(key_at));
+        self.push(CALL, R0, 0, 0, LOOKUP);
+    }
+
+    fn finish(mut self) -> Vec<u64> {
+        for (at, label) in self.jumps {
+            let found = self.labels.iter().find(|(known, _)| *known == label);
+            let target = found.map_or(at, |(_, target)| *target);
+            let offset = (target as i64 - at as i64 - 1) as i16;
+            self.code[at] |= u64::from(offset as u16) << 16;
+        }
+        self.code
+    }
+}
+
+pub(super) fn assemble(offsets: Offsets, maps: &Maps<'_>) -> Vec<u64> {
+    let mut code = Assembler::default();
+    begin(&mut code, offsets);
+    for level in 0..LEVELS {
+        climb(&mut code, offsets, maps, level);
+    }
+    code.label(Label::Leave);
+    code.number(MOVE_NUMBER, R0, 0);
+    code.push(EXIT, R0, 0, 0, 0);
+    code.finish()
+}
+
+/// Tells reads from writes and finds the `blkcg` of the request's first bio.
+///
+/// Requests never merge bios of different groups (`blk_cgroup_mergeable`), so the first stands for all.
+fn begin(code: &mut Assembler, offsets: Offsets) {
+    code.load(LOAD_64, Scratch, R1, 0);
+    code.load(LOAD_64, Bytes, R1, 16);
+    code.load(LOAD_32, R2, Scratch, offsets.request_flags);
+    code.number(AND_NUMBER, R2, OPERATION_MASK);
+    code.number(MOVE_NUMBER, Direction, 0);
+    code.jump_if(R2, READ, Label::Count);
+    code.jump_if(R2, WRITE, Label::Write);
+    code.jump_if(R2, ZONE_APPEND, Label::Write);
+    code.jump(Label::Leave);
+    code.label(Label::Write);
+    code.number(MOVE_NUMBER, Direction, WRITES_AT);
+    code.label(Label::Count);
+    code.load(LOAD_64, Scratch, Scratch, offsets.request_bio);
+    code.jump_if(Scratch, 0, Label::Leave);
+    code.load(LOAD_64, Scratch, Scratch, offsets.bio_blkg);
+    code.jump_if(Scratch, 0, Label::Leave);
+    code.load(LOAD_64, Css, Scratch, offsets.blkg_blkcg);
+    code.jump_if(Css, 0, Label::Leave);
+}
+
+/// Counts for one group and goes up to its parent. The first one's css lies inside its `blkcg`.
+fn climb(code: &mut Assembler, offsets: Offsets, maps: &Maps<'_>, level: usize) {
+    const GROUP_KEY: i16 = -8;
+    const SLOT_KEY: i16 = -16;
+    let css_at = if level == 0 { offsets.blkcg_css } else { 0 };
+    code.load(LOAD_64, Scratch, Css, css_at + offsets.css_cgroup);
+    code.jump_if(Scratch, 0, Label::Leave);
+    code.load(LOAD_64, Scratch, Scratch, offsets.cgroup_node);
+    code.jump_if(Scratch, 0, Label::Leave);
+    code.load(LOAD_64, Scratch, Scratch, offsets.node_id);
+    code.push(STORE_64, Stack, Scratch as u64, GROUP_KEY, 0);
+    code.lookup(maps.groups, GROUP_KEY);
+    code.jump_if(R0, 0, Label::Climb(level));
+    code.load(LOAD_32, R1, R0, 0);
+    code.push(STORE_32, Stack, R1 as u64, SLOT_KEY, 0);
+    code.lookup(maps.counters, SLOT_KEY);
+    code.jump_if(R0, 0, Label::Climb(level));
+    code.load(ADD, R0, Direction, 0);
+    code.push(ATOMIC_64, R0, Bytes as u64, 0, 0);
+    code.number(MOVE_NUMBER, R1, 1);
+    code.push(ATOMIC_64, R0, R1 as u64, 8, 0);
+    code.label(Label::Climb(level));
+    code.load(LOAD_64, Css, Css, css_at + offsets.css_parent);
+    code.jump_if(Css, 0, Label::Leave);
+}
