@@ -60,6 +60,7 @@ def make_record(plan: Plan, index: int, *, attempt: int = 1, ok: bool = True, **
         "host": {"name": "local", "cpus": 2, "governor": None},
         "engine": {"version": "20.10.24"},
         "images": {"sut": {"digest": "ab"}, "client": {"digest": "ab"}},
+        "snapshot": {"key": "k", "made_by": {"sut": {"deployment": "fake"}}},
         "effective": {"port": "3306", "ein Wert": "größer"},
         "parity": {"sut": {"cpus_allowed": "0"}, "client": None},
         "path": {"hop": "loopback"},

@@ -1,0 +1,46 @@
+"""Write the golden store of the present format: run once a format, then never again.
+
+    .venv/bin/python tests/golden/make_store.py
+
+A golden store is a dump of SQL text, so that a change in it shows, and the records that must be read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import tempfile
+from pathlib import Path
+
+from tare.store import open_store, resume_store
+from tare.store.schema import APPLICATION_ID, FORMAT
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "unit" / "store"))
+
+from conftest import make_plan, make_record, stage  # noqa: E402 - its folder is no package
+
+
+def main() -> None:
+    """Refuses to write over a golden store that is there."""
+    target = HERE / f"store-{FORMAT}"
+    target.mkdir()
+    plan = make_plan()
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "store"
+        with resume_store(path, plan) as writer:
+            for record in (make_record(plan, 0, ok=False), make_record(plan, 0, attempt=2), make_record(plan, 1)):
+                stage(writer, record)
+                writer.commit(record)
+        records = open_store(path).records()
+        database = sqlite3.connect(path / "store.sqlite")
+        pragmas = [f"PRAGMA application_id = {APPLICATION_ID};", f"PRAGMA user_version = {FORMAT};"]
+        (target / "store.sql").write_text("\n".join([*database.iterdump(), *pragmas]) + "\n")
+        database.close()
+    told = [record.model_dump(mode="json") for record in records]
+    (target / "records.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from tare.deployments import Observation
+from tare.deployments.path import Hop, NetworkPath
+from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
+from tare.run.snapshot import Snapshot
+from tare.store.layout import StoreLayout
+from tare.store.schema import FORMAT, metadata
+from tare.workloads import Latency, Measurement, Window
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "store.md").read_text()
+SECTION = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def section(title: str) -> str:
+    """From a heading to the next."""
+    parts = SECTION.split(TEXT)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))[title]
+
+
+def names(text: str) -> set[str]:
+    """Everything set as code."""
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def keys(kind: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+def test_every_key_of_a_record_is_documented() -> None:
+    told = names(section("The record"))
+    plain = set(RunRecord.model_fields) - {"outcome"}
+    nested = {f"phases[].{name}" for name in PhaseTime.model_fields} | {
+        f"outcome.{name}" for name in Outcome.model_fields
+    }
+    assert (plain | nested) - told == set()
+    assert {name for name in told if name.split(".")[0].removesuffix("[]") in RunRecord.model_fields} >= plain
+
+
+def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", section("The record"), re.MULTILINE)
+    first = {name for row in rows for name in names(row)}
+    known = set(RunRecord.model_fields) | {f"phases[].{name}" for name in PhaseTime.model_fields}
+    known |= {f"outcome.{name}" for name in Outcome.model_fields}
+    assert first - known == set()
+
+
+@pytest.mark.parametrize(
+    ("title", "wanted"),
+    [
+        ("`parity.sut`, `parity.client`", keys(Observation)),
+        ("`path`", keys(NetworkPath) | {hop.value for hop in Hop}),
+        ("`measurement`", keys(Measurement) | keys(Latency) | keys(Window)),
+        ("Phases", {phase.value for phase in Phase}),
+        ("The record", keys(Snapshot) - {"data"}),
+        ("Formats", set()),
+    ],
+)
+def test_every_key_of_a_tree_is_documented(title: str, wanted: set[str]) -> None:
+    assert wanted - names(section(title)) == set()
+
+
+@pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)
+def test_every_column_is_documented(table: object) -> None:
+    name = getattr(table, "name", "")
+    title = next(heading for heading in SECTION.findall(TEXT) if heading.startswith(f"`{name}`"))
+    columns = {column.name for column in metadata.tables[name].columns}
+    assert columns - names(section(title)) == set()
+
+
+def test_every_path_and_the_format_are_documented(tmp_path: Path) -> None:
+    layout = StoreLayout(tmp_path)
+    told = {name.split("/")[0] for name in names(section("The store"))}
+    assert {path.name for path in (layout.database, layout.raw, layout.staging, layout.lock)} <= told
+    assert re.search(rf"^\| {FORMAT} \|", section("Formats"), re.MULTILINE)
