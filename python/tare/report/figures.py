@@ -52,7 +52,7 @@ def amount(value: float | None) -> str:
         return NONE
     if abs(value) >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:#.3g}"
 
 
 def duration(seconds: float) -> str:

@@ -57,6 +57,7 @@ def render(report: Report) -> str:
         figure=_figures(report),
         metrics=list(METRICS.values()),
         PRIMARY=PRIMARY,
+        unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),
         point=figures.point,
         interval=figures.interval,
         percent=figures.percent,

@@ -10,7 +10,8 @@ from typing import Any
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
-UNKNOWN = "could not be read"
+UNKNOWN = "—"
+"""Null in a record: not there (a quota that is not set), or not readable."""
 _SHOWN_VALUES = 3
 
 
@@ -61,7 +62,9 @@ class Setting:
 
 def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
     """Gather it from the runs that count; from all of them where none does."""
-    used = [record for record in records if record.outcome.ok] or list(records)
+    place = {arm.name: n for n, arm in enumerate(study.arms)}
+    good = [record for record in records if record.outcome.ok] or list(records)
+    used = sorted(good, key=lambda record: place[record.arm])
     return Setting(
         host=compare(("", record.host) for record in used),
         engine=compare(("", record.engine) for record in used if record.engine),

@@ -26,9 +26,9 @@ def test_arms_are_gathered_under_the_value_they_have() -> None:
     assert found[0].differs
 
 
-def test_a_key_that_an_arm_lacks_could_not_be_read() -> None:
+def test_a_key_that_an_arm_lacks_is_a_dash() -> None:
     found = compare([("a", {"x": 1}), ("b", None)])
-    assert texts(found) == {"x": [("1", ("a",)), ("could not be read", ("b",))]}
+    assert texts(found) == {"x": [("1", ("a",)), ("—", ("b",))]}
 
 
 def test_numbers_that_change_from_run_to_run_become_a_span_and_texts_a_list() -> None:
@@ -48,10 +48,10 @@ def test_what_changes_in_one_arm_only_differs_from_the_steady_ones() -> None:
 
 def test_nested_keys_are_joined_and_empty_ones_kept() -> None:
     tree = {"a": {"b": {"c": True}, "d": {}}, "e": [1, None], "f": []}
-    assert flatten(tree) == {"a.b.c": "yes", "a.d": "none", "e": "1, could not be read", "f": "none"}
+    assert flatten(tree) == {"a.b.c": "yes", "a.d": "none", "e": "1, —", "f": "none"}
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, "could not be read"), (False, "no"), (1.50, "1.5"), ("x", "x")])
+@pytest.mark.parametrize(("value", "text"), [(None, "—"), (False, "no"), (1.50, "1.5"), ("x", "x")])
 def test_values_are_written_for_people(value: object, text: str) -> None:
     assert shown(value) == text
 
