@@ -8,8 +8,8 @@ A golden store is a dump of SQL text, so that a change in it shows, and the reco
 from __future__ import annotations
 
 import json
+import runpy
 import sqlite3
-import sys
 import tempfile
 from pathlib import Path
 
@@ -17,21 +17,20 @@ from tare.store import open_store, resume_store
 from tare.store.schema import APPLICATION_ID, FORMAT
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "unit" / "store"))
-
-from conftest import make_plan, make_record, stage  # noqa: E402 - its folder is no package
+MADE = runpy.run_path(str(HERE.parent / "unit" / "store" / "conftest.py"))
+"""What the store's tests are filled with; their folder is no package."""
 
 
 def main() -> None:
     """Refuses to write over a golden store that is there."""
     target = HERE / f"store-{FORMAT}"
     target.mkdir()
-    plan = make_plan()
+    plan, make_record = MADE["make_plan"](), MADE["make_record"]
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "store"
         with resume_store(path, plan) as writer:
             for record in (make_record(plan, 0, ok=False), make_record(plan, 0, attempt=2), make_record(plan, 1)):
-                stage(writer, record)
+                MADE["stage"](writer, record)
                 writer.commit(record)
         records = open_store(path).records()
         database = sqlite3.connect(path / "store.sqlite")
