@@ -34,7 +34,7 @@ class ImageConfig:
 class Image:
     """An image ready for every deployment of one host.
 
-    `digest`: sha256 over the sorted tree (path, type, mode, owner, content or target; never times).
+    `digest`: sha256 over configuration and sorted tree (path, type, mode, owner, content or target; never times).
     `rootfs`: absolute path of the unpacked tree on the host, never written to once made.
     `engine_id`: id of the image in the engine, `None` where no engine was asked for.
     """

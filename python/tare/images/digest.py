@@ -1,38 +1,86 @@
-"""The digest of a root file system: what an image is known by."""
+"""The digest of an image, and the listing of its tree that it is taken from."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
+from tare.images import ImageConfig
+
 _CAPABILITY = "security.capability"
-_KINDS = {stat.S_IFDIR: "dir", stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo"}
+_KINDS = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo"}
 
 
-def tree_digest(root: Path) -> str:
-    """sha256 (hex) over the sorted entries: path, kind, mode, owner, content or target, capability.
+@dataclass(frozen=True)
+class Entry:
+    """One path of a tree. `content`: sha256 (hex) of a file, target of a link; `capability`: in hexadecimal.
 
-    Times do not count, nor which names share an inode; so the same packages give the same digest.
+    Times do not count, nor which names share an inode; so the same packages give the same listing.
     """
-    total, seen = hashlib.sha256(), dict[tuple[int, int], str]()
+
+    path: str
+    kind: str
+    mode: int
+    uid: int
+    gid: int
+    content: str = ""
+    capability: str = ""
+
+    @property
+    def line(self) -> str:
+        """One line of ASCII, the same for equal entries only; bytes that are no UTF-8 are escaped surrogates."""
+        return json.dumps(astuple(self), separators=(",", ":")) + "\n"
+
+
+def list_tree(root: Path) -> Iterator[Entry]:
+    """Every directory, file, link and fifo below `root`, itself first as `.`; sockets and devices are left out."""
+    seen = dict[tuple[int, int], str]()
     for path in _walk(root):
         info = path.lstat()
         kind = _KINDS.get(stat.S_IFMT(info.st_mode))
         if kind is None:
-            continue  # sockets and devices are never part of an image
-        content = b""
+            continue
+        content = ""
         if kind == "file":
-            content = _content(path, info, seen).encode()
+            content = _content(path, info, seen)
         elif kind == "link":
-            content = os.fsencode(path.readlink())
-        mode = 0 if kind == "link" else stat.S_IMODE(info.st_mode)
-        name = os.fsencode(path.relative_to(root))
-        head = f"{kind} {mode:o} {info.st_uid} {info.st_gid} {len(name)} {len(content)} ".encode()
-        total.update(head + name + b" " + content + b" " + _capability(path) + b"\n")
+            content = os.readlink(path)  # noqa: PTH115 - pathlib would tidy it
+        yield Entry(
+            path=str(path.relative_to(root)),
+            kind=kind,
+            mode=0 if kind == "link" else stat.S_IMODE(info.st_mode),
+            uid=info.st_uid,
+            gid=info.st_gid,
+            content=content,
+            capability=_capability(path) if kind == "file" else "",
+        )
+
+
+def image_digest(tree: Iterable[Entry], config: ImageConfig) -> str:
+    """sha256 (hex) over the lines of the tree's listing and the configuration: what makes two images the same."""
+    total = hashlib.sha256(json.dumps(asdict(config), sort_keys=True).encode() + b"\n")
+    for entry in tree:
+        total.update(entry.line.encode())
     return total.hexdigest()
+
+
+def parse_listing(text: str) -> Iterator[Entry]:
+    """The reverse of the lines; `ValueError` or `TypeError` for anything else."""
+    return (Entry(*json.loads(line)) for line in text.splitlines())
+
+
+def first_difference(wanted: Iterable[Entry], found: Iterable[Entry]) -> str | None:
+    """What differs, at the first path by name, in words that follow `the image`; `None` where nothing does."""
+    left, right = ({entry.path: entry for entry in side} for side in (wanted, found))
+    for path in sorted(left.keys() | right.keys()):
+        if left.get(path) != right.get(path):
+            return _told(path, left, right)
+    return None
 
 
 def file_digest(path: Path) -> str:
@@ -41,13 +89,37 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _told(path: str, wanted: Mapping[str, Entry], found: Mapping[str, Entry]) -> str:
+    shown = json.dumps("/" if path == "." else f"/{path}", ensure_ascii=not path.isprintable())
+    if path not in found:
+        return f"lacks {shown}"
+    if path not in wanted:
+        return f"has {shown}, which it should not have"
+    before, after = wanted[path], found[path]
+    if before.kind != after.kind:
+        return f"has a {after.kind} {shown} that should be a {before.kind}"
+    pairs = {
+        f"with mode {after.mode:04o} in place of {before.mode:04o}": before.mode == after.mode,
+        f"owned by {after.uid}:{after.gid} in place of {before.uid}:{before.gid}": (
+            (before.uid, before.gid) == (after.uid, after.gid)
+        ),
+        "leading elsewhere" if before.kind == "link" else "with other content": before.content == after.content,
+        "with other capabilities": before.capability == after.capability,
+    }
+    return f"has {shown} " + ", ".join(words for words, same in pairs.items() if not same)
+
+
 def _walk(root: Path) -> Iterator[Path]:
+    """Sorted by bytes, whatever the locale. What cannot be read is an error, never left out."""
     yield root
-    for directory, directories, files in os.walk(os.fsencode(root)):
+    for directory, directories, files in os.walk(os.fsencode(root), onerror=_raise):
         directories.sort()
-        names = sorted([*directories, *files])
-        for name in names:
+        for name in sorted([*directories, *files]):
             yield Path(os.fsdecode(directory)) / os.fsdecode(name)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _content(path: Path, info: os.stat_result, seen: dict[tuple[int, int], str]) -> str:
@@ -59,8 +131,8 @@ def _content(path: Path, info: os.stat_result, seen: dict[tuple[int, int], str])
     return seen[key]
 
 
-def _capability(path: Path) -> bytes:
+def _capability(path: Path) -> str:
     try:
-        return os.getxattr(path, _CAPABILITY, follow_symlinks=False)
+        return os.getxattr(path, _CAPABILITY, follow_symlinks=False).hex()
     except OSError:
-        return b""
+        return ""

@@ -6,7 +6,8 @@ import json
 import os
 import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -16,12 +17,18 @@ from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
+from tare.images.oci import config_of
 from tare.images.unpack import unpack
 from tare.sites.engine import LABEL
 
 DIGEST_LABEL = "org.tare-bench.digest"
-_GIVEN_BY_ENGINE = (".dockerenv", "dev", "proc", "sys", "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab")
-"""What an engine adds to every container, and so to an export."""
+GIVEN_BY_ENGINE = (
+    ".dockerenv", "dev", "proc", "sys", "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab",
+    "run/.containerenv", "run/secrets",
+)  # fmt: skip
+"""What Docker and Podman add to every container, and so to an export."""
+LONG_CALL_S = 900
+"""Between two bytes of an answer: to save or import gigabytes, an engine works long before it says a word."""
 
 
 def has_image(engine: DockerClient, engine_id: str) -> bool:
@@ -35,26 +42,48 @@ def has_image(engine: DockerClient, engine_id: str) -> bool:
     return True
 
 
+@contextmanager
+def long_calls(engine: DockerClient) -> Iterator[None]:
+    """The engine may take its time with every call in here."""
+    before, engine.api.timeout = engine.api.timeout, LONG_CALL_S
+    try:
+        yield
+    finally:
+        engine.api.timeout = before
+
+
 def import_tree(engine: DockerClient, image: Image, scratch: Path) -> str:
     """Import the tree and return the engine's id of the image; an import made before is found by its label."""
     try:
-        for known in engine.images.list(filters={"label": f"{DIGEST_LABEL}={image.digest}"}):
-            return str(known.id)
+        if (known := _labelled(engine, image.digest)) is not None:
+            return known
         archive = scratch / "flat.tar"
         pack(Path(image.rootfs), archive)
-        with archive.open("rb") as stream:
+        with archive.open("rb") as stream, long_calls(engine):
             answer = engine.api.import_image_from_stream(
                 _chunks(stream),
                 repository=f"tare/{_tidy(image.reference)}",
                 tag=image.digest[:12],
                 changes=list(_changes(image.config, image.digest)),
             )
-        return _imported_id(answer, image.reference)
+        _must_have_worked(answer, image.reference)
+        made = _labelled(engine, image.digest)
     except (DockerException, RequestException, OSError) as error:
         raise EnvironmentLacks(
             f"the image {image.reference} cannot be imported into the engine: {error}",
             hint="see `tare doctor` and the engine's free disk space",
         ) from error
+    if made is None:
+        raise EnvironmentLacks(f"the engine did not say what became of the image {image.reference}")
+    return made
+
+
+def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
+    """The configuration as the engine understood it; it is never told of a data directory, see `import_tree`."""
+    try:
+        return config_of({"config": engine.images.get(engine_id).attrs["Config"]})
+    except (DockerException, RequestException) as error:
+        raise EnvironmentLacks(f"the engine cannot be asked for the image {engine_id[:19]}: {error}") from error
 
 
 def remove_image(engine: DockerClient, engine_id: str) -> None:
@@ -67,20 +96,20 @@ def remove_image(engine: DockerClient, engine_id: str) -> None:
         raise EnvironmentLacks(f"the engine does not remove the image {engine_id[:19]}: {error}") from error
 
 
-def export_tree(engine: DockerClient, engine_id: str, root: Path) -> None:
-    """Unpack what the engine would give a container of this image into `root`."""
+def export_tree(engine: DockerClient, engine_id: str, root: Path, *, name: str, labels: Mapping[str, str]) -> None:
+    """Unpack what the engine would give a container of this image into `root`; the container is never started."""
+    archive = root.with_name("export.tar")
     try:
-        container = engine.containers.create(engine_id, command=["-"], labels={LABEL: "verify"})
+        container = engine.containers.create(engine_id, command=["-"], name=name, labels=dict(labels))
         try:
-            archive = root.with_name("export.tar")
-            with archive.open("wb") as file:
+            with archive.open("wb") as file, long_calls(engine):
                 for chunk in container.export():
                     file.write(cast("bytes", chunk))  # types-docker says str
-            unpack([archive], root)
         finally:
-            container.remove(force=True)
+            container.remove(v=True, force=True)
     except (DockerException, RequestException) as error:
         raise EnvironmentLacks(f"the engine cannot export the image {engine_id[:19]}: {error}") from error
+    unpack([archive], root)
 
 
 def pack(root: Path, target: Path) -> None:
@@ -112,30 +141,42 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _changes(config: ImageConfig, digest: str) -> Iterator[str]:
-    """Dockerfile instructions that `docker import` takes, in JSON form where there is one."""
-    yield f"LABEL {LABEL}=image {DIGEST_LABEL}={digest}"
+    """Dockerfile instructions that an import takes; Podman takes one label a line.
+
+    No VOLUME for the data directory: a deployment mounts its own, and an anonymous one would be left behind.
+    """
+    yield f"LABEL {LABEL}=image"
+    yield f"LABEL {DIGEST_LABEL}={digest}"
     if config.entrypoint:
         yield f"ENTRYPOINT {json.dumps(list(config.entrypoint))}"
     if config.command:
         yield f"CMD {json.dumps(list(config.command))}"
     for name, value in config.env:
-        yield f"ENV {name}={json.dumps(value)}"
+        yield f"ENV {name}={_quoted(value)}"
     if config.user:
         yield f"USER {config.user}"
-    yield f"WORKDIR {config.workdir}"
+    yield f"WORKDIR {_quoted(config.workdir, mark='')}"
 
 
-def _imported_id(answer: str, reference: str) -> str:
+def _quoted(value: str, mark: str = '"') -> str:
+    """So that a Dockerfile's parser takes `value` as it stands, its variables too."""
+    escaped = "".join(f"\\{letter}" if letter in '\\"$' else letter for letter in value)
+    return f"{mark}{escaped}{mark}"
+
+
+def _labelled(engine: DockerClient, digest: str) -> str | None:
+    found = engine.images.list(filters={"label": f"{DIGEST_LABEL}={digest}"})
+    return str(found[0].id) if found else None
+
+
+def _must_have_worked(answer: str, reference: str) -> None:
     for line in answer.splitlines():
         tree = json.loads(line) if line.strip() else {}
         if "error" in tree:
             raise EnvironmentLacks(f"the engine refuses the image {reference}: {tree['error']}")
-        if str(tree.get("status", "")).startswith("sha256:"):
-            return str(tree["status"])
-    raise EnvironmentLacks(f"the engine did not say what became of the image {reference}")
 
 
 def _tidy(reference: str) -> str:
     """A repository name: lower case, and only what a reference may hold."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in reference.lower()).strip("-")
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in reference.lower())
     return name[-60:].strip("-") or "image"

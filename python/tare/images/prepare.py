@@ -7,13 +7,12 @@ over SSH would be given the finished tree.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from docker import DockerClient
 
 from tare.errors import EnvironmentLacks
 from tare.images import IMAGE_SOURCES, Image, Workshop, split_reference
-from tare.images.digest import tree_digest
+from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import has_image, import_tree
 from tare.images.packages import installed_packages
 from tare.images.shelf import Shelf, Shelved
@@ -31,49 +30,48 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
     ledger: Ledger,
     engine: DockerClient | None,
     rebuild: bool = False,
+    hold: bool = True,
 ) -> Image:
     """The image that `reference` means. What was made before is found again; `rebuild` makes it anew.
 
-    Raises `StudyError` for a reference or an image that is wrong, `EnvironmentLacks` for what cannot be had.
+    `hold`: it cannot be removed while this process lives. Raises `StudyError` for a reference or an image that is
+    wrong, `EnvironmentLacks` for what cannot be had.
     """
     shelf, workshop = Shelf(layout, ledger), Workshop(host, engine)
     scheme, rest = split_reference(reference)
     source = IMAGE_SOURCES[scheme]
-    with shelf.lock():
-        key = source.cache_key(rest, workshop)
-        found = shelf.find(key) if key is not None and not rebuild else None
-        if found is None:
-            with shelf.scratch() as scratch:
-                found = _make(reference, shelf, workshop, scratch)
-            key = key or source.cache_key(rest, workshop)
-            if key is not None:
-                shelf.know(key, found.image.digest)
-        return replace(_in_engine(found, shelf, engine), reference=reference)
-
-
-def _make(reference: str, shelf: Shelf, workshop: Workshop, scratch: Path) -> Shelved:
-    scheme, rest = split_reference(reference)
     try:
+        with shelf.lock():
+            shelf.sweep()
+            key = source.cache_key(rest, workshop)
+            found = shelf.find(key) if key is not None and not rebuild else None
+            if found is None:
+                found = _make(reference, shelf, workshop)
+                key = key or source.cache_key(rest, workshop)
+                if key is not None:
+                    shelf.know(key, found.image.digest)
+            image = _in_engine(found, shelf, engine)
+            if hold:
+                shelf.hold(image.digest)
+            return replace(image, reference=reference)
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"the image {reference} cannot be made ready: {error.strerror or error}{_where(error)}",
+            hint="unpacking keeps owners, so it needs root, and disk space in $TARE_HOME",
+        ) from error
+
+
+def _make(reference: str, shelf: Shelf, workshop: Workshop) -> Shelved:
+    scheme, rest = split_reference(reference)
+    with shelf.scratch() as scratch:
         archive = IMAGE_SOURCES[scheme].fetch(rest, workshop, scratch)
         root = scratch / "rootfs"
         root.mkdir()
         unpack(archive.layers, root)
-    except OSError as error:
-        raise EnvironmentLacks(
-            f"the image {reference} cannot be unpacked: {error.strerror or error}",
-            hint="unpacking keeps owners, so it needs root, and disk space in $TARE_HOME",
-        ) from error
-    digest = tree_digest(root)
-    shelf.put(
-        Image(reference, digest, str(root), None, archive.config, installed_packages(root)),
-        root,
-    )
-    shelved = shelf.get(digest)
-    if shelved is None:
-        raise EnvironmentLacks(
-            f"the image {reference} was built and is gone again", hint="is another tare cleaning?"
-        )
-    return shelved
+        tree = tuple(list_tree(root))
+        digest = image_digest(tree, archive.config)
+        image = Image(reference, digest, str(root), None, archive.config, installed_packages(root))
+        return shelf.put(image, tree, root)
 
 
 def _in_engine(found: Shelved, shelf: Shelf, engine: DockerClient | None) -> Image:
@@ -84,6 +82,12 @@ def _in_engine(found: Shelved, shelf: Shelf, engine: DockerClient | None) -> Ima
     with shelf.scratch() as scratch:
         engine_id = import_tree(engine, image, scratch)
     shelf.ledger.note(Kind.IMAGE, engine_id, keep=True)
+    if image.engine_id not in (None, engine_id):
+        shelf.ledger.forget(Kind.IMAGE, str(image.engine_id))
     kept = replace(found, image=replace(image, engine_id=engine_id))
     shelf.rewrite(kept)
     return kept.image
+
+
+def _where(error: OSError) -> str:
+    return f": {error.filename}" if isinstance(error.filename, str) else ""

@@ -10,6 +10,7 @@ from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks
 from tare.images import Archive, Workshop
+from tare.images.engine_image import long_calls
 from tare.images.saved import open_saved
 
 
@@ -32,7 +33,7 @@ class RegistryImage:
             if self.cache_key(reference, workshop) is None:
                 name, tag = _name_and_tag(reference)
                 engine.images.pull(name, tag=tag)
-            with saved.open("wb") as file:
+            with saved.open("wb") as file, long_calls(engine):
                 for chunk in engine.images.get(reference).save():
                     file.write(chunk)
         except (DockerException, RequestException) as error:

@@ -1,4 +1,7 @@
-"""The images that are ready on this machine: images/DIGEST/{rootfs/, image.json}, and keys/KEY naming a digest."""
+"""The images that are ready on this machine.
+
+images/DIGEST/ holds rootfs/, its listing tree.jsonl and image.json, written last; keys/KEY names a digest.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,22 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tare.errors import StoreError
+from tare.errors import EnvironmentLacks, StoreError, StudyError
 from tare.images import Image, ImageConfig
+from tare.images.digest import Entry, list_tree, parse_listing
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger
 
 FORMAT = 1
+_LEAST_DIGITS = 4
+"""As git has it."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +53,42 @@ class Shelf:
         return self.get(digest)
 
     def get(self, digest: str) -> Shelved | None:
-        """The image with that digest of its tree."""
+        """The image with that digest, `None` where there is none."""
+        home = self._home(digest)
         try:
-            tree = json.loads((self._home(digest) / "image.json").read_bytes())
+            tree = json.loads((home / "image.json").read_bytes())
+            if tree["format"] > FORMAT:
+                raise StoreError(f"{home} was made by a newer tare", hint="update tare")
+            return _shelved(tree, str(home / "rootfs"))
         except FileNotFoundError:
             return None
-        except ValueError as error:
-            raise StoreError(f"{self._home(digest)}/image.json is damaged: {error}", hint="remove it") from error
-        if tree["format"] > FORMAT:
-            raise StoreError(f"{self._home(digest)} was made by a newer tare", hint="update tare")
-        return _shelved(tree, str(self._home(digest) / "rootfs"))
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreError(f"{home}/image.json is damaged: {error}", hint=f"remove {home}") from error
+
+    def listing(self, digest: str) -> tuple[Entry, ...]:
+        """The tree as it was when it was put here."""
+        path = self._home(digest) / "tree.jsonl"
+        try:
+            return tuple(parse_listing(path.read_text(encoding="ascii")))
+        except (OSError, ValueError, TypeError) as error:
+            raise StoreError(f"{path} cannot be read: {error}", hint="`tare images build --rebuild`") from error
+
+    def meant(self, given: str) -> tuple[Shelved, ...]:
+        """What a digest, the beginning of one (four digits or more), or a reference means.
+
+        A reference may have several images, of which all are meant; a beginning that fits several is an error.
+        """
+        known = self.all()
+        if by_reference := tuple(each for each in known if each.image.reference == given):
+            return by_reference
+        digits = given.removeprefix("sha256:")
+        fitting = [each for each in known if len(digits) >= _LEAST_DIGITS and each.image.digest.startswith(digits)]
+        if len(fitting) == 1:
+            return tuple(fitting)
+        if fitting:
+            listed = ", ".join(each.image.digest[: len(digits) + 4] for each in fitting)
+            raise StudyError(f"{given!r} is ambiguous: {listed}", hint="give more digits")
+        raise StudyError(f"no image {given!r} is here", hint="`tare images list` shows what is")
 
     def all(self) -> tuple[Shelved, ...]:
         """Everything on the shelf, the oldest first."""
@@ -72,6 +104,13 @@ class Shelf:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
+    def hold(self, digest: str) -> None:
+        """Keep `remove` from this image for as long as this process lives, however it ends.
+
+        The descriptor is left open on purpose: a flock(2) goes away with it, after a `kill -9` too.
+        """
+        fcntl.flock(os.open(self._home(digest), os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_SH)
+
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A directory on the shelf's file system that goes away; after a `kill -9` the ledger still names it."""
@@ -81,20 +120,30 @@ class Shelf:
         try:
             yield path
         finally:
-            shutil.rmtree(path, ignore_errors=True)
-            self.ledger.forget(Kind.PATH, str(path))
+            self._discard(path)
 
-    def put(self, image: Image, rootfs: Path) -> Image:
-        """Move a finished tree onto the shelf; the same digest that stands there already is kept."""
-        home = self._home(image.digest)
-        if self.get(image.digest) is None:
-            shutil.rmtree(home, ignore_errors=True)
-            self.ledger.note(Kind.PATH, str(home), keep=True)
-            home.mkdir(parents=True)
-            rootfs.replace(home / "rootfs")
+    def sweep(self) -> None:
+        """Remove what builders that live no more have left here. Only under the lock."""
+        for entry in self.ledger.abandoned():
+            if entry.kind is Kind.PATH and Path(entry.ident).parent == self.layout.images:
+                self._discard(Path(entry.ident))
+
+    def put(self, image: Image, tree: Sequence[Entry], rootfs: Path) -> Shelved:
+        """Move a finished tree onto the shelf. One of that digest that stands there whole is kept."""
+        home, standing = self._home(image.digest), self.get(image.digest)
+        if standing is not None and tuple(list_tree(home / "rootfs")) == tuple(tree):
+            return standing
+        if home.exists():
+            self._take_away(home)
+        self.ledger.note(Kind.PATH, str(home), keep=True)
+        home.mkdir(parents=True)
+        rootfs.replace(home / "rootfs")
+        with (home / "tree.jsonl").open("w", encoding="ascii") as listing:
+            listing.writelines(entry.line for entry in tree)
+        os.sync()  # the tree's files before the description that calls them whole
         shelved = Shelved(replace(image, rootfs=str(home / "rootfs")), _size(home / "rootfs"), time.time())
-        self._write(shelved)
-        return shelved.image
+        self.rewrite(shelved)
+        return shelved
 
     def know(self, key: str, digest: str) -> None:
         """The cache key leads to the digest from now on."""
@@ -104,25 +153,39 @@ class Shelf:
 
     def rewrite(self, shelved: Shelved) -> None:
         """Store what changed about an image, such as the engine's id of it."""
-        self._write(shelved)
+        tree = asdict(shelved) | {"format": FORMAT}
+        del tree["image"]["rootfs"]
+        _write_whole(self._home(shelved.image.digest) / "image.json", json.dumps(tree, indent=1).encode())
 
     def remove(self, digest: str) -> None:
-        """Take an image off the shelf, first its description, so that no half of it is ever taken for whole."""
-        home = self._home(digest)
-        (home / "image.json").unlink(missing_ok=True)
-        shutil.rmtree(home, ignore_errors=True)
-        self.ledger.forget(Kind.PATH, str(home))
+        """Take an image off the shelf, whole: by a rename first. Raises `EnvironmentLacks` where it is held."""
+        self._take_away(self._home(digest))
         for path in self._keys.glob("*"):
             if path.read_text().strip() == digest:
                 path.unlink()
                 self.ledger.forget(Kind.PATH, str(path))
 
-    def _write(self, shelved: Shelved) -> None:
-        tree = asdict(shelved) | {"format": FORMAT}
-        del tree["image"]["rootfs"]
-        home = self._home(shelved.image.digest)
-        os.sync()  # the tree's files before the description that calls them whole
-        _write_whole(home / "image.json", json.dumps(tree, indent=1).encode())
+    def _take_away(self, home: Path) -> None:
+        gone = self.layout.images / f".removed-{uuid4().hex}"
+        handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.ledger.note(Kind.PATH, str(gone))
+            home.rename(gone)
+        except BlockingIOError as error:
+            raise EnvironmentLacks(
+                f"a running tare is using the image {home.name[:12]}", hint="let it end, or stop it with Ctrl-C"
+            ) from error
+        finally:
+            os.close(handle)
+        self.ledger.forget(Kind.PATH, str(home))
+        self._discard(gone)
+
+    def _discard(self, path: Path) -> None:
+        """What cannot be removed now stays in the ledger for the next sweep."""
+        shutil.rmtree(path, ignore_errors=True)
+        if not path.exists():
+            self.ledger.forget(Kind.PATH, str(path))
 
     def _home(self, digest: str) -> Path:
         return self.layout.images / _plain(digest)

@@ -1,0 +1,87 @@
+"""Whether an image is still what its digest says: its tree on disk, and the engine's image of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+from docker import DockerClient
+
+from tare.deployments.networks import labels
+from tare.errors import StoreError
+from tare.images import ImageConfig
+from tare.images.digest import Entry, first_difference, image_digest, list_tree
+from tare.images.engine_image import GIVEN_BY_ENGINE, engine_config, export_tree, has_image
+from tare.images.shelf import Shelf, Shelved
+from tare.sites.ledger import Kind
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What came of it: the first difference of each in words, `None` where there is none.
+
+    `engine_checked`: whether the engine was asked; it is not where none answers or the image was never in it.
+    """
+
+    digest: str
+    tree: str | None
+    engine: str | None
+    engine_checked: bool
+
+    @property
+    def good(self) -> bool:
+        """Nothing differs, as far as was checked."""
+        return self.tree is None and self.engine is None
+
+
+def verify(shelved: Shelved, shelf: Shelf, engine: DockerClient | None) -> Verified:
+    """Compare tree and engine image with what was listed when the image was made; reads every file twice."""
+    image = shelved.image
+    wanted = shelf.listing(image.digest)
+    if image_digest(wanted, image.config) != image.digest:
+        raise StoreError(
+            f"the listing or the configuration of the image {image.digest[:12]} is damaged",
+            hint="`tare images remove` it and build it again",
+        )
+    tree = first_difference(wanted, list_tree(Path(image.rootfs)))
+    if engine is None or image.engine_id is None:
+        return Verified(image.digest, tree, None, engine_checked=False)
+    return Verified(image.digest, tree, _in_engine(shelved, wanted, shelf, engine), engine_checked=True)
+
+
+def _in_engine(shelved: Shelved, wanted: tuple[Entry, ...], shelf: Shelf, engine: DockerClient) -> str | None:
+    engine_id, config = str(shelved.image.engine_id), shelved.image.config
+    if not has_image(engine, engine_id):
+        return "is not there any more; the next run imports it again"
+    if differs := _config_difference(config, engine_config(engine, engine_id)):
+        return differs
+    name = f"tare-verify-{uuid4().hex[:12]}"
+    with shelf.scratch() as scratch:
+        root = scratch / "rootfs"
+        root.mkdir()
+        shelf.ledger.note(Kind.CONTAINER, name)
+        export_tree(engine, engine_id, root, name=name, labels=labels(name))
+        shelf.ledger.forget(Kind.CONTAINER, name)
+        return first_difference(_image_only(wanted, wanted), _image_only(list_tree(root), wanted))
+
+
+def _config_difference(wanted: ImageConfig, found: ImageConfig) -> str | None:
+    """The data directory is tare's matter, and an engine knows an empty working directory only as /."""
+    before, after = (vars(replace(each, data_dir=None)) for each in (wanted, found))
+    for key, value in before.items():
+        if value != after[key]:
+            return f"has the {key} {after[key]!r} in place of {value!r}"
+    return None
+
+
+def _image_only(tree: Iterable[Entry], wanted: Iterable[Entry]) -> list[Entry]:
+    """Without what engines add; directories that they add it to count where the image has them itself."""
+    own = {entry.path for entry in wanted}
+    added = [*GIVEN_BY_ENGINE, *(path for path in ("etc", "run") if path not in own)]
+    return [entry for entry in tree if not any(entry.path == path or _below(entry.path, path) for path in added)]
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/")
