@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from tare.images import Image
 from tare.sites import Completed, Output, Process
+
+if TYPE_CHECKING:
+    from tare.images import Image
 
 
 class Right(StrEnum):

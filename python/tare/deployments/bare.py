@@ -1,6 +1,6 @@
 """`bare`: the image's own bits as a process of the host, with nothing around it but its own root.
 
-See docs/concepts/deployments.md for all that is given by hand, and docs/decisions/0002-bare.md for why.
+All that is given by hand, and why: docs/concepts/deployments.md, docs/decisions/0005-bare-is-more-than-chroot.md.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Bare:
             spec["user"] = user
         path = f"{_scratch(task)}/exec-{uuid4().hex}.json"
         self._host.put(json.dumps(spec).encode(), path, mode=0o600)
-        command = ["python3", "-I", f"{_scratch(task)}/launcher.py", "exec", path]
+        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec", path]
         done = self._host.run(command, timeout_s=timeout_s, stdin=stdin, check=False)
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)
 
@@ -136,7 +136,7 @@ class Bare:
             "network_of": task.beside.process.pid if task.beside is not None else None,
         }
         self._host.put(json.dumps(spec).encode(), f"{scratch}/spec.json", mode=0o600)
-        launch = ["python3", "-I", f"{scratch}/launcher.py", "start", f"{scratch}/spec.json"]
+        launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start", f"{scratch}/spec.json"]
         command = [*self._commons.placement.prefix(task), *launch]
         done = self._host.run(command, timeout_s=_CALL_S, check=False)
         if done.code != 0:

@@ -2,8 +2,8 @@
 
 This file is copied to a host and run there by its own Python, so it needs the standard library only:
 
-    python3 -I launcher.py start SPEC    start a task under a supervisor, print its pid, return
-    python3 -I launcher.py exec SPEC     become a program inside a running task
+    python3 -I -S launcher.py start SPEC    start a task under a supervisor, print its pid, return
+    python3 -I -S launcher.py exec SPEC     become a program inside a running task
 
 SPEC is a JSON file, removed as soon as it is read. An error ends as one line on standard error and exit code
 125. The supervisor does nothing but wait for the task, as containerd's shim does for a container, and writes

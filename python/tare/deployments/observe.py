@@ -109,7 +109,7 @@ def _namespaces(host: Host, pid: int) -> Mapping[str, str]:
 def _digest(host: Host, pid: int) -> str | None:
     """sha256 of the program, through the kernel's own link to it."""
     done = host.run(["sha256sum", f"/proc/{pid}/exe"], timeout_s=_DIGEST_S, check=False)
-    return f"sha256:{done.text.split()[0]}" if done.code == 0 else None
+    return f"sha256:{done.text.split()[0]}" if done.code == 0 and done.stdout else None
 
 
 def _text(host: Host, path: str) -> str | None:

@@ -1,7 +1,7 @@
 """Where on a host the tasks of a run stand: all of them, bare or not, under one parent cgroup.
 
 An engine with the `cgroupfs` driver takes the parent as a path, one with the `systemd` driver as a slice;
-a bare task goes where the engine would put a container. See docs/decisions/0003-one-parent-cgroup.md.
+a bare task goes where the engine would put a container. See docs/decisions/0006-one-parent-cgroup.md.
 """
 
 from __future__ import annotations
@@ -211,11 +211,16 @@ def clear(host: Host, cgroups: Cgroups, path: str) -> None:
 
 def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
     """Remove a cgroup, and those above it, where nothing is in them; whether it is gone everywhere."""
-    warden(host, "prune", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+    if not _gone(host, cgroups, path):
+        warden(host, "prune", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+    return _gone(host, cgroups, path)
+
+
+def _gone(host: Host, cgroups: Cgroups, path: str) -> bool:
     return all(host.read(f"{place}/cgroup.procs") is None for place in cgroups.directories(path))
 
 
 def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:
     """Run the script of warden.py on the host."""
-    argv = ["python3", "-I", "-", *words]
+    argv = ["python3", "-I", "-S", "-", *words]
     return host.run(argv, timeout_s=timeout_s, stdin=WARDEN.read_bytes()).text

@@ -1,9 +1,9 @@
 """Waits for a process, ends it, clears a cgroup. Run on the host by its own Python, standard library only.
 
-    python3 -I - wait PID STARTED_TICKS STATUS_FILE      print the exit code that the supervisor wrote down
-    python3 -I - end PID STARTED_TICKS GRACE_S           SIGTERM, then SIGKILL after GRACE_S
-    python3 -I - clear PATH MOUNT...                     kill what is in the cgroup PATH and remove it
-    python3 -I - prune PATH MOUNT...                     remove the cgroup PATH if nothing is in it
+    python3 -I -S - wait PID STARTED_TICKS STATUS_FILE      print the exit code that the supervisor wrote down
+    python3 -I -S - end PID STARTED_TICKS GRACE_S           SIGTERM, then SIGKILL after GRACE_S
+    python3 -I -S - clear PATH MOUNT...                     kill what is in the cgroup PATH and remove it
+    python3 -I -S - prune PATH MOUNT...                     remove the cgroup PATH if nothing is in it
 
 It sleeps in the kernel (pidfd_open(2)), so that waiting for a run takes no CPU from it.
 """

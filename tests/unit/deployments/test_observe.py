@@ -1,0 +1,138 @@
+"""Readings of /proc and of cgroups, on text as kernel 6.18 prints it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tare.deployments import Limits
+from tare.deployments.cgroups import parse_cgroups
+from tare.deployments.mountinfo import below, covering, parse_mountinfo
+from tare.deployments.observe import mounts_of, observe, parse_limits, parse_status
+from tare.deployments.rlimits import Rlimit, ceilings, rlimits
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
+
+DATA = Path(__file__).parents[2] / "data"
+HYBRID = (DATA / "mountinfo-cgroup-hybrid.txt").read_text()
+V2 = "35 24 0:30 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"
+LIMITS = """\
+Limit                     Soft Limit           Hard Limit           Units     
+Max cpu time              unlimited            unlimited            seconds   
+Max open files            1000                 20000                files     
+Max nice priority         0                    0                    
+Max realtime timeout      unlimited            unlimited            us        
+"""  # noqa: W291 - as the kernel prints it
+STATUS = """\
+Name:\tsleep
+CapEff:\t000001fffeffffff
+Seccomp:\t2
+Speculation_Store_Bypass:\tvulnerable
+SpeculationIndirectBranch:\talways enabled
+Cpus_allowed_list:\t0-1
+"""
+MOUNTS = """\
+87 43 0:46 / / ro,relatime - tmpfs tmpfs rw,size=1024k
+119 87 254:0 /some\\040where/data /data rw,relatime - ext4 /dev/vda rw
+120 119 0:50 / /data/inner rw shared:3 master:1 - tmpfs tmpfs rw
+121 87 0:51 / /database rw - tmpfs tmpfs rw
+"""
+
+
+def test_limits_keep_soft_and_hard() -> None:
+    assert parse_limits(LIMITS) == {
+        "Max cpu time": "unlimited unlimited",
+        "Max open files": "1000 20000",
+        "Max nice priority": "0 0",
+        "Max realtime timeout": "unlimited unlimited",
+    }
+    assert parse_limits("") == {}
+
+
+def test_a_target_lies_on_the_closest_mount() -> None:
+    assert mounts_of(MOUNTS, ["/data", "/data/inner/x", "/dat"]) == {
+        "/data": "ext4 254:0",
+        "/data/inner/x": "tmpfs 0:50",
+        "/dat": "tmpfs 0:46",
+    }
+
+
+def test_escaped_blanks_in_mountinfo_are_read() -> None:
+    mounts = parse_mountinfo(MOUNTS)
+    assert mounts[1].root == "/some where/data"
+    found = covering(mounts, "/data")
+    assert found is not None
+    assert found.fstype == "ext4"
+
+
+def test_what_is_below_a_path_comes_in_the_order_of_unmounting() -> None:
+    assert below(parse_mountinfo(MOUNTS), "/data") == ("/data/inner", "/data")
+
+
+def test_a_container_is_observed_by_what_the_kernel_says() -> None:
+    host, own = FakeHost(), "tare/r/abc"
+    process = host.spawn()
+    host.files |= {
+        f"/proc/{process.pid}/cgroup": f"4:memory:/{own}\n1:cpu:/{own}\n0::/{own}\n".encode(),
+        f"/proc/{process.pid}/status": STATUS.encode(),
+        f"/proc/{process.pid}/limits": LIMITS.encode(),
+        f"/proc/{process.pid}/oom_score_adj": b"0\n",
+        f"/proc/{process.pid}/mountinfo": MOUNTS.encode(),
+        f"/sys/fs/cgroup/cpu/{own}/cpu.shares": b"1024\n",
+        f"/sys/fs/cgroup/cpu/{own}/cpu.cfs_quota_us": b"50000\n",
+        f"/sys/fs/cgroup/cpu/{own}/cpu.cfs_period_us": b"100000\n",
+        f"/sys/fs/cgroup/memory/{own}/memory.limit_in_bytes": b"9223372036854771712\n",
+    }
+    host.answers[("readlink",)] = Completed((), 1, b"net:[4026531833]\nmnt:[4026532253]\n")
+    host.answers[("sha256sum",)] = Completed((), 0, b"abc123  /proc/1000/exe\n")
+    seen = observe(host, parse_cgroups(HYBRID), process.pid, ["/data"])
+    assert (seen.cpu_weight, seen.cpu_quota, seen.memory_bytes) == (1024, 0.5, None)
+    assert (seen.seccomp, seen.cpus_allowed, seen.scheduler, seen.oom_score_adj) == ("2", "0-1", "other", 0)
+    assert set(seen.speculation) == {"Speculation_Store_Bypass", "SpeculationIndirectBranch"}
+    assert seen.namespaces == {"net": "4026531833", "mnt": "4026532253"}
+    assert seen.binary_digest == "sha256:abc123"
+    assert seen.mounts == {"/data": "ext4 254:0"}
+
+
+def test_v2_limits_are_read() -> None:
+    host = FakeHost()
+    process = host.spawn()
+    host.files |= {
+        f"/proc/{process.pid}/cgroup": b"0::/tare/r/t\n",
+        "/sys/fs/cgroup/tare/r/t/cpu.weight": b"100\n",
+        "/sys/fs/cgroup/tare/r/t/cpu.max": b"150000 100000\n",
+        "/sys/fs/cgroup/tare/r/t/memory.max": b"1073741824\n",
+    }
+    seen = observe(host, parse_cgroups(V2), process.pid, [])
+    assert (seen.cpu_weight, seen.cpu_quota, seen.memory_bytes) == (100, 1.5, 1 << 30)
+    host.files["/sys/fs/cgroup/tare/r/t/cpu.max"] = b"max 100000\n"
+    host.files["/sys/fs/cgroup/tare/r/t/memory.max"] = b"max\n"
+    seen = observe(host, parse_cgroups(V2), process.pid, [])
+    assert (seen.cpu_quota, seen.memory_bytes) == (None, None)
+
+
+def test_of_a_process_that_is_gone_nothing_is_made_up() -> None:
+    host = FakeHost(answers={("sha256sum",): Completed((), 1), ("readlink",): Completed((), 1)})
+    seen = observe(host, parse_cgroups(HYBRID), 4711, ["/data"])
+    assert (seen.cpu_weight, seen.cpu_quota, seen.memory_bytes, seen.scheduler) == (None, None, None, None)
+    assert (seen.limits, seen.mounts, seen.namespaces, seen.oom_score_adj) == ({}, {}, {}, None)
+
+
+def test_limits_stay_below_the_ceiling_where_root_may_not_lift_them() -> None:
+    host = FakeHost()
+    host.files |= {"/proc/self/status": STATUS.encode(), "/proc/self/limits": LIMITS.encode()}
+    assert ceilings(host) == {"nofile": 20000, "nice": 0}
+    found = rlimits(Limits(nofile=65536), ceilings(host))
+    assert found["nofile"] == Rlimit(20000, 20000)
+    assert found["memlock"] == Rlimit(-1, -1)
+
+
+def test_with_the_capability_there_is_no_ceiling() -> None:
+    host = FakeHost()
+    host.files["/proc/self/status"] = STATUS.replace("fffeffffff", "ffffffffff").encode()
+    assert ceilings(host) == {}
+    assert rlimits(Limits(nofile=65536, nproc=10), {})["nofile"] == Rlimit(65536, 65536)
+    assert rlimits(Limits(nproc=10), {})["nproc"] == Rlimit(10, 10)
+
+
+def test_status_lines_are_split_at_the_first_colon() -> None:
+    assert parse_status("A:\tb:c\nno colon\n") == {"A": "b:c"}

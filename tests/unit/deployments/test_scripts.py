@@ -1,0 +1,143 @@
+"""The two scripts that run on a host: what of them can be tested without root."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tare.deployments.engine_exec import split_frames
+from tare.deployments.launcher import LaunchError, describe, resolve
+from tare.deployments.placement import warden
+from tare.errors import RunFailed
+from tare.sites.local import LocalHost
+from tare.sites.process import identify
+
+
+def ticks(pid: int) -> str:
+    process = identify(LocalHost(), pid)
+    assert process is not None
+    return str(process.started_ticks)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/plain/file", "plain/file"),
+        ("/absolute/x", "target/x"),
+        ("/relative/x", "target/x"),
+        ("/escape/etc/passwd", "etc/passwd"),
+        ("/../../etc", "etc"),
+        ("/a/./b/../c", "a/c"),
+        ("/chain/x", "target/x"),
+        ("/not/there/yet", "not/there/yet"),
+    ],
+)
+def test_links_are_followed_inside_the_root_and_never_out_of_it(tmp_path: Path, path: str, expected: str) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "absolute").symlink_to("/target")
+    (tmp_path / "relative").symlink_to("target")
+    (tmp_path / "chain").symlink_to("absolute")
+    (tmp_path / "escape").symlink_to("../../../../..")
+    assert resolve(tmp_path, path) == tmp_path / expected
+
+
+def test_a_loop_of_links_ends(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(LaunchError, match="too many links"):
+        resolve(tmp_path, "/a")
+
+
+def test_errors_become_one_line() -> None:
+    assert describe(LaunchError("cannot\nmount")) == "cannot mount"
+    assert describe(KeyError("argv")) == "KeyError: 'argv'"
+    assert describe(FileNotFoundError(2, "No such file", "/x")) == "[Errno 2] No such file: '/x'"
+
+
+def test_wait_returns_the_status_that_was_written_down(tmp_path: Path) -> None:
+    status = tmp_path / "status"
+    program = f"sleep 0.2; echo -n 7 >{status}"
+    process = subprocess.Popen(["sh", "-c", program])
+    try:
+        assert warden(LocalHost(), "wait", str(process.pid), ticks(process.pid), str(status)) == "7"
+    finally:
+        process.wait()
+
+
+def test_wait_for_an_end_that_nobody_wrote_down_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RunFailed, match="nobody knows its exit code"):
+        warden(LocalHost(), "wait", "999999999", "1", str(tmp_path / "status"))
+
+
+def test_end_asks_then_tells() -> None:
+    deaf = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)",
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert deaf.stdout is not None
+    deaf.stdout.readline()
+    began = time.monotonic()
+    warden(LocalHost(), "end", str(deaf.pid), ticks(deaf.pid), "0.3")
+    assert deaf.wait(10) == -9
+    assert 0.3 <= time.monotonic() - began < 10
+    deaf.stdout.close()
+    polite = subprocess.Popen(["sleep", "60"])
+    warden(LocalHost(), "end", str(polite.pid), ticks(polite.pid), "20")
+    assert polite.wait(10) == -15
+
+
+def test_end_spares_a_process_that_only_has_the_pid() -> None:
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        warden(LocalHost(), "end", str(stranger.pid), str(int(ticks(stranger.pid)) - 1), "0.1")
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_cgroups_are_removed_from_below_and_their_parents_if_empty(tmp_path: Path) -> None:
+    for mount in ("a", "b"):
+        (tmp_path / mount / "tare" / "run" / "task" / "inner").mkdir(parents=True)
+    (tmp_path / "b" / "tare" / "other").mkdir()
+    mounts = [str(tmp_path / mount) for mount in ("a", "b")]
+    warden(LocalHost(), "clear", "tare/run/task", *mounts)
+    assert not (tmp_path / "a" / "tare").exists()
+    assert [each.name for each in (tmp_path / "b" / "tare").iterdir()] == ["other"]
+    assert (tmp_path / "a").is_dir()
+
+
+@pytest.mark.parametrize("path", ["", "/", "/tare", "../x", "tare/../.."])
+@pytest.mark.parametrize("verb", ["clear", "prune"])
+def test_nothing_but_a_cgroup_below_the_root_is_ever_cleared(tmp_path: Path, verb: str, path: str) -> None:
+    (tmp_path / "keep").mkdir()
+    if (verb, path) in (("prune", ""), ("prune", "/")):
+        warden(LocalHost(), verb, path, str(tmp_path))
+    else:
+        with pytest.raises(RunFailed, match="names no cgroup"):
+            warden(LocalHost(), verb, path, str(tmp_path))
+    assert (tmp_path / "keep").is_dir()
+
+
+def frame(stream: int, content: bytes) -> bytes:
+    return bytes([stream, 0, 0, 0]) + len(content).to_bytes(4, "big") + content
+
+
+def test_frames_are_sorted_by_stream() -> None:
+    raw = frame(1, b"out ") + frame(2, b"err") + frame(1, b"") + frame(1, b"more")
+    assert split_frames(raw) == (b"out more", b"err")
+    assert split_frames(b"") == (b"", b"")
+
+
+@pytest.mark.parametrize("cut", [3, 10])
+def test_an_answer_that_breaks_off_is_a_failure_and_not_a_short_output(cut: int) -> None:
+    with pytest.raises(RunFailed, match="breaks off"):
+        split_frames(frame(1, b"whole")[:cut])
