@@ -1,21 +1,20 @@
-"""Images from a recipe: a Debian root file system made by mmdebstrap, and a layer of the recipe's own on top."""
+"""Images from a recipe: a Debian root file system, and a layer of the recipe's own on top."""
 
 from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.errors import StudyError
 from tare.images import Archive, Workshop
+from tare.images.debian_root import EMPTIED, NOISE, build_root
+from tare.images.layer_stream import open_layer
 from tare.images.recipe_file import AddedUser, RecipeFile, find_recipe, read_recipe, recipe_key, source_content
 
-BUILD_TIMEOUT_S = 1800.0
-_EPOCH = "0"
-_LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/var/log/*.log")
-_NOISE = ("/etc/machine-id", "/var/lib/dbus/machine-id", "/etc/hostname", "/etc/resolv.conf", "/var/cache/ldconfig")
-"""Differs from build to build or is the building host's; a deployment gives its own where one is needed."""
+_ACCOUNTS = ("etc/passwd", "etc/group")
 
 
 class Recipe:
@@ -25,58 +24,58 @@ class Recipe:
         """The recipe and what it adds. Versions of packages are fixed by the first build, not looked up again."""
         del workshop
         path = find_recipe(reference)
-        return recipe_key(read_recipe(path), path.parent)
+        return recipe_key(read_recipe(path), path)
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
-        """Build. The packages come by the host's own apt configuration; signatures are checked by it."""
+        """Build. The packages come by the host's own apt, which checks their signatures."""
         path = find_recipe(reference)
         recipe = read_recipe(path)
         base, own = scratch / "base.tar", scratch / "recipe.tar"
-        _debootstrap(recipe, workshop, base)
-        write_layer(recipe, path.parent, base, own)
+        build_root(workshop.host, recipe.suite, recipe.packages, base)
+        write_layer(recipe, path, base, own)
         return Archive((base, own), recipe.config)
 
 
-def _debootstrap(recipe: RecipeFile, workshop: Workshop, target: Path) -> None:
-    argv = ["mmdebstrap", "--quiet", "--mode=root", "--variant=essential", "--format=tar"]
-    argv += [f"--include={','.join(recipe.packages)}"]
-    argv += [f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT]
-    argv += ["--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", recipe.suite, str(target)]
-    try:
-        # Through env(1): the environment (proxies, certificates) stays the user's, with one variable more.
-        workshop.host.run(["env", f"SOURCE_DATE_EPOCH={_EPOCH}", *argv], timeout_s=BUILD_TIMEOUT_S)
-    except TimedOut:
-        raise
-    except RunFailed as error:
-        raise EnvironmentLacks(
-            f"the image's root file system ({recipe.suite}) could not be built: {error}",
-            hint="mmdebstrap must be installed, run as root, and apt must reach its packages: see `tare doctor`",
-        ) from error
+@dataclass(frozen=True)
+class _Owner:
+    uid: int
+    gid: int
 
 
-def write_layer(recipe: RecipeFile, folder: Path, base: Path, target: Path) -> None:
-    """The recipe's users, directories, files and removals, as a layer over `base`."""
+_ROOT = _Owner(0, 0)
+
+
+def write_layer(recipe: RecipeFile, path: Path, base: Path, target: Path) -> None:
+    """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files."""
     accounts = _read_accounts(base)
-    owners = _owners(accounts["etc/passwd"]) | {user.name: user.uid for user in recipe.users}
+    owners = _owners(accounts["etc/passwd"])
+    for user in recipe.users:
+        if user.name in owners or user.uid in {owner.uid for owner in owners.values()}:
+            raise StudyError(f"{path}: users: {user.name} ({user.uid}) is there already, by a package or twice")
+        owners[user.name] = _Owner(user.uid, user.uid)
+
+    def owner(name: str) -> _Owner:
+        if name not in owners:
+            raise StudyError(f"{path}: there is no user {name!r} to own anything", hint="add it under users")
+        return owners[name]
+
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
-        for path in (*_NOISE, *recipe.remove):
-            parent, _, name = path.strip("/").rpartition("/")
-            _add(tar, f"{parent}/.wh.{name}", b"", 0o644, 0)
-        for name, lines in _with_users(accounts, recipe.users):
-            _add(tar, name, lines.encode(), 0o644, 0)
+        for hidden in (*NOISE, *recipe.remove):
+            parent, _, name = hidden.strip("/").rpartition("/")
+            _add(tar, f"{parent}/.wh.{name}", b"")
+        for emptied in (*EMPTIED, *(made.path for made in recipe.directories if made.empty)):
+            _add(tar, f"{emptied.strip('/')}/.wh..wh..opq", b"")
+        for name, content in _with_users(accounts, recipe.users).items():
+            _add(tar, name, content.encode())
         for made in recipe.directories:
-            owner = _owner(owners, made.owner)
-            if made.empty:
-                _add(tar, f"{made.path.strip('/')}/.wh..wh..opq", b"", 0o644, 0)
-            _add(tar, made.path.strip("/"), None, int(made.mode, 8), owner)
+            _add(tar, made.path.strip("/"), None, int(made.mode, 8), owner(made.owner))
         for added in recipe.files:
-            content = source_content(folder, added)
-            _add(tar, added.path.strip("/"), content, int(added.mode, 8), _owner(owners, added.owner))
+            _add(tar, added.path.strip("/"), source_content(path, added), int(added.mode, 8), owner(added.owner))
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int, owner: int) -> None:
+def _add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int = 0o644, owner: _Owner = _ROOT) -> None:
     member = tarfile.TarInfo(name)
-    member.mode, member.uid, member.gid, member.mtime = mode, owner, owner, int(_EPOCH)
+    member.mode, member.uid, member.gid = mode, owner.uid, owner.gid
     if content is None:
         member.type = tarfile.DIRTYPE
         tar.addfile(member)
@@ -86,33 +85,24 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int, owne
 
 
 def _read_accounts(base: Path) -> Mapping[str, str]:
-    with tarfile.open(base) as tar:
-        return {name: _text(tar, name) for name in ("etc/passwd", "etc/group")}
+    found = {}
+    with open_layer(base) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+        for member in tar:
+            name = member.name.removeprefix("./")
+            if name in _ACCOUNTS and (file := tar.extractfile(member)) is not None:
+                found[name] = file.read().decode()
+    return {name: found.get(name, "") for name in _ACCOUNTS}
 
 
-def _text(tar: tarfile.TarFile, name: str) -> str:
-    file = tar.extractfile(f"./{name}")
-    if file is None:
-        raise EnvironmentLacks(f"the root file system that was built has no /{name}", hint="build it again")
-    return file.read().decode()
-
-
-def _with_users(accounts: Mapping[str, str], users: tuple[AddedUser, ...]) -> Iterator[tuple[str, str]]:
-    """passwd(5) and group(5) with the recipe's users, none where it adds none."""
+def _with_users(accounts: Mapping[str, str], users: tuple[AddedUser, ...]) -> Mapping[str, str]:
+    """passwd(5) and group(5) with the recipe's users; nothing where it adds none."""
     if not users:
-        return
+        return {}
     passwd = "".join(f"{user.name}:x:{user.uid}:{user.uid}::{user.home}:/usr/sbin/nologin\n" for user in users)
     group = "".join(f"{user.name}:x:{user.uid}:\n" for user in users)
-    yield "etc/passwd", accounts["etc/passwd"] + passwd
-    yield "etc/group", accounts["etc/group"] + group
+    return {"etc/passwd": accounts["etc/passwd"] + passwd, "etc/group": accounts["etc/group"] + group}
 
 
-def _owners(passwd: str) -> dict[str, int]:
-    fields = [line.split(":") for line in passwd.splitlines() if line.count(":") >= 3]
-    return {field[0]: int(field[2]) for field in fields}
-
-
-def _owner(owners: Mapping[str, int], name: str) -> int:
-    if name not in owners:
-        raise EnvironmentLacks(f"the recipe gives a file to {name!r}, a user that the image does not have")
-    return owners[name]
+def _owners(passwd: str) -> dict[str, _Owner]:
+    rows = [line.split(":") for line in passwd.splitlines() if line.count(":") >= 3]
+    return {row[0]: _Owner(int(row[2]), int(row[3])) for row in rows}

@@ -3,78 +3,88 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from pydantic import AfterValidator, Field
 
 from tare.errors import StudyError
 from tare.images import ImageConfig
 from tare.study.catalogue import recipes
+from tare.study.document import Document, read
+from tare.study.model import Strict
+from tare.study.problems import checked
 from tare.study.suggest import did_you_mean
 
-BUILDER = 1
+BUILDER = 2
 """Changes when the same recipe would be built otherwise; part of every cache key."""
 
-Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f]*$")]
+
+def _below_root(path: str) -> str:
+    parts = PurePosixPath(path).parts[1:]
+    if not parts or ".." in parts:
+        raise ValueError("a path inside the image, other than its root and without `..`, is wanted")
+    if any(part.startswith(".wh.") for part in parts):
+        raise ValueError("a name that starts with .wh. would hide another one in the image")
+    return path
+
+
+Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
+Target = Annotated[Absolute, AfterValidator(_below_root)]
+Word = Annotated[str, Field(pattern=r"^[^\x00\r\n]*$")]
+"""What an engine's image configuration can hold: one line."""
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?$")]
 """A Debian package name, with `=VERSION` where one version is meant (deb-control(5))."""
 Account = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
+Mode = Annotated[str, Field(pattern=r"^[0-7]{3,4}$")]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class AddedUser(_Strict):
+class AddedUser(Strict):
     """A system user with a group of the same name."""
 
     name: Account
     uid: int = Field(gt=0, lt=65534)
-    home: Absolute = "/nonexistent"
+    home: Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f:]*$")] = "/nonexistent"
 
 
-class AddedFile(_Strict):
+class AddedFile(Strict):
     """A file with its content in the recipe, or copied from beside it (`source`)."""
 
-    path: Absolute
+    path: Target
     content: str | None = None
     source: str | None = None
-    mode: str = Field(default="0644", pattern=r"^[0-7]{3,4}$")
+    mode: Mode = "0644"
     owner: Account = "root"
 
 
-class AddedDirectory(_Strict):
+class AddedDirectory(Strict):
     """A directory; `empty` removes what packages left in it."""
 
-    path: Absolute
-    mode: str = Field(default="0755", pattern=r"^[0-7]{3,4}$")
+    path: Target
+    mode: Mode = "0755"
     owner: Account = "root"
     empty: bool = False
 
 
-class RecipeFile(_Strict):
+class RecipeFile(Strict):
     """A recipe of format 1."""
 
-    format: int = Field(ge=1, le=1)
+    format: Literal[1]
     suite: str = Field(pattern=r"^[a-z][a-z-]*$")
     """Debian release by its code name."""
     packages: tuple[Package, ...] = Field(min_length=1)
     users: tuple[AddedUser, ...] = ()
     directories: tuple[AddedDirectory, ...] = ()
     files: tuple[AddedFile, ...] = ()
-    remove: tuple[Absolute, ...] = ()
+    remove: tuple[Target, ...] = ()
     """Files and directories of packages that are not wanted."""
-    entrypoint: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    user: str = ""
-    env: Mapping[str, str] = Field(default_factory=dict)
+    entrypoint: tuple[Word, ...] = ()
+    command: tuple[Word, ...] = ()
+    user: str = Field(default="", pattern=r"^[A-Za-z0-9_:.-]*$")
+    env: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Word] = Field(default_factory=dict)
     workdir: Absolute = "/"
-    data_dir: Absolute | None = None
+    data_dir: Target | None = None
 
     @property
     def config(self) -> ImageConfig:
@@ -100,36 +110,39 @@ def find_recipe(name: str) -> Path:
 
 
 def read_recipe(path: Path) -> RecipeFile:
-    """Read and validate; `StudyError` names the file and the key."""
-    try:
-        tree = YAML(typ="safe", pure=True).load(path.read_bytes())
-        recipe = RecipeFile.model_validate_json(json.dumps(tree))
-    except (OSError, YAMLError, UnicodeDecodeError, TypeError) as error:
-        raise StudyError(f"{path}: the recipe cannot be read: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(step) for step in first["loc"]) or "the file"
-        raise StudyError(f"{path}: {key}: {first['msg']}", hint="see docs/reference/recipes.md") from error
-    for added in recipe.files:
+    """Read and validate; `StudyError` names file, line, column and key."""
+    document = read(path)
+    recipe = checked(RecipeFile, document)
+    for number, added in enumerate(recipe.files):
         if (added.content is None) == (added.source is None):
-            raise StudyError(f"{path}: files: {added.path}: give either content or source")
+            raise document.error(("files", number), "give either content or source")
+    _must_be_single(document, recipe)
     return recipe
 
 
-def recipe_key(recipe: RecipeFile, folder: Path) -> str:
+def _must_be_single(document: Document, recipe: RecipeFile) -> None:
+    seen: set[str] = set()
+    for number, added in enumerate(recipe.files):
+        if added.path in seen:
+            raise document.error(("files", number, "path"), f"{added.path} is added twice")
+        seen.add(added.path)
+
+
+def recipe_key(recipe: RecipeFile, path: Path) -> str:
     """What a build depends on: the recipe as understood, the files beside it, how tare builds."""
     total = hashlib.sha256(f"{BUILDER}\n{recipe.model_dump_json()}\n".encode())
     for added in recipe.files:
-        if added.source is not None:
-            total.update(source_content(folder, added))
+        content = source_content(path, added)
+        total.update(f"{len(content)}\n".encode() + content)
     return total.hexdigest()
 
 
-def source_content(folder: Path, added: AddedFile) -> bytes:
-    """The bytes of an added file; a `source` outside the recipe's folder is refused."""
+def source_content(recipe: Path, added: AddedFile) -> bytes:
+    """The bytes of an added file; a `source` outside the folder of the recipe is refused."""
     if added.content is not None:
         return added.content.encode()
+    folder = recipe.resolve().parent
     path = (folder / str(added.source)).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
-        raise StudyError(f"{folder}: {added.source!r} is no file beside the recipe")
+    if not path.is_relative_to(folder) or not path.is_file():
+        raise StudyError(f"{recipe}: files: {added.source!r} is no file beside the recipe")
     return path.read_bytes()

@@ -1,0 +1,83 @@
+"""A Debian root file system of a few packages, made by mmdebstrap, the same on every machine and on every day.
+
+The same but for the packages' versions: those are what the mirror has when it is built, and are recorded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.images.apt_sources import sources_of
+from tare.sites import Completed, Host
+
+BUILD_TIMEOUT_S = 1800.0
+EPOCH = "0"
+"""SOURCE_DATE_EPOCH: where a maintainer script writes a date, it is this one."""
+
+_LEFT_OUT = (
+    "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
+    "/usr/share/bash-completion/*", "/usr/share/bug/*", "/var/log/*.log",
+)  # fmt: skip
+_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
+
+NOISE = (
+    # The building machine's, or other in every build; a deployment gives its own where one is needed.
+    "etc/machine-id", "etc/hostname", "etc/resolv.conf", "var/lib/dbus/machine-id", "var/cache/ldconfig",
+    # How this image was built: mirrors, and mmdebstrap's options.
+    "etc/apt/sources.list", "etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap",
+    # Older states, kept by dpkg and debconf for the next package that will never come.
+    "var/lib/dpkg/status-old", "var/cache/debconf/config.dat-old", "var/cache/debconf/templates.dat-old",
+)  # fmt: skip
+EMPTIED = ("etc/apt/sources.list.d", "var/lib/apt/lists", "var/cache/apt", "var/log/apt")
+
+
+def build_root(host: Host, suite: str, packages: Sequence[str], target: Path) -> None:
+    """Write the root file system to the tar `target`. Raises `EnvironmentLacks` with mmdebstrap's own words."""
+    if os.geteuid() != 0:
+        raise EnvironmentLacks("only root can build an image from a recipe", hint="run tare with sudo")
+    done = _run(host, _argv(suite, packages, target, sources_of(host, suite)))
+    if done.code != 0:
+        raise EnvironmentLacks(
+            f"the root file system of Debian {suite} could not be built: {_complaints(done)}",
+            hint="apt must reach a Debian mirror, and trust it (package debian-archive-keyring)",
+        )
+
+
+def _run(host: Host, argv: Sequence[str]) -> Completed:
+    try:
+        return host.run(argv, timeout_s=BUILD_TIMEOUT_S, check=False)
+    except RunFailed as error:
+        hint = "apt-get install mmdebstrap"
+        raise EnvironmentLacks(f"mmdebstrap does not build a root file system: {error}", hint=hint) from error
+
+
+def _argv(suite: str, packages: Sequence[str], target: Path, sources: Sequence[str]) -> list[str]:
+    """Through env(1): the environment (proxies, certificates) stays the user's, with two variables more.
+
+    mmdebstrap ends, and cleans up, when this tare dies (prctl(2), PR_SET_PDEATHSIG); what it had begun lies
+    beside `target`.
+    """
+    return [
+        *("setpriv", "--pdeathsig", "TERM"),
+        *("env", f"SOURCE_DATE_EPOCH={EPOCH}", f"TMPDIR={target.parent}"),
+        *("mmdebstrap", "--mode=root", "--variant=essential", "--format=tar"),
+        f"--include={','.join(packages)}",
+        *(f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT),
+        *(f"--dpkgopt=path-include={path}" for path in _KEPT),
+        *("--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", "--aptopt=Acquire::http::Timeout 60"),
+        suite,
+        str(target),
+        *sources,
+    ]
+
+
+def _complaints(done: Completed) -> str:
+    """What it and apt call errors (`E: …`), without the line by which it says that it has failed."""
+    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    errors = [
+        line.removeprefix("E: ") for line in lines if line.startswith("E: ") and "mmdebstrap failed" not in line
+    ]
+    return "; ".join(dict.fromkeys(errors)) or (lines[-1] if lines else f"mmdebstrap ended with {done.code}")
