@@ -1,0 +1,89 @@
+"""Estimators of published studies: known answers, and the faults they are kept for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ignore[import-untyped]  # has no stubs
+
+from tare.analyze.published.mean_square_error import mean_square_error
+from tare.analyze.published.median_run import median_run
+from tare.analyze.published.min_max_mean import Repetitions, min_max_mean
+from tare.analyze.published.overhead_fraction import overhead_fraction
+from tare.analyze.published.pooled_windows import mean_interval, pooled_windows
+from tare.analyze.published.relative_change import relative_change
+from tare.analyze.published.welch import welch
+
+ARM = [90.0, 94.0, 92.0, 96.0]
+BASELINE = [100.0, 104.0, 98.0, 102.0, 96.0]
+
+
+def test_welch_agrees_with_statsmodels() -> None:
+    found = welch(ARM, BASELINE)
+    low, high = CompareMeans(DescrStatsW(ARM), DescrStatsW(BASELINE)).tconfint_diff(usevar="unequal")
+    assert found.point == pytest.approx(93 / 100 - 1)
+    assert (found.low, found.high) == pytest.approx((low / 100, high / 100))
+    assert found.n == 4
+
+
+@pytest.mark.parametrize(
+    ("arm", "baseline", "why"),
+    [([], [1.0], "no run"), ([1.0], [2.0], "no spread"), ([1.0] * 3, [2.0] * 3, "no spread")],
+)
+def test_welch_without_spread_has_no_interval(arm: list[float], baseline: list[float], why: str) -> None:
+    found = welch(arm, baseline)
+    assert found.low is found.high is None
+    assert why in str(found.why)
+
+
+def test_the_median_run_has_a_point_alone() -> None:
+    found = median_run([3.0, 1.0, 2.0], [4.0, 8.0, 5.0])
+    assert found.point == pytest.approx(2 / 5 - 1)
+    assert found.low is None
+    assert median_run([], [1.0]).point is None
+
+
+def test_pooled_windows_by_hand() -> None:
+    # Means 11 and 10, variances 2 and 2, n = 2 each: 1 ± 1.96 * sqrt(2), over 10.
+    found = pooled_windows([10.0, 12.0], [9.0, 11.0])
+    assert found.point == pytest.approx(0.1)
+    assert found.low == pytest.approx((1 - 1.96 * math.sqrt(2)) / 10)
+    assert found.high == pytest.approx((1 + 1.96 * math.sqrt(2)) / 10)
+    assert mean_interval([9.0, 11.0]) == pytest.approx((10 - 1.96, 10 + 1.96))
+
+
+def test_pooled_windows_are_far_too_sure_when_starts_differ() -> None:
+    """What the facts say of it: over half of A/A comparisons come out significant."""
+    rng, wrong = np.random.default_rng(11), 0
+    for _ in range(300):
+        one, other = (rng.normal(0, 0.015, (5, 1)) + rng.normal(0, 0.03, (5, 60)) + 1 for _ in range(2))
+        found = pooled_windows(one.ravel().tolist(), other.ravel().tolist())
+        wrong += found.low is not None and found.high is not None and not found.low <= 0 <= found.high
+    assert wrong / 300 > 0.4
+
+
+def test_mean_square_error_by_hand() -> None:
+    assert mean_square_error([1.0, 3.0]) == pytest.approx(1.0)
+    assert mean_square_error([]) is None
+
+
+def test_overhead_fraction_hides_the_sign() -> None:
+    assert overhead_fraction(110.0, 100.0) == pytest.approx(0.1)
+    assert overhead_fraction(90.0, 100.0) == pytest.approx(0.1)
+    assert overhead_fraction(1.0, 0.0) is None
+
+
+def test_relative_change_of_averages() -> None:
+    assert relative_change([1.0, 2.0], [3.0, 3.0]).point == pytest.approx(-0.5)
+    assert relative_change([], []).point is None
+
+
+def test_min_max_mean() -> None:
+    found = min_max_mean([1.0, 2.0, 6.0])
+    assert found is not None
+    assert (found.n, found.smallest, found.largest, found.mean) == (3, 1.0, 6.0, 3.0)
+    assert found.stddev == pytest.approx(math.sqrt(7))
+    assert min_max_mean([4.0]) == Repetitions(1, 4.0, 4.0, 4.0, None)
+    assert min_max_mean([]) is None
