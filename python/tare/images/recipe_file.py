@@ -30,12 +30,19 @@ def _below_root(path: str) -> str:
     return path
 
 
+def _not_empty(packages: tuple[str, ...]) -> tuple[str, ...]:
+    if not packages:
+        raise ValueError("must not be empty")
+    return packages
+
+
 Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
 Target = Annotated[Absolute, AfterValidator(_below_root)]
 Word = Annotated[str, Field(pattern=r"^[^\x00\r\n]*$")]
 """What an engine's image configuration can hold: one line."""
 Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?$")]
 """A Debian package name, with `=VERSION` where one version is meant (deb-control(5))."""
+Packages = Annotated[tuple[Package, ...], AfterValidator(_not_empty)]
 Account = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
 Mode = Annotated[str, Field(pattern=r"^[0-7]{3,4}$")]
 
@@ -73,7 +80,7 @@ class RecipeFile(Strict):
     format: Literal[1]
     suite: str = Field(pattern=r"^[a-z][a-z-]*$")
     """Debian release by its code name."""
-    packages: tuple[Package, ...] = Field(min_length=1)
+    packages: Packages
     users: tuple[AddedUser, ...] = ()
     directories: tuple[AddedDirectory, ...] = ()
     files: tuple[AddedFile, ...] = ()
