@@ -262,15 +262,15 @@ fn finish(config: &Config, summary: &Summary, pumped: Pumped) -> Result<Footer, 
     Ok(footer)
 }
 
-/// Room for about a second of rows; a tick of many targets fits at least eight times.
+/// Room for two seconds of rows, in case the disk lets the writer wait, within 0.5 and 2 MiB.
 ///
-/// At most 2 MiB where that allows it: the ring is walked through and so resides whole.
+/// The ring is walked through and so resides whole; more than that is only taken where a single
+/// tick is so large that eight of them need it.
 fn ring_words(slots: &[Slot], config: &Config) -> usize {
     const WORDS_A_SLOT: usize = 80;
-    const MOST_WORDS: usize = 1 << 18;
     let a_tick = (slots.len() + 1) * WORDS_A_SLOT;
-    let a_second = a_tick.saturating_mul(config.rate_hz.ceil() as usize);
-    a_second.min(MOST_WORDS).max(8 * a_tick)
+    let two_seconds = a_tick.saturating_mul(2 * config.rate_hz.ceil() as usize);
+    two_seconds.clamp(1 << 16, 1 << 18).max(8 * a_tick)
 }
 
 fn spawn<T: Send + 'static>(

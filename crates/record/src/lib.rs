@@ -9,6 +9,7 @@ pub mod code;
 pub mod error;
 pub mod header;
 pub mod journal;
+pub mod metric;
 pub mod parquet;
 pub mod rate;
 pub mod reference;

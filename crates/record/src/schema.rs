@@ -84,6 +84,31 @@ pub struct Table {
     pub columns: &'static [Column],
 }
 
+/// The two columns that bound the moment of a value: the last two instants in front of it, or the
+/// last one twice where it stands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub t0: usize,
+    pub t1: usize,
+}
+
+/// The window of the column at this position, given the kinds of all columns of its table.
+#[must_use]
+pub fn window_of(kinds: &[Kind], at: usize) -> Option<Window> {
+    let t1 = (0..at).rev().find(|before| kinds[*before] == Kind::Instant)?;
+    let t0 = if t1 > 0 && kinds[t1 - 1] == Kind::Instant { t1 - 1 } else { t1 };
+    Some(Window { t0, t1 })
+}
+
+impl Table {
+    /// The window of the column at this position.
+    #[must_use]
+    pub fn window_of(&self, at: usize) -> Option<Window> {
+        let kinds: Vec<Kind> = self.columns.iter().map(|column| column.kind).collect();
+        window_of(&kinds, at)
+    }
+}
+
 /// Columns that every table begins with.
 pub const KEYS: [Column; 3] = [
     Column {
@@ -148,6 +173,31 @@ pub(crate) use table;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::{self, cgroup, process};
+
+    #[test]
+    fn a_value_belongs_to_the_window_in_front_of_it() {
+        let window = cgroup::TABLE.window_of(cgroup::USAGE_NS);
+        assert_eq!(window, Some(Window { t0: cgroup::USAGE_T0_NS, t1: cgroup::USAGE_T1_NS }));
+        let window = cgroup::TABLE.window_of(cgroup::BLOCK_WRITES);
+        assert_eq!(window, Some(Window { t0: cgroup::BLOCK_AT_NS, t1: cgroup::BLOCK_AT_NS }));
+        assert_eq!(process::TABLE.window_of(process::PID), None);
+    }
+
+    #[test]
+    fn every_counter_has_a_window() {
+        for table in tables::ALL {
+            for (at, column) in table.columns.iter().enumerate() {
+                let has_window = table.window_of(at).is_some();
+                assert!(
+                    has_window || column.kind != Kind::Counter,
+                    "{}.{}",
+                    table.name,
+                    column.name
+                );
+            }
+        }
+    }
 
     #[test]
     fn user_ticks_move_in_whole_scheduler_ticks() {

@@ -1,10 +1,16 @@
 //! `tare-probe`: samples the kernel's counters of host, containers and processes.
 
 mod convert;
+mod export;
 mod failure;
 mod floor;
+mod live;
+mod openmetrics;
 mod options;
+mod rates;
 mod record;
+mod screen;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -27,6 +33,9 @@ fn main() -> ExitCode {
 fn act(action: Action) -> Result<(), Failure> {
     match action {
         Action::Record(options) => record::run(&options),
+        Action::Live(options) => live::run(&options),
+        Action::Serve(options) => serve::run(&options),
+        Action::Export(options) => export::run(&options),
         Action::Convert(options) => convert::run(&options),
         Action::Floor(options) => floor::run(&options),
     }

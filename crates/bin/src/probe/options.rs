@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -22,12 +23,21 @@ const EXAMPLES: &str = "\
 Examples:
   tare-probe record --out run1 --host --cgroup db=/docker/4f0c… --hz 10 --duration 60
   tare-probe record --out run2 --cgroup db=pid:4711 --pid dockerd=812,tree --hz 1000
+  tare-probe live --host --children /docker
+  tare-probe serve --prometheus :9477 --host --children /docker
+  tare-probe export run1 --table cgroup --rates > cgroup.csv
   tare-probe convert run1            after a crash: makes Parquet of what was written";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// Record into a directory of Parquet files
     Record(RecordOptions),
+    /// Show the newest rates in the terminal
+    Live(LiveOptions),
+    /// Serve the newest values to Prometheus in OpenMetrics
+    Serve(ServeOptions),
+    /// Print a table of a recording as CSV or JSON lines, raw or as rates with bounds
+    Export(ExportOptions),
     /// Make Parquet of a journal that a recording left behind when it was cut short
     Convert(ConvertOptions),
     /// Read the same files at the same times and do nothing with them: the floor of `make bench-probe`
@@ -43,6 +53,9 @@ pub(crate) struct RecordOptions {
     /// Stop after so many seconds; without it, on SIGINT or SIGTERM
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub duration: Option<f64>,
+    /// Serve the newest values meanwhile; a port alone means 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = address)]
+    pub prometheus: Option<SocketAddr>,
     /// Keep the journal beside the Parquet files
     #[arg(long)]
     pub keep_journal: bool,
@@ -51,6 +64,47 @@ pub(crate) struct RecordOptions {
     pub no_convert: bool,
     #[command(flatten)]
     pub sampling: SamplingOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LiveOptions {
+    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub duration: Option<f64>,
+    #[command(flatten)]
+    pub sampling: SamplingOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeOptions {
+    /// Where to serve /metrics; a port alone means 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = address, default_value = "127.0.0.1:9477")]
+    pub prometheus: SocketAddr,
+    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub duration: Option<f64>,
+    #[command(flatten)]
+    pub sampling: SamplingOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportOptions {
+    /// Directory of a recording
+    pub directory: PathBuf,
+    /// Table to print, such as cgroup, process, cpu, disk, tick, event or target
+    #[arg(long, default_value = "cgroup")]
+    pub table: String,
+    #[arg(long, value_enum, default_value_t = Format::Csv)]
+    pub format: Format,
+    /// Print the rate of each counter since its reading before, and the bounds that its step leaves
+    #[arg(long)]
+    pub rates: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Format {
+    Csv,
+    Jsonl,
 }
 
 /// What to sample, and how often.
@@ -173,6 +227,13 @@ fn interfaces(text: &str) -> Result<Spec, String> {
     Ok(Spec::Interfaces { name, pid: pid_of(rest)? })
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse().map_err(|_| "give a port, or ADDRESS:PORT with a numeric address".to_owned())
+}
+
 fn policy(text: &str) -> Result<PolicyOption, String> {
     let priority = |text: &str| match text.parse::<u8>() {
         Ok(priority @ 1..=99) => Ok(priority),
@@ -207,6 +268,15 @@ mod tests {
         assert!(cgroup("/docker/ab").is_err());
         assert!(process("engine=").is_err());
         assert!(interfaces("db=x").is_err());
+    }
+
+    #[test]
+    fn a_port_alone_is_served_on_loopback() {
+        let here: SocketAddr = "127.0.0.1:9477".parse().expect("an address");
+        assert_eq!(address(":9477"), Ok(here));
+        assert_eq!(address("9477"), Ok(here));
+        assert_eq!(address("0.0.0.0:1"), Ok("0.0.0.0:1".parse().expect("an address")));
+        assert!(address("localhost:1").is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use tare_probe::session;
 use tare_probe::sink::Sink;
+use tare_probe::sink::board::SharedBoard;
 use tare_probe::sink::journal::JournalSink;
 use tare_record::header::Footer;
 use tare_record::parquet::OnDamage;
@@ -14,13 +15,19 @@ use tare_record::parquet::OnDamage;
 use crate::convert;
 use crate::failure::Failure;
 use crate::options::RecordOptions;
+use crate::serve;
 
 /// Name of the journal inside a recording's directory.
 pub(crate) const JOURNAL: &str = "journal.tare";
 
 pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
     let journal = prepare(&options.out)?;
-    let sinks: Vec<Box<dyn Sink>> = vec![Box::new(JournalSink::new(&journal))];
+    let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JournalSink::new(&journal))];
+    if let Some(address) = options.prometheus {
+        let board = SharedBoard::default();
+        serve::start(address, board.clone())?;
+        sinks.push(Box::new(board));
+    }
     let footer =
         session::record(&options.sampling.config(options.duration), sinks, &stop_on_signals()?);
     let footer = match footer {

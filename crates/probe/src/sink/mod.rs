@@ -1,5 +1,6 @@
 //! Where rows go: a journal, the terminal, a scraper.
 
+pub mod board;
 pub mod journal;
 
 use tare_record::RecordError;

@@ -1,5 +1,6 @@
 //! Turns a journal into a directory of Parquet files and a `trace.json`.
 
+pub mod read;
 mod sheet;
 mod words;
 

@@ -1,0 +1,146 @@
+//! `tare-probe export`: a table of a trace as CSV or JSON lines, raw or as rates.
+
+use std::io::{self, BufWriter, Write};
+
+use tare_record::parquet::read::{self, FileColumn, Value};
+
+use crate::failure::Failure;
+use crate::options::{ExportOptions, Format};
+use crate::rates::Rates;
+
+pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
+    let path = options.directory.join(format!("{}.parquet", options.table));
+    if !path.is_file() {
+        return Err(Failure::Usage(format!(
+            "{}: no such table in this trace; `ls {}` shows which there are",
+            path.display(),
+            options.directory.display()
+        )));
+    }
+    let mut page = Page::new(options.format);
+    let shared = std::cell::RefCell::new((&mut page, None::<Rates>));
+    let outcome = read::read_table::<Failure>(
+        &path,
+        |columns| {
+            let (page, rates) = &mut *shared.borrow_mut();
+            *rates = options.rates.then(|| Rates::new(columns));
+            let names = rates.as_ref().map_or_else(|| names_of(columns), Rates::names);
+            page.begin(names).map_err(Failure::from)
+        },
+        |row| {
+            let (page, rates) = &mut *shared.borrow_mut();
+            match rates {
+                Some(rates) => rates.next(row).map_or(Ok(()), |row| page.row(&row)),
+                None => page.row(&row.iter().map(Shown::from).collect::<Vec<_>>()),
+            }
+            .map_err(Failure::from)
+        },
+    );
+    match outcome.and_then(|()| page.end().map_err(Failure::from)) {
+        // A reader that had enough (`| head`) is no failure.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn names_of(columns: &[FileColumn]) -> Vec<String> {
+    columns.iter().map(|column| column.name.clone()).collect()
+}
+
+/// A value on its way out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shown {
+    Missing,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl From<&Value> for Shown {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Missing => Self::Missing,
+            Value::Number(number) => Self::Integer(*number),
+            Value::Text(text) => Self::Text(text.clone()),
+        }
+    }
+}
+
+struct Page {
+    format: Format,
+    names: Vec<String>,
+    out: BufWriter<io::Stdout>,
+}
+
+impl Page {
+    fn new(format: Format) -> Self {
+        Self { format, names: Vec::new(), out: BufWriter::new(io::stdout()) }
+    }
+
+    fn begin(&mut self, names: Vec<String>) -> io::Result<()> {
+        self.names = names;
+        match self.format {
+            Format::Csv => writeln!(self.out, "{}", self.names.join(",")),
+            Format::Jsonl => Ok(()),
+        }
+    }
+
+    fn row(&mut self, row: &[Shown]) -> io::Result<()> {
+        match self.format {
+            Format::Csv => {
+                let cells: Vec<String> = row.iter().map(csv).collect();
+                writeln!(self.out, "{}", cells.join(","))
+            }
+            Format::Jsonl => {
+                let pairs = self.names.iter().zip(row);
+                let pairs: Vec<String> =
+                    pairs.map(|(name, value)| format!("\"{name}\":{}", json(value))).collect();
+                writeln!(self.out, "{{{}}}", pairs.join(","))
+            }
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A missing value is an empty cell; text is quoted where it must be (RFC 4180).
+fn csv(value: &Shown) -> String {
+    match value {
+        Shown::Missing => String::new(),
+        Shown::Integer(number) => number.to_string(),
+        Shown::Real(number) => number.to_string(),
+        Shown::Text(text) if text.contains(['"', ',', '\n', '\r']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Shown::Text(text) => text.clone(),
+    }
+}
+
+fn json(value: &Shown) -> String {
+    match value {
+        Shown::Missing => "null".to_owned(),
+        Shown::Integer(number) => number.to_string(),
+        Shown::Real(number) => number.to_string(),
+        Shown::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_value_is_empty_in_csv_and_null_in_json() {
+        assert_eq!(csv(&Shown::Missing), "");
+        assert_eq!(json(&Shown::Missing), "null");
+        assert_eq!(csv(&Shown::Integer(0)), "0");
+    }
+
+    #[test]
+    fn words_cannot_break_a_line() {
+        assert_eq!(csv(&Shown::Text("a,\"b\"".to_owned())), "\"a,\"\"b\"\"\"");
+        assert_eq!(json(&Shown::Text("a\"\n".to_owned())), "\"a\\\"\\n\"");
+    }
+}

@@ -1,0 +1,250 @@
+//! The program as its users meet it, on the machine that runs the tests.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use tare_record::RecordError;
+use tare_record::parquet::read::{self, Value};
+
+const PROBE: &str = env!("CARGO_BIN_EXE_tare-probe");
+
+fn probe(arguments: &[&str]) -> Output {
+    Command::new(PROBE).args(arguments).output().expect("tare-probe runs")
+}
+
+fn start(arguments: &[&str]) -> Child {
+    Command::new(PROBE).args(arguments).stderr(Stdio::piped()).spawn().expect("tare-probe starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A column of a table, missing values left out.
+fn numbers(directory: &Path, table: &str, column: &str) -> Vec<i64> {
+    let (mut at, mut found) = (None, Vec::new());
+    let path = directory.join(format!("{table}.parquet"));
+    let names = std::cell::RefCell::new(&mut at);
+    read::read_table::<RecordError>(
+        &path,
+        |columns| {
+            **names.borrow_mut() = columns.iter().position(|known| known.name == column);
+            Ok(())
+        },
+        |row| {
+            let at = names.borrow().expect("the column is there");
+            if let Value::Number(number) = row[at] {
+                found.push(number);
+            }
+            Ok(())
+        },
+    )
+    .expect("a readable table");
+    found
+}
+
+fn trace(directory: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(directory.join("trace.json")).expect("trace.json");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn out(home: &tempfile::TempDir) -> (PathBuf, String) {
+    let directory = home.path().join("trace");
+    let name = directory.display().to_string();
+    (directory, name)
+}
+
+#[test]
+fn a_recording_becomes_parquet_with_all_its_ticks() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let own = format!("own={}", std::process::id());
+    let arguments =
+        ["record", "--out", &name, "--host", "--pid", &own, "--hz", "50", "--duration", "1"];
+    let output = probe(&arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+
+    let trace = trace(&directory);
+    assert_eq!(trace["complete"], true);
+    let ticks = numbers(&directory, "tick", "tick");
+    let missed: i64 = numbers(&directory, "tick", "missed_ticks").iter().sum();
+    assert_eq!(ticks.len() as i64 + missed, ticks.last().expect("ticks") + 1);
+    assert_eq!(trace["footer"]["ticks"], ticks.len());
+    assert!(ticks.is_sorted());
+    assert!(!numbers(&directory, "process", "cpu_ns").is_empty());
+    assert!(
+        numbers(&directory, "cpu", "user_ticks").len() >= 2 * 10,
+        "host at 10 Hz, two rows or more"
+    );
+    assert!(!directory.join("journal.tare").exists());
+}
+
+#[test]
+fn windows_are_ordered_and_lie_within_their_tick() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let own = format!("own={}", std::process::id());
+    probe(&["record", "--out", &name, "--pid", &own, "--hz", "100", "--duration", "0.3"]);
+    let t0 = numbers(&directory, "process", "stat_t0_ns");
+    let t1 = numbers(&directory, "process", "stat_t1_ns");
+    assert!(t0.len() > 10);
+    assert!(t0.iter().zip(&t1).all(|(t0, t1)| t0 <= t1));
+    let (woke, done) =
+        (numbers(&directory, "tick", "woke_ns"), numbers(&directory, "tick", "done_ns"));
+    let inside = woke.iter().zip(&done).zip(t0.iter().zip(&t1));
+    assert!(inside.into_iter().all(|((woke, done), (t0, t1))| woke <= t0 && t1 <= done));
+}
+
+#[test]
+fn kill_9_costs_at_most_the_last_second() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let mut child = start(&["record", "--out", &name, "--host", "--hz", "100"]);
+    std::thread::sleep(Duration::from_millis(2700));
+    let killed_ns = tare_probe::clock::monotonic_ns() as i64;
+    child.kill().expect("SIGKILL");
+    child.wait().expect("reaped");
+    assert!(!directory.join("trace.json").exists());
+
+    let output = probe(&["convert", &name]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("cut short"), "{}", text(&output.stderr));
+    assert_eq!(trace(&directory)["complete"], false);
+    let woke = numbers(&directory, "tick", "woke_ns");
+    let lost_ns = killed_ns - woke.last().expect("ticks");
+    assert!((0..1_000_000_000).contains(&lost_ns), "lost {lost_ns} ns");
+    assert!(woke.len() > 100);
+}
+
+#[test]
+fn sigterm_ends_a_slow_recording_at_once_and_whole() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let mut child = start(&["record", "--out", &name, "--host", "--hz", "0.2"]);
+    std::thread::sleep(Duration::from_millis(700));
+    let asked = std::time::Instant::now();
+    Command::new("kill").arg(child.id().to_string()).status().expect("kill");
+    assert!(child.wait().expect("reaped").success());
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert_eq!(trace(&directory)["complete"], true);
+    assert_eq!(trace(&directory)["footer"]["ended_by"], "signal");
+}
+
+#[test]
+fn a_damaged_journal_is_refused_and_can_be_salvaged() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    probe(&["record", "--out", &name, "--host", "--hz", "20", "--duration", "1.6", "--no-convert"]);
+    let journal = directory.join("journal.tare");
+    let mut bytes = std::fs::read(&journal).expect("journal");
+    let middle = bytes.len() * 3 / 4;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&journal, &bytes).expect("written");
+
+    let refused = probe(&["convert", &name]);
+    assert!(!refused.status.success());
+    assert!(text(&refused.stderr).contains("damaged"), "{}", text(&refused.stderr));
+    let salvaged = probe(&["convert", &name, "--salvage"]);
+    assert!(salvaged.status.success(), "{}", text(&salvaged.stderr));
+    assert_eq!(trace(&directory)["complete"], false);
+    assert!(!numbers(&directory, "tick", "tick").is_empty());
+    assert!(journal.exists(), "a damaged journal is not thrown away");
+}
+
+#[test]
+fn a_directory_with_a_recording_is_not_overwritten() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (_, name) = out(&home);
+    assert!(probe(&["record", "--out", &name, "--host", "--duration", "0.1"]).status.success());
+    let again = probe(&["record", "--out", &name, "--host", "--duration", "0.1"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("another --out"), "{}", text(&again.stderr));
+}
+
+#[test]
+fn a_target_that_is_not_there_ends_with_2_and_leaves_no_directory() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let output =
+        probe(&["record", "--out", &name, "--cgroup", "db=/no/such/group", "--duration", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("db: no control group"), "{}", text(&output.stderr));
+    assert!(!directory.exists());
+}
+
+#[test]
+fn an_export_prints_rates_with_their_bounds() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (_, name) = out(&home);
+    let own = format!("own={}", std::process::id());
+    probe(&["record", "--out", &name, "--pid", &own, "--hz", "10", "--duration", "0.55"]);
+    let output = probe(&["export", &name, "--table", "process", "--rates"]);
+    let page = text(&output.stdout);
+    let mut lines = page.lines();
+    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    let at = |name| head.iter().position(|known| *known == name).expect("a column");
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 5, "six ticks have five differences: {page}");
+    for row in rows {
+        let number = |name| row[at(name)].parse::<f64>().expect("a number");
+        assert!(number("user_ticks_per_s_low") <= number("user_ticks_per_s"));
+        assert!(number("user_ticks_per_s") < number("user_ticks_per_s_high"));
+    }
+    let json = probe(&["export", &name, "--table", "tick", "--format", "jsonl"]);
+    for line in text(&json.stdout).lines() {
+        serde_json::from_str::<BTreeMap<String, serde_json::Value>>(line).expect("JSON");
+    }
+}
+
+#[test]
+fn the_newest_values_are_served_in_openmetrics() {
+    let own = format!("own={}", std::process::id());
+    let arguments =
+        ["serve", "--prometheus", ":0", "--host", "--pid", &own, "--hz", "10", "--duration", "20"];
+    let mut child = start(&arguments);
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().expect("stderr");
+    let mut byte = [0];
+    while !said.contains("/metrics") && stderr.read(&mut byte).is_ok_and(|bytes| bytes == 1) {
+        said.push(char::from(byte[0]));
+    }
+    let address =
+        said.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("address");
+    assert!(address.starts_with("127.0.0.1:"), "{said}");
+    std::thread::sleep(Duration::from_millis(900));
+    let mut connection = TcpStream::connect(address).expect("connects");
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("asked");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("answered");
+    Command::new("kill").arg(child.id().to_string()).status().expect("kill");
+    assert!(child.wait().expect("reaped").success());
+
+    assert!(answer.contains("application/openmetrics-text"));
+    assert!(answer.ends_with("# EOF\n"));
+    for wanted in
+        ["tare_cpu_steal_seconds_total{name=\"all\"", "tare_process_cpu_seconds_total{name=\"own\""]
+    {
+        assert!(answer.contains(wanted), "{wanted} is not in\n{answer}");
+    }
+}
+
+#[test]
+fn live_prints_a_picture_without_a_terminal() {
+    let output = probe(&["live", "--host", "--hz", "10", "--duration", "2.3"]);
+    let page = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(page.contains("CPU % of one") && page.contains("steal"), "{page}");
+    assert!(page.contains('±'), "{page}");
+}
+
+#[test]
+fn help_shows_examples() {
+    let page = text(&probe(&["--help"]).stdout);
+    for word in ["record", "live", "serve", "export", "convert", "Examples:"] {
+        assert!(page.contains(word), "{word}");
+    }
+}

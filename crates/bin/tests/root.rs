@@ -1,0 +1,271 @@
+//! What needs root: control groups, namespaces, tracing, a disk of a few kilobytes.
+//!
+//! `cargo test -p tare-bin --test root -- --ignored`, as root. Each test makes and removes its own
+//! control groups.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::time::Duration;
+
+use tare_record::RecordError;
+use tare_record::parquet::read::{self, Value};
+
+const PROBE: &str = env!("CARGO_BIN_EXE_tare-probe");
+const HIERARCHIES: [&str; 7] = ["cpu", "cpuacct", "memory", "blkio", "pids", "unified", ""];
+
+/// A control group in every hierarchy that this machine has; it goes when this goes.
+struct Group {
+    path: String,
+}
+
+impl Group {
+    fn new(name: &str) -> Self {
+        let group = Self { path: format!("tare-test-{}-{name}", std::process::id()) };
+        group.make();
+        group
+    }
+
+    fn child(&self, name: &str) -> Self {
+        let group = Self { path: format!("{}/{name}", self.path) };
+        group.make();
+        group
+    }
+
+    fn directories(&self) -> Vec<PathBuf> {
+        HIERARCHIES
+            .iter()
+            .map(|name| Path::new("/sys/fs/cgroup").join(name))
+            .filter(|mount| mount.join("cgroup.procs").exists())
+            .map(|mount| mount.join(&self.path))
+            .collect()
+    }
+
+    fn make(&self) {
+        for directory in self.directories() {
+            fs::create_dir_all(&directory).expect("a control group");
+        }
+    }
+
+    fn remove(&self) {
+        for directory in self.directories() {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+
+    /// A shell command line inside the group.
+    fn shell(&self, script: &str) -> Command {
+        let enter: String = self
+            .directories()
+            .iter()
+            .map(|directory| format!("echo $$ > {}/cgroup.procs; ", directory.display()))
+            .collect();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{enter}{script}")]);
+        command
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn start(out: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new(PROBE);
+    command.arg("record").arg("--out").arg(out).args(arguments);
+    command.spawn().expect("tare-probe starts")
+}
+
+fn finish(mut child: Child) {
+    assert!(child.wait().expect("reaped").success());
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Rows of a table as maps from column to value.
+fn rows(out: &Path, table: &str) -> Vec<std::collections::HashMap<String, Value>> {
+    let (mut names, mut rows) = (Vec::new(), Vec::new());
+    let cell = std::cell::RefCell::new(&mut names);
+    read::read_table::<RecordError>(
+        &out.join(format!("{table}.parquet")),
+        |columns| {
+            **cell.borrow_mut() = columns.iter().map(|column| column.name.clone()).collect();
+            Ok(())
+        },
+        |row| {
+            rows.push(cell.borrow().iter().cloned().zip(row.iter().cloned()).collect());
+            Ok(())
+        },
+    )
+    .expect("a readable table");
+    rows
+}
+
+fn number(row: &std::collections::HashMap<String, Value>, column: &str) -> Option<i64> {
+    match row[column] {
+        Value::Number(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn last_number(out: &Path, column: &str) -> Option<i64> {
+    rows(out, "cgroup").iter().filter_map(|row| number(row, column)).next_back()
+}
+
+#[test]
+#[ignore = "needs root"]
+fn cpu_of_a_group_is_what_its_process_used() {
+    let group = Group::new("cpu");
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let path = format!("g=/{}", group.path);
+    let own = format!("own={}", std::process::id());
+    let arguments = ["--cgroup", &path, "--pid", &own, "--hz", "20", "--duration", "3"];
+    let recording = start(&out, &arguments);
+    std::thread::sleep(Duration::from_millis(300));
+    let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat";
+    let output = group.shell(burn).output().expect("burnt");
+    finish(recording);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let shell_ns: i64 =
+        told.split(' ').next().and_then(|word| word.parse().ok()).expect("schedstat");
+    let used_ns = last_number(&out, "usage_ns").expect("usage");
+    // The group has the `cat` on top, and lacks what the shell did before it entered.
+    let apart = (used_ns - shell_ns).abs();
+    assert!(shell_ns > 50_000_000, "the shell burnt too little to tell: {shell_ns}");
+    assert!(apart < 20_000_000, "the group says {used_ns}, its shell {shell_ns}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn block_requests_are_counted_for_the_group_and_its_parent() {
+    let group = Group::new("block");
+    let child = group.child("inner");
+    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
+    let out = home.path().join("trace");
+    let (outer, inner) = (format!("outer=/{}", group.path), format!("inner=/{}", child.path));
+    let arguments = ["--cgroup", &outer, "--cgroup", &inner, "--hz", "20", "--duration", "2.5"];
+    let recording = start(&out, &arguments);
+    std::thread::sleep(Duration::from_millis(500));
+    let file = home.path().join("file");
+    let script = format!(
+        "dd if=/dev/zero of={0} bs=1M count=16 oflag=direct 2>/dev/null; dd if={0} of=/dev/null bs=1M count=8 iflag=direct 2>/dev/null",
+        file.display()
+    );
+    child.shell(&script).status().expect("written and read");
+    finish(recording);
+    for name in ["outer", "inner"] {
+        let mine: Vec<_> = rows(&out, "cgroup")
+            .into_iter()
+            .filter(|row| row["name"] == Value::Text(name.to_owned()))
+            .collect();
+        let last = mine.last().expect("rows");
+        let written = number(last, "block_written_bytes").expect("counted");
+        let read = number(last, "block_read_bytes").expect("counted");
+        // The file's metadata comes on top.
+        assert!((16 << 20..(16 << 20) + (1 << 20)).contains(&written), "{name}: {written}");
+        assert!((8 << 20..(8 << 20) + (1 << 20)).contains(&read), "{name}: {read}");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_group_that_vanishes_ends_and_its_return_is_a_new_target() {
+    let group = Group::new("gone");
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let path = format!("g=/{}", group.path);
+    let recording = start(&out, &["--cgroup", &path, "--hz", "50", "--duration", "3.5"]);
+    std::thread::sleep(Duration::from_millis(600));
+    group.remove();
+    std::thread::sleep(Duration::from_millis(700));
+    group.make();
+    finish(recording);
+    let vanished = rows(&out, "event")
+        .iter()
+        .filter(|row| row["what"] == Value::Text("vanished".to_owned()))
+        .count();
+    assert_eq!(vanished, 1);
+    let mut targets: Vec<i64> =
+        rows(&out, "cgroup").iter().filter_map(|row| number(row, "target")).collect();
+    targets.dedup();
+    assert_eq!(targets.len(), 2, "before and after: {targets:?}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn five_hundred_groups_are_sampled_without_a_drop() {
+    let group = Group::new("many");
+    let children: Vec<Group> = (0..500).map(|number| group.child(&format!("c{number}"))).collect();
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let path = format!("/{}", group.path);
+    finish(start(&out, &["--children", &path, "--hz", "5", "--duration", "2"]));
+    drop(children);
+    let rows = rows(&out, "cgroup");
+    let ticks = rows.iter().filter_map(|row| number(row, "tick")).max().expect("ticks") + 1;
+    assert_eq!(rows.len() as i64 % 500, 0, "a tick has all groups");
+    assert!(rows.len() as i64 >= 500 * (ticks - 2), "{} rows in {ticks} ticks", rows.len());
+}
+
+#[test]
+#[ignore = "needs root"]
+fn groups_that_come_and_go_below_a_parent_are_followed() {
+    let group = Group::new("flux");
+    let first = group.child("first");
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let path = format!("/{}", group.path);
+    let recording = start(&out, &["--children", &path, "--hz", "20", "--duration", "4"]);
+    std::thread::sleep(Duration::from_millis(500));
+    drop(first);
+    let second = group.child("second");
+    finish(recording);
+    drop(second);
+    let names: std::collections::BTreeSet<String> = rows(&out, "cgroup")
+        .iter()
+        .filter_map(|row| match &row["name"] {
+            Value::Text(name) => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["first", "second"]);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_full_disk_is_told_and_ends_with_a_failure() {
+    let home = tempfile::tempdir().expect("a directory");
+    let script = format!(
+        "mount -t tmpfs -o size=64k tmpfs {0} && exec {PROBE} record --out {0}/trace --host --hz 200",
+        home.path().display()
+    );
+    let output = Command::new("timeout")
+        .args(["20", "unshare", "--mount", "sh", "-c", &script])
+        .output()
+        .expect("unshare runs");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("disk is full"), "{}", text(&output));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn interfaces_of_a_namespace_end_with_the_process_that_lent_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let mut lender =
+        Command::new("unshare").args(["--net", "sleep", "1.5"]).spawn().expect("unshare runs");
+    std::thread::sleep(Duration::from_millis(200));
+    let space = format!("inner={}", lender.id());
+    let recording = start(&out, &["--netns", &space, "--hz", "10", "--duration", "3.5"]);
+    lender.wait().expect("reaped");
+    finish(recording);
+    let interfaces = rows(&out, "interface");
+    assert!(interfaces.iter().all(|row| row["name"] == Value::Text("inner/lo".to_owned())));
+    let last = interfaces.iter().filter_map(|row| number(row, "tick")).max().expect("rows");
+    assert!((5..30).contains(&last), "the namespace was held until tick {last}");
+}
