@@ -10,7 +10,7 @@ import sys
 import typer
 
 from tare import __version__
-from tare.cli import clean, doctor, init, plan, report, run
+from tare.cli import clean, doctor, images, init, plan, report, run
 from tare.errors import TareError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ def version() -> None:
 app.command("plan")(plan.plan)
 app.command("report")(report.report)
 app.command("run")(run.run)
+app.add_typer(images.app, name="images")
 app.command("clean")(clean.clean)
 app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)

@@ -36,6 +36,10 @@ class Shelved:
     size_bytes: int
     made_at: float
 
+    def out_of_engine(self) -> Shelved:
+        """The same, of which no engine has an image."""
+        return replace(self, image=replace(self.image, engine_id=None))
+
 
 @dataclass(frozen=True)
 class Shelf:
@@ -134,7 +138,8 @@ class Shelf:
         if standing is not None and tuple(list_tree(home / "rootfs")) == tuple(tree):
             return standing
         if home.exists():
-            self._take_away(home)
+            with self.alone(image.digest):
+                self.remove(image.digest)
         self.ledger.note(Kind.PATH, str(home), keep=True)
         home.mkdir(parents=True)
         rootfs.replace(home / "rootfs")
@@ -157,29 +162,31 @@ class Shelf:
         del tree["image"]["rootfs"]
         _write_whole(self._home(shelved.image.digest) / "image.json", json.dumps(tree, indent=1).encode())
 
+    @contextmanager
+    def alone(self, digest: str) -> Iterator[None]:
+        """Nobody holds the image while this lasts; `EnvironmentLacks` where somebody does."""
+        handle = os.open(self._home(digest), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise EnvironmentLacks(
+                f"a running tare is using the image {digest[:12]}", hint="let it end, or stop it with Ctrl-C"
+            ) from error
+        finally:
+            os.close(handle)
+
     def remove(self, digest: str) -> None:
-        """Take an image off the shelf, whole: by a rename first. Raises `EnvironmentLacks` where it is held."""
-        self._take_away(self._home(digest))
+        """Take an image off the shelf, whole: by a rename first. Only under the lock and `alone`."""
+        home, gone = self._home(digest), self.layout.images / f".removed-{uuid4().hex}"
+        self.ledger.note(Kind.PATH, str(gone))
+        home.rename(gone)
+        self.ledger.forget(Kind.PATH, str(home))
+        self._discard(gone)
         for path in self._keys.glob("*"):
             if path.read_text().strip() == digest:
                 path.unlink()
                 self.ledger.forget(Kind.PATH, str(path))
-
-    def _take_away(self, home: Path) -> None:
-        gone = self.layout.images / f".removed-{uuid4().hex}"
-        handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.ledger.note(Kind.PATH, str(gone))
-            home.rename(gone)
-        except BlockingIOError as error:
-            raise EnvironmentLacks(
-                f"a running tare is using the image {home.name[:12]}", hint="let it end, or stop it with Ctrl-C"
-            ) from error
-        finally:
-            os.close(handle)
-        self.ledger.forget(Kind.PATH, str(home))
-        self._discard(gone)
 
     def _discard(self, path: Path) -> None:
         """What cannot be removed now stays in the ledger for the next sweep."""

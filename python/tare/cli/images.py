@@ -1,0 +1,187 @@
+"""`tare images`: what is ready on this machine, and making, checking and removing it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tare.errors import TareError
+from tare.images.prepare import prepare
+from tare.images.removal import remove as remove_image
+from tare.images.shelf import Shelf, Shelved
+from tare.images.verify import Verified
+from tare.images.verify import verify as verify_image
+from tare.run.interrupts import Interrupted, Interrupts
+from tare.run.local import local_engine
+from tare.sites.layout import default_layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+
+DIFFERS = 1
+SIGNALLED = 128
+_SHORT = 12
+
+app = typer.Typer(help="List, build, verify and remove images.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Meant = Annotated[list[str], typer.Argument(help="Digest, the beginning of one, or reference.")]
+
+
+@app.command("list")
+def show_all(as_json: AsJson = False) -> None:  # noqa: FBT002
+    """List the images that are ready on this machine."""
+    _show(_shelf().all(), as_json=as_json)
+
+
+@app.command()
+def build(
+    references: Annotated[list[str], typer.Argument(help="Recipe, docker://REF, oci:PATH[:TAG] or tar:PATH.")],
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Even what was built before.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Make images ready: built or fetched, unpacked, and in the engine where one answers."""
+    shelf, made = _shelf(), list[Shelved]()
+    with local_engine() as engine, _ending_cleanly() as interrupts:
+        if engine.why_not is not None:
+            sys.stderr.write(f"tare: for bare runs only, as {engine.why_not}\n")
+        for reference in references:
+            sys.stderr.write(f"tare: {reference} …\n")
+            with interrupts.allowed():
+                image = prepare(
+                    reference,
+                    host=LocalHost(),
+                    layout=shelf.layout,
+                    ledger=shelf.ledger,
+                    engine=engine.client,
+                    rebuild=rebuild,
+                    hold=False,
+                )
+            made += shelf.meant(image.digest)
+    _show(made, as_json=as_json)
+
+
+@app.command()
+def verify(meant: Meant = [], as_json: AsJson = False) -> None:  # noqa: B006, FBT002 - typer copies it
+    """Compare trees and engine images with what was listed when they were made (exit code 1: something differs)."""
+    shelf = _shelf()
+    with local_engine() as engine, _ending_cleanly() as interrupts, shelf.lock():
+        chosen = _chosen(shelf, meant) if meant else shelf.all()
+        with interrupts.allowed():
+            found = [(each, verify_image(each, shelf, engine.client)) for each in chosen]
+    if as_json:
+        trees = [asdict(verified) | {"good": verified.good} for _, verified in found]
+        sys.stdout.write(json.dumps({"verified": trees}, indent=2) + "\n")
+    else:
+        sys.stdout.write("".join(_verdict(each, verified) for each, verified in found) or "no images\n")
+    if not all(verified.good for _, verified in found):
+        raise typer.Exit(DIFFERS)
+
+
+@app.command()
+def remove(meant: Meant, as_json: AsJson = False) -> None:  # noqa: FBT002
+    """Remove images from this machine and its engine; one that a run uses is refused."""
+    shelf, removed, refused = _shelf(), list[Shelved](), list[TareError]()
+    with local_engine() as engine, shelf.lock(), _ending_cleanly():
+        for each in _chosen(shelf, meant):
+            try:
+                remove_image(each, shelf, engine.client)
+            except TareError as error:
+                refused.append(error)
+            else:
+                removed.append(each)
+    if as_json:
+        digests = [each.image.digest for each in removed]
+        sys.stdout.write(
+            json.dumps({"removed": digests, "failed": [str(each) for each in refused]}, indent=2) + "\n"
+        )
+    else:
+        sys.stdout.write("".join(f"removed {_named(each)}\n" for each in removed))
+    if refused:
+        sys.stderr.write("".join(f"tare: {error}\n" for error in refused))
+        raise typer.Exit(refused[0].exit_code)
+
+
+def _shelf() -> Shelf:
+    layout = default_layout()
+    return Shelf(layout, SqliteLedger(layout.ledger))
+
+
+def _chosen(shelf: Shelf, meant: Sequence[str]) -> tuple[Shelved, ...]:
+    """All of them, each once; one that means nothing is an error before anything is done."""
+    found = (each for given in meant for each in shelf.meant(given))
+    return tuple({each.image.digest: each for each in found}.values())
+
+
+@contextmanager
+def _ending_cleanly() -> Iterator[Interrupts]:
+    """A signal ends the command where it may be broken off, after cleaning up."""
+    interrupts = Interrupts()
+    with interrupts.installed():
+        try:
+            yield interrupts
+            with interrupts.allowed():
+                pass
+        except Interrupted as interrupted:
+            sys.stderr.write(f"tare: broken off by {interrupted}; nothing half made is left.\n")
+            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+
+
+def _show(found: Sequence[Shelved], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"images": [_tree(each) for each in found]}, indent=2) + "\n")
+        return
+    if not found:
+        sys.stdout.write("no images\n")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("reference", "digest", "size", "packages", "in engine", "made"):
+        table.add_column(name, no_wrap=name != "reference", justify="right" if name == "size" else "left")
+    for each in found:
+        image = each.image
+        table.add_row(
+            Text(image.reference),
+            image.digest[:_SHORT],
+            f"{each.size_bytes / 1e6:.0f} MB",
+            str(len(image.packages)) if image.packages else "unknown",
+            "no" if image.engine_id is None else image.engine_id.removeprefix("sha256:")[:_SHORT],
+            _made(each).astimezone().strftime("%Y-%m-%d %H:%M"),
+        )
+    Console(highlight=False).print(table)
+
+
+def _tree(shelved: Shelved) -> dict[str, Any]:
+    image = shelved.image
+    return {
+        **{key: getattr(image, key) for key in ("reference", "digest", "rootfs", "engine_id")},
+        "size_bytes": shelved.size_bytes,
+        "made_at": _made(shelved).isoformat(timespec="seconds"),
+        "packages": [list(package) for package in image.packages],
+        "config": asdict(image.config),
+    }
+
+
+def _made(shelved: Shelved) -> datetime:
+    return datetime.fromtimestamp(shelved.made_at, UTC)
+
+
+def _verdict(shelved: Shelved, verified: Verified) -> str:
+    """A line for each thing that was checked."""
+    tree = "is as it was made" if verified.tree is None else verified.tree
+    engine = "is the same" if verified.engine is None else verified.engine
+    if not verified.engine_checked:
+        engine = "was not checked: it was not imported, or no engine answers"
+    return f"{_named(shelved)}: the tree {tree}\n{_named(shelved)}: the engine's image {engine}\n"
+
+
+def _named(shelved: Shelved) -> str:
+    return f"{shelved.image.digest[:_SHORT]} {shelved.image.reference}"
