@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
-RUN_DIR = "/run/tare"
 _CALL_S = 30.0
 _LAST_WORDS_BYTES = 400
 
@@ -119,7 +118,7 @@ class Bare:
     def _launch(self, task: Task) -> dict[str, int]:
         scratch = _scratch(task)
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
-        self._host.run(["mkdir", "-p", "-m", "0711", "--", RUN_DIR, scratch], timeout_s=_CALL_S)
+        self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
         procs = self._commons.placement.make(task)
         self._host.put(LAUNCHER, f"{scratch}/launcher.py")
         spec = {
@@ -170,7 +169,6 @@ class Bare:
     def _remove(self, task: Task) -> None:
         self._commons.placement.remove(task)
         remove_tree(self._host, _scratch(task))
-        self._host.run(["rmdir", "--ignore-fail-on-non-empty", "--", RUN_DIR], timeout_s=_CALL_S, check=False)
         self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
         self._commons.leave(task.cgroup_parent)
 
@@ -181,7 +179,8 @@ class Bare:
 
 
 def _scratch(task: Task) -> str:
-    return f"{RUN_DIR}/{task.name}"
+    """No directory above it is shared: another tare may be removing its own at any time."""
+    return f"/run/tare-task.{task.name}"
 
 
 def _said(code: bytes | None) -> str:

@@ -17,7 +17,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import stat
 import sys
 from pathlib import Path
@@ -266,7 +265,7 @@ def become(spec: Spec) -> NoReturn:
             resource.setrlimit(number, (soft, hard))
         except (OSError, ValueError) as error:
             raise LaunchError(f"the limit {name} cannot be set to {soft}:{hard}: {error}") from error
-    env = {"HOME": user.home, "HOSTNAME": socket.gethostname(), **spec["env"]}
+    env = {"HOME": user.home, "HOSTNAME": os.uname().nodename, **spec["env"]}
     os.umask(0o022)
     user.become()
     os.chdir(spec["workdir"])

@@ -7,6 +7,7 @@ a bare task goes where the engine would put a container. See docs/decisions/0006
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -90,14 +91,14 @@ class PlainCgroups:
         path = leaf(task)
         self.ledger.note(Kind.CGROUP, path, host=self.host.name)
         directories = self.cgroups.directories(path)
-        self.host.run(["mkdir", "-p", "--", *directories], timeout_s=_CALL_S)
+        self._make(directories)
         self._write(*leaf_writes(self.cgroups, path, task.limits, self.host.read))
         return tuple(f"{directory}/cgroup.procs" for directory in directories)
 
     def make_parent(self, parent: str) -> None:
         """In every hierarchy; a task that goes first must not leave it out for the next."""
         self.ledger.note(Kind.CGROUP, parent, host=self.host.name)
-        self.host.run(["mkdir", "-p", "--", *self.cgroups.directories(parent)], timeout_s=_CALL_S)
+        self._make(self.cgroups.directories(parent))
         for write in parent_writes(self.cgroups, parent, self.host.read):
             self._write(write)
 
@@ -112,6 +113,12 @@ class PlainCgroups:
         if gone:
             self.ledger.forget(Kind.CGROUP, parent, host=self.host.name)
         return gone
+
+    def _make(self, directories: Sequence[str]) -> None:
+        """Another tare that ends may remove our common ancestor between the steps of `mkdir -p`."""
+        for last in (False, False, True):
+            if self.host.run(["mkdir", "-p", "--", *directories], timeout_s=_CALL_S, check=last).code == 0:
+                return
 
     def _write(self, *writes: Write) -> None:
         for write in writes:

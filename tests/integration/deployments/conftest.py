@@ -150,7 +150,7 @@ def left_of(engine: DockerClient, ledger: SqliteLedger, parent: str) -> list[str
     left += [f"network {each.name}" for each in engine.networks.list() if name in str(each.name)]
     left += [f"cgroup {path}" for path in Path("/sys/fs/cgroup").rglob(Path(parent).name)]
     left += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if name in line]
-    left += [str(path) for path in Path("/run/tare").glob(f"{name}*")]
+    left += [str(path) for path in Path("/run").glob(f"tare-task.{name}*")]
     for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if name in cmdline.read_text():

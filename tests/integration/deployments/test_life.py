@@ -159,7 +159,7 @@ def test_all_is_noted_before_it_is_made(
     if instance.container_id is not None:
         assert (Kind.CONTAINER, name) in kinds
     else:
-        assert {(Kind.CGROUP, f"{parent}/{name}"), (Kind.PATH, f"/run/tare/{name}")} <= kinds
+        assert {(Kind.CGROUP, f"{parent}/{name}"), (Kind.PATH, f"/run/tare-task.{name}")} <= kinds
 
 
 def test_the_parent_stays_until_the_last_has_left(
