@@ -23,7 +23,8 @@ def answer(study: Study, analysis: Analysis) -> str:
         return f"There is no answer: no arm has a block with a good run of both itself and {baseline}."
     bounded = [finding for finding in pointed if finding.estimate.low is not None]
     if not bounded:
-        points = _listed([f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)])
+        named = [f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)]
+        points = _listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
         return f"There are too few blocks for an interval; as mere points, {_title()} against {baseline}: {points}."
     apart = _strongest([finding for finding in bounded if finding.excludes_zero])
     alike = [finding for finding in bounded if not finding.excludes_zero]

@@ -22,7 +22,7 @@ from tare.report.charts.svg import draw
 from tare.report.charts.theme import FRAMES
 from tare.report.content import Report
 from tare.report.notes import told
-from tare.report.plain import plain
+from tare.report.plain import plain, plain_lines
 from tare.report.summary import summary
 
 _LATENCY = "latency_p95"
@@ -47,7 +47,7 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plain=plain, typeset=typeset, amount=figures.amount)
+    environment.filters.update(plain=plain, plain_lines=plain_lines, typeset=typeset, amount=figures.amount)
     page = environment.get_template("report.html.j2").render(
         report=report,
         study=report.study,

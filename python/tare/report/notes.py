@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
 
 from tare.analyze import Analysis, Finding
-from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.metrics import PRIMARY
 from tare.analyze.runs import Failure
 from tare.report.figures import percent
 from tare.report.plain import plain
+
+T = TypeVar("T", bound=Hashable)
 
 
 def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
@@ -47,16 +51,16 @@ def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
 
 
 def _dropped(analysis: Analysis) -> Iterator[str]:
-    for finding in _of_primary(analysis):
-        if finding.dropped:
-            blocks = ", ".join(f"block {each.block} ({plain(each.why, 200)})" for each in finding.dropped)
-            yield f"{_name(finding)} is compared without {blocks}."
+    for dropped, arms in _alike(analysis, lambda finding: finding.dropped).items():
+        if dropped:
+            blocks = ", ".join(f"block {each.block} ({plain(each.why, 200)})" for each in dropped)
+            yield f"{arms.subject} {arms.verb('is', 'are')} compared without {blocks}."
 
 
 def _without_interval(analysis: Analysis) -> Iterator[str]:
-    for finding in _of_primary(analysis):
-        if finding.estimate.why is not None:
-            yield f"{_name(finding)} has no interval: {finding.estimate.why}."
+    for why, arms in _alike(analysis, lambda finding: finding.estimate.why).items():
+        if why is not None:
+            yield f"{arms.subject} {arms.verb('is', 'are')} without an interval: {why}."
 
 
 def _unresolved(analysis: Analysis) -> Iterator[str]:
@@ -71,9 +75,31 @@ def _unresolved(analysis: Analysis) -> Iterator[str]:
         )
 
 
-def _of_primary(analysis: Analysis) -> list[Finding]:
-    return [finding for finding in analysis.findings if finding.metric == METRICS[PRIMARY].name]
+@dataclass(frozen=True)
+class Arms:
+    """Arms of which the same is to be said."""
+
+    names: tuple[str, ...]
+    every: bool
+    """There are others, and these are all of them."""
+
+    @property
+    def subject(self) -> str:
+        """Their names, as the beginning of a sentence."""
+        if self.every:
+            return "Every arm"
+        *most, last = (plain(name, 80) for name in self.names)
+        return f"{', '.join(most)} and {last}" if most else last
+
+    def verb(self, one: str, several: str) -> str:
+        """The form that goes with the subject."""
+        return one if self.every or len(self.names) == 1 else several
 
 
-def _name(finding: Finding) -> str:
-    return plain(finding.arm, 80)
+def _alike(analysis: Analysis, said: Callable[[Finding], T]) -> dict[T, Arms]:
+    """What is said of the primary metric → the arms of which it is said."""
+    findings = [finding for finding in analysis.findings if finding.metric == PRIMARY]
+    names: dict[T, list[str]] = {}
+    for finding in findings:
+        names.setdefault(said(finding), []).append(finding.arm)
+    return {what: Arms(tuple(arms), len(arms) == len(findings) > 1) for what, arms in names.items()}

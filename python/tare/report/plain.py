@@ -15,6 +15,13 @@ def plain(text: object, longest: int = 200) -> str:
     return "".join("\ufffd" if unicodedata.category(each) in _UNSHOWABLE else each for each in cut)
 
 
+def plain_lines(text: str, most: int = 5000) -> str:
+    """A text of several lines, each made showable; at most `most` of them."""
+    lines = text.split("\n")
+    cut = [*lines[:most], f"… {len(lines) - most} more lines"] if len(lines) > most else lines
+    return "\n".join(plain(line.replace("\t", "    "), 2000) for line in cut)
+
+
 def distinct(names: tuple[str, ...], longest: int) -> dict[str, str]:
     """Each name → a showable label of its own, although two long names may begin alike."""
     labels: dict[str, str] = {}

@@ -30,7 +30,7 @@ def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
             title=None,
             labelColor=INK,
             labelFontSize=frame.text_px,
-            labelLimit=frame.label_px,
+            labelLimit=frame.label_px - 18,
             minExtent=frame.label_px,
             grid=False,
         ),
