@@ -1,4 +1,4 @@
-"""A layer as a stream of bytes: decompressed, and never asked to hold more than a little of it in memory."""
+"""A layer as an archive that can be trusted to be whole, and to ask for no more memory than it needs."""
 
 from __future__ import annotations
 
@@ -16,70 +16,85 @@ from typing import IO
 from tare.errors import StudyError
 
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+_USTAR = slice(257, 262)
 _MAX_READ = 16 << 20
 """A header that claims more than this would be read into memory whole; extended attributes take kilobytes."""
 _END = bytes(tarfile.BLOCKSIZE)
 
 
-class Broken(tarfile.ReadError):
+@contextmanager
+def open_layer(path: Path) -> Iterator[tarfile.TarFile]:
+    """The layer's tar, plain or compressed by gzip, bzip2 or xz, to be read from front to back.
+
+    Raises `StudyError`, also for what is found wrong while it is read: damage, or an end before the end mark.
+    """
+    with path.open("rb") as file:
+        magic = file.read(tarfile.BLOCKSIZE)
+    if magic.startswith(_ZSTD) and magic[_USTAR] != b"ustar":
+        raise StudyError(f"{path.name} is compressed with zstd", hint="save the image with gzip layers")
+    try:
+        with _inner(path, magic) as inner, _Stream(inner) as stream, _Archive(stream) as tar:
+            yield tar
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+        raise StudyError(f"the image layer {path.name} is no whole tar archive: {error}") from error
+
+
+class _Broken(tarfile.ReadError):
     """The bytes are not what the archive says they are."""
 
 
-class LayerStream(io.RawIOBase):
+class _Stream(io.RawIOBase):
     """What tarfile reads from. It remembers the last block, which in a whole archive is one of zeros."""
 
     def __init__(self, inner: IO[bytes] | gzip.GzipFile) -> None:
         super().__init__()
         self._inner = inner
-        self._last = b""
+        self.last = b""
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """As a file's, with one kind of error for whatever is wrong with the bytes."""
         if not 0 <= size <= _MAX_READ:
-            raise Broken(f"a header claims {size} bytes")
+            raise _Broken(f"a header claims {size} bytes")
         try:
-            self._last = self._inner.read(size)
+            self.last = self._inner.read(size)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            raise Broken(f"it cannot be decompressed: {error}") from error
-        return self._last
+            raise _Broken(f"it cannot be decompressed: {error}") from error
+        return self.last
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """As a file's."""
         try:
             return self._inner.seek(offset, whence)
         except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
-            raise Broken(f"it ends or breaks before byte {offset}: {error}") from error
+            raise _Broken(f"it ends or breaks before byte {offset}: {error}") from error
 
     def tell(self) -> int:
-        """As a file's."""
         return self._inner.tell()
 
-    def must_have_ended(self) -> None:
-        """Only a block of zeros ends an archive; tarfile takes a damaged or missing header for the end too."""
-        if self._last != _END:
-            raise Broken("it ends before its end mark")
 
+class _Archive(tarfile.TarFile):
+    """Stricter than tarfile, which takes a damaged header for the end, and for a size below zero goes backwards."""
 
-@contextmanager
-def open_layer(path: Path) -> Iterator[LayerStream]:
-    """The layer's tar, whatever it is compressed with; zstd is refused."""
-    with path.open("rb") as file:
-        magic = file.read(len(_XZ))
-    if magic.startswith(_ZSTD):
-        raise StudyError(f"{path.name} is compressed with zstd", hint="save the image with gzip layers")
-    with _inner(path, magic) as inner, LayerStream(inner) as stream:
-        yield stream
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+        super().__init__(fileobj=stream, mode="r")
+
+    def next(self) -> tarfile.TarInfo | None:
+        member = super().next()
+        if member is None and self._stream.last != _END:
+            raise _Broken("it ends before its end mark")
+        if member is not None and member.size < 0:
+            raise _Broken(f"{member.name!r} has a size below zero")
+        return member
 
 
 def _inner(path: Path, magic: bytes) -> IO[bytes] | gzip.GzipFile:
+    if magic[_USTAR] == b"ustar":  # first, as the name of the first entry may begin like anything
+        return path.open("rb")
     if magic.startswith(_GZIP):
         return gzip.open(path)
     if magic.startswith(_BZIP2):

@@ -86,7 +86,7 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int = 0o6
 
 def _read_accounts(base: Path) -> Mapping[str, str]:
     found = {}
-    with open_layer(base) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+    with open_layer(base) as tar:
         for member in tar:
             name = member.name.removeprefix("./")
             if name in _ACCOUNTS and (file := tar.extractfile(member)) is not None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.images.layer_stream import LayerStream, open_layer
+from tare.images.layer_stream import open_layer
 from tare.images.place import place, steps
 
 MAX_BYTES = 64 << 30
@@ -40,8 +40,6 @@ class _Budget:
     size_bytes: int = MAX_BYTES
 
     def spend(self, member: tarfile.TarInfo) -> None:
-        if member.size < 0:  # tarfile would go backwards, for ever
-            raise StudyError(f"the image entry {member.name!r} has a size below zero", hint="do not use this image")
         self.entries -= 1
         self.size_bytes -= member.size if member.isreg() else 0
         if self.entries < 0 or self.size_bytes < 0:
@@ -77,21 +75,16 @@ def unpack(layers: Iterable[Path], root: Path) -> None:
     root.chmod(_PLAIN_DIRECTORY)
     budget = _Budget()
     for path in layers:
-        with open_layer(path) as stream:
-            try:
-                _apply(stream, root, budget)
-            except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
-                raise StudyError(f"the image layer {path.name} is no whole tar archive: {error}") from error
+        with open_layer(path) as tar:
+            _apply(tar, root, budget)
 
 
-def _apply(stream: LayerStream, root: Path, budget: _Budget) -> None:
+def _apply(tar: tarfile.TarFile, root: Path, budget: _Budget) -> None:
     layer = _Layer(root)
-    with tarfile.open(fileobj=stream, mode="r:") as tar:
-        for member in tar:
-            budget.spend(member)
-            _check(member)
-            _enter(tar, member, layer)
-    stream.must_have_ended()
+    for member in tar:
+        budget.spend(member)
+        _check(member)
+        _enter(tar, member, layer)
     # Last, so that a read-only directory can be filled first; it may have been replaced, by a link even.
     for path, member in reversed(layer.directories.items()):
         if path == place(root, str(path.relative_to(root))):
