@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 from tare import cli
 from tare.cli import run
@@ -16,12 +17,12 @@ def with_fakes() -> Registry:
     known = installed()
     return replace(
         known,
-        databases=known.databases | {"fake"},
+        databases={**known.databases, "fake": lambda _: None},
         workloads={name: workload.parameters for name, workload in WORKLOADS.items()},
         deployments={name: deployment.isolates_network for name, deployment in DEPLOYMENTS.items()},
     )
 
 
 if __name__ == "__main__":
-    setattr(run, "installed", with_fakes)
-    cli.main()
+    with patch.object(run, "installed", with_fakes):
+        cli.main()
