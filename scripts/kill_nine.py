@@ -121,7 +121,8 @@ def left_behind(store: Store, layout: Layout) -> Iterator[str]:
     yield from _of_engine()
     tokens = _tokens(store)
     for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and any(token in _text(entry / "cgroup") for token in tokens):
+        told = _text(entry / "cgroup") + _text(entry / "cmdline") if entry.name.isdecimal() else ""
+        if any(mark in told for mark in (*tokens, f"{layout.work}/")):
             yield f"process {entry.name}: {_text(entry / 'cmdline')}"
     roots = [Path(line.split()[1]) for line in _text(Path("/proc/self/mounts")).splitlines() if " cgroup" in line]
     found = {path.name for root in roots for path in (root / "tare").glob("*")}

@@ -25,14 +25,30 @@ _LOOPBACK = "127.0.0.1"
 _POLL_S = 0.01
 
 _KEEP_CODE = """
-import os, signal, subprocess, sys
-signal.signal(signal.SIGTERM, lambda *_: None)
-code = subprocess.call(sys.argv[2:])
-with open(sys.argv[1] + ".part", "w") as file:
+import os, signal, subprocess, sys, time
+code_file, go_file = sys.argv[1:3]
+child = None
+def end(*_):
+    if child is None:
+        sys.exit(1)
+    child.terminate()
+signal.signal(signal.SIGTERM, end)
+deadline = time.monotonic() + 30
+while not os.path.exists(go_file):
+    if time.monotonic() > deadline:
+        sys.exit(1)
+    time.sleep(0.002)
+os.unlink(go_file)
+child = subprocess.Popen(sys.argv[3:])
+code = child.wait()
+with open(code_file + ".part", "w") as file:
     file.write(str(code))
-os.rename(sys.argv[1] + ".part", sys.argv[1])
+os.rename(code_file + ".part", code_file)
 """
-"""Runs a program and leaves its exit code in a file; SIGTERM is for the program, which shares its group."""
+"""Runs a program once it is told to, hands SIGTERM on to it, and leaves its exit code in a file.
+
+It is told only when it stands in the ledger; one whose tare was killed before gives up by itself.
+"""
 
 
 class FakeDeployment:
@@ -49,10 +65,11 @@ class FakeDeployment:
 
     def start(self, task: Task) -> Instance:
         """Start `task.argv` with the task's environment and tare's PATH."""
-        argv = ["python3", "-I", "-c", _KEEP_CODE, _code_file(task), *task.argv]
+        argv = ["python3", "-I", "-c", _KEEP_CODE, _code_file(task), _go_file(task), *task.argv]
         env = {"PATH": os.environ.get("PATH", os.defpath), **task.env}
         process = self._host.start(argv, output=task.output, env=env)
         self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
+        self._host.put(b"", _go_file(task))
         published = task.network in (NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
         return Instance(
             task=task,
@@ -114,7 +131,7 @@ class FakeDeployment:
             self._host.run(["kill", "-s", signal_name, "--", group], timeout_s=10, check=False)
             if self._ended_within(instance, patience_s):
                 break
-        self._host.run(["rm", "-f", "--", _code_file(instance.task)], timeout_s=10)
+        self._host.run(["rm", "-f", "--", _code_file(instance.task), _go_file(instance.task)], timeout_s=10)
         self._ledger.forget(Kind.PROCESS, to_ident(instance.process), host=self._host.name)
 
     def _ended_within(self, instance: Instance, seconds: float) -> bool:
@@ -128,3 +145,7 @@ class FakeDeployment:
 
 def _code_file(task: Task) -> str:
     return str(Path(task.output.stdout).with_name(f"{task.name}.code"))
+
+
+def _go_file(task: Task) -> str:
+    return str(Path(task.output.stdout).with_name(f"{task.name}.go"))
