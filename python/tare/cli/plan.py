@@ -16,9 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.plan.datasets import data_sets
-from tare.plan.estimate import PlanEstimate, estimate
+from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.protocols.stopping import Rule
 from tare.study.catalogue import find_study
 from tare.study.load import load
 from tare.study.model import Study
@@ -56,7 +57,7 @@ def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:
     """The plan and its estimate as a JSON tree."""
     return {
         **made.model_dump(mode="json", exclude={"study": {"text"}}),
-        "estimate": {**asdict(expected), "total_s": expected.total_s},
+        "estimate": {**asdict(expected), "total_s": expected.total_s, "most_s": expected.most_s},
     }
 
 
@@ -83,6 +84,8 @@ def _arms(study: Study) -> Table:
         name = Text(arm.name)
         if arm.name == study.baseline:
             name.append(" (baseline)", style="bold")
+        if arm.control:
+            name.append(" (control)", style="dim")
         cells = [_shown(settings.get(key)) for key in varying]
         listed = ", ".join(f"{key} {cell}" for key, cell in zip(varying, cells, strict=True))
         table.add_row(name, *([Text(cell) for cell in cells] if wide else [Text(listed)]))
@@ -99,10 +102,15 @@ def _common(study: Study) -> Table:
 
 
 def _blocks(made: Plan) -> Table:
-    runs = groupby(made.runs, key=lambda run: run.block)
-    table = _table("block", "runs in order", title=f"{len(made.runs)} runs")
-    for block, in_block in runs:
-        table.add_row(str(block), Text(", ".join(run.arm for run in in_block)))
+    """A row a block, or where runs of an arm are kept together, a row for each such sequence."""
+    table = _table("block", "runs in order", title=f"{len(made.runs)} runs at most")
+    if [run.block for run in made.runs] == sorted(run.block for run in made.runs):
+        for block, in_block in groupby(made.runs, key=lambda run: run.block):
+            table.add_row(str(block), Text(", ".join(run.arm for run in in_block)))
+        return table
+    for arm, in_sequence in groupby(made.runs, key=lambda run: run.arm):
+        blocks = [run.block for run in in_sequence]
+        table.add_row(f"{blocks[0]} to {blocks[-1]}", Text(arm))
     return table
 
 
@@ -140,15 +148,32 @@ def _shown(value: object) -> str:
 
 def _expectation(made: Plan, expected: PlanEstimate) -> str:
     sets = "1 data set" if expected.data_sets == 1 else f"{expected.data_sets} data sets"
-    parts = [
-        f"loading {sets} {_duration(expected.load_s)}",
-        f"copies {_duration(expected.copy_s)}",
-        f"{len(made.runs)} runs {_duration(expected.run_s)}",
-    ]
+    block_s = None if expected.block_copy_s is None else expected.block_copy_s + expected.block_run_s
     disk = "unknown" if expected.disk_bytes is None else f"{expected.disk_bytes / 1e9:.1f} GB"
+    most = "" if expected.total_s == expected.most_s else f", at most {_duration(expected.most_s)}"
     return (
-        f"Estimated time: {_duration(expected.total_s)} ({', '.join(parts)}; without building images).\n"
+        f"{_how_many(made.study, expected)}\n"
+        f"Estimated time: {_duration(expected.total_s)}{most} (loading {sets} {_duration(expected.load_s)}, "
+        f"a block {_duration(block_s)}; without building images).\n"
         f"Estimated disk: {disk} for loaded data, without images."
+    )
+
+
+def _how_many(study: Study, expected: PlanEstimate) -> str:
+    """Blocks, as far as they can be told before the machine has shown its noise."""
+    blocks, rule = expected.blocks, Rule.of(study.protocol)
+    if rule.target is None:
+        return f"Blocks: {blocks.most}, whatever comes out."
+    if blocks.most < rule.min_blocks:
+        cap = "the cap on time" if blocks.most < rule.blocks else "the cap on blocks"
+        return (
+            f"Blocks: {blocks.most}, by {cap}; that is fewer than the {rule.min_blocks} from which on "
+            f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} % would be looked for."
+        )
+    return (
+        f"Blocks: until every arm is known to \N{PLUS-MINUS SIGN}{100 * rule.target:g} %, {blocks.fewest} at least and "
+        f"{blocks.most} at most; {blocks.expected} if arms differ from block to block by "
+        f"{100 * EXPECTED_SPREAD:g} %, which only running tells."
     )
 
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tare.errors import StudyError
+from tare.plan.control import with_control
 from tare.plan.model import Plan, PlannedRun
-from tare.protocols import PROTOCOLS, Block, RunProtocol
+from tare.protocols import PROTOCOLS, RunProtocol, Turn
 from tare.study.model import Study
 
-PLAN_FORMAT = 1
+PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""
 _SEED_BITS = 31
 """Generators take a positive 32-bit signed seed; 0 means "by the clock" to some, so it is never given."""
@@ -24,30 +25,33 @@ def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunPro
     seed = study.protocol.seed if seed is None else seed
     if seed < 0:
         raise StudyError(f"a seed is a whole number from 0, not {seed}")
+    study = with_control(study)
     order_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
     names = [arm.name for arm in study.arms]
     rng = np.random.Generator(np.random.PCG64(order_seed))
-    blocks = protocols[study.protocol.name].order(names, study.protocol, rng)
-    runs = _runs(blocks, _block_seeds(run_seed, len(blocks)))
+    turns = protocols[study.protocol.name].order(names, study.protocol, rng)
+    runs = _runs(turns, _block_seeds(run_seed, study.protocol.blocks))
     return Plan(study=study, seed=seed, runs=runs, digest=_digest(study, seed, runs))
 
 
-def _runs(blocks: Sequence[Block], seeds: Sequence[int]) -> tuple[PlannedRun, ...]:
-    """One run for each arm of each block. The arms of a block share its seed: the same questions in each."""
+def _runs(turns: Sequence[Turn], seeds: Sequence[int]) -> tuple[PlannedRun, ...]:
+    """One run a turn. The arms of a block share its seed: the same questions in each."""
     runs: list[PlannedRun] = []
-    digits = max(2, len(str(len(blocks))))
-    for block, (arms, seed) in enumerate(zip(blocks, seeds, strict=True), start=1):
-        for position, arm in enumerate(arms):
-            runs.append(
-                PlannedRun(
-                    id=f"b{block:0{digits}d}-{position + 1}-{arm}",
-                    index=len(runs),
-                    block=block,
-                    position=position,
-                    arm=arm,
-                    seed=seed,
-                )
+    digits = max(2, len(str(len(seeds))))
+    taken = [0] * len(seeds)
+    for turn in turns:
+        position = taken[turn.block - 1]
+        taken[turn.block - 1] += 1
+        runs.append(
+            PlannedRun(
+                id=f"b{turn.block:0{digits}d}-{position + 1}-{turn.arm}",
+                index=len(runs),
+                block=turn.block,
+                position=position,
+                arm=turn.arm,
+                seed=seeds[turn.block - 1],
             )
+        )
     return tuple(runs)
 
 

@@ -1,7 +1,7 @@
 """Protocols: how often each arm is run, in what order, and when enough is known.
 
 A plan holds all the blocks that a protocol may need. Between two blocks the protocol is asked whether to stop;
-one with a fixed number of blocks never says so, a sequential one does when its rule is met.
+one with a fixed number of blocks says so after the last only, a sequential one when its rule is met.
 """
 
 from __future__ import annotations
@@ -12,32 +12,34 @@ from typing import Protocol
 
 import numpy as np
 
-from tare.study.model import ProtocolSpec
-
-Block = tuple[str, ...]
-"""The arms of one block, in the order in which they run."""
+from tare.protocols.stopping import Decision, Finished
+from tare.study.model import Repetition
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A block that is over: arm → its throughput, `None` where no attempt gave a usable result."""
+class Turn:
+    """One run of an arm. `block`: from 1; of each block every arm has one turn."""
 
     block: int
-    throughput_per_s: Mapping[str, float | None]
+    arm: str
 
 
 class RunProtocol(Protocol):
     """A way to repeat and order the runs of a study."""
 
-    def order(self, arms: Sequence[str], spec: ProtocolSpec, rng: np.random.Generator) -> tuple[Block, ...]:
-        """All blocks up to the cap `spec.blocks`; the same generator state gives the same order."""
+    published_baseline: bool
+    """Kept as publications have it, to be compared with, and marked as that in every report."""
+
+    def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
+        """All turns up to the cap `spec.blocks`, as they run; the same generator state gives the same order."""
         ...
 
-    def stop(self, baseline: str, finished: Sequence[Finished], spec: ProtocolSpec) -> str | None:
-        """Why no further block is needed, `None` to go on to the next planned one."""
+    def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
+        """Whether a further block is to be begun, and what is known of each arm; from these blocks alone."""
         ...
 
 
-from tare.protocols.interleave import Interleave  # noqa: E402 - builds on the contract above
+from tare.protocols.fixed import Buckets, Fixed  # noqa: E402 - built on the contract above
+from tare.protocols.interleave import Interleave  # noqa: E402 - built on the contract above
 
-PROTOCOLS: Mapping[str, RunProtocol] = {"interleave": Interleave()}
+PROTOCOLS: Mapping[str, RunProtocol] = {"interleave": Interleave(), "fixed": Fixed(), "buckets": Buckets()}

@@ -7,23 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tare.protocols import Block, Finished
-from tare.study.model import ProtocolSpec
+from tare.protocols import Turn
+from tare.protocols.stopping import Decision, End, Finished
+from tare.study.model import Repetition
 
 
-@dataclass(frozen=True)
+@dataclass
 class AsListed:
     """No randomisation; `stop_after`: number of blocks after which it says to stop, `None` for never."""
 
     stop_after: int | None = None
+    published_baseline: bool = False
 
-    def order(self, arms: Sequence[str], spec: ProtocolSpec, rng: np.random.Generator) -> tuple[Block, ...]:
+    def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """The arms as listed, `spec.blocks` times."""
         del rng
-        return tuple(tuple(arms) for _ in range(spec.blocks))
+        return tuple(Turn(block, arm) for block in range(1, spec.blocks + 1) for arm in arms)
 
-    def stop(self, baseline: str, finished: Sequence[Finished], spec: ProtocolSpec) -> str | None:
+    def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
         """Stops once `stop_after` blocks are finished."""
         del baseline, spec
         done = self.stop_after is not None and len(finished) >= self.stop_after
-        return f"{self.stop_after} blocks are enough" if done else None
+        return Decision(len(finished), 0.0, End.TARGET if done else None, {})

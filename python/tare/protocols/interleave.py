@@ -1,7 +1,9 @@
-"""Randomised complete blocks: every arm once a block, in an order of its own in each block.
+"""The default: randomised complete blocks in mirrored pairs, until every arm is known well enough.
 
-Pairing by block takes out what drifts slower than a block lasts; random order keeps what drifts within one
-from falling on the same arm every time.
+Every run starts its server anew from an identical copy of the data. Pairing by block takes out what drifts slower
+than a block lasts; the random order keeps what drifts within one from falling on the same arm every time; the
+mirrored order of each second block (ABBA) takes a steady drift out of each pair of blocks wholly, since every arm
+then has the same mean place in time (Cox, "Some systematic experimental designs", Biometrika 38, 1951).
 """
 
 from __future__ import annotations
@@ -10,25 +12,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tare.protocols import Block, Finished
-from tare.study.model import ProtocolSpec
+from tare.protocols import Turn
+from tare.protocols.shuffle import shuffled
+from tare.protocols.stopping import Decision, Finished, Rule, decide
+from tare.study.model import Repetition
 
 
 class Interleave:
-    """A fixed number of randomised complete blocks."""
+    """Pairs of blocks: the first in random order, the second in that order backwards."""
 
-    def order(self, arms: Sequence[str], spec: ProtocolSpec, rng: np.random.Generator) -> tuple[Block, ...]:
-        """`spec.blocks` independent uniform permutations of the arms."""
-        return tuple(_shuffled(arms, rng) for _ in range(spec.blocks))
+    published_baseline = False
 
-    def stop(self, baseline: str, finished: Sequence[Finished], spec: ProtocolSpec) -> str | None:
-        """Never early: the number of blocks was fixed before anything was seen."""
-        del baseline, finished, spec
-        return None
+    def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
+        """An independent uniform permutation of the arms for each pair of blocks."""
+        turns: list[Turn] = []
+        drawn: tuple[str, ...] = ()
+        for block in range(1, spec.blocks + 1):
+            drawn = shuffled(arms, rng) if block % 2 else drawn[::-1]
+            turns += [Turn(block, arm) for arm in drawn]
+        return tuple(turns)
 
-
-def _shuffled(arms: Sequence[str], rng: np.random.Generator) -> Block:
-    # Raw bits, since NumPy keeps a bit generator's stream from release to release but not that of
-    # Generator.permutation (NEP 19), and a plan has to come out the same next year.
-    keys = rng.bit_generator.random_raw(len(arms))
-    return tuple(arms[n] for n in np.argsort(keys, kind="stable"))
+    def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
+        """At the target width of every arm, or at a cap."""
+        return decide(Rule.of(spec), baseline, finished)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tare.study.model import Name, ProtocolSpec, Scalar, Source, Strict
+from tare.study.model import InterleaveSpec, Name, ProtocolSpec, Scalar, Source, Strict
 
 DEFAULT_SCALE = "full"
 
@@ -90,7 +90,7 @@ class StudyFile(Strict):
     sut: Mapping[str, Any]
     client: Mapping[str, Any]
     workload: Mapping[str, Any]
-    protocol: ProtocolSpec = ProtocolSpec()
+    protocol: ProtocolSpec = InterleaveSpec()
     factors: Annotated[Mapping[Name, Factor], Field(min_length=1)]
     exclude: tuple[LevelRefs, ...] = ()
     arms: tuple[ArmSpec, ...] | None = None

@@ -37,6 +37,7 @@ def loads(text: str, registry: Registry, scale: str | None = None, *, file: str 
 def resolve(document: Document, registry: Registry, scale: str | None = None) -> Study:
     """The study in `document` at `scale` (default: full)."""
     _check_format(document)
+    _check_protocol(document, registry)
     file = checked(StudyFile, document)
     scales = file.scales if DEFAULT_SCALE in file.scales else {DEFAULT_SCALE: ScaleSpec(), **file.scales}
     wanted = DEFAULT_SCALE if scale is None else scale
@@ -54,12 +55,19 @@ def _check_format(document: Document) -> None:
         raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
 
 
+def _check_protocol(document: Document, registry: Registry) -> None:
+    """Before the keys: which keys there are depends on the protocol."""
+    given = document.tree.get("protocol")
+    name = given.get("name") if isinstance(given, Mapping) else None
+    if isinstance(name, str) and name not in registry.protocols:
+        raise _unknown(document, ("protocol", "name"), "protocol", name, registry.protocols)
+
+
 def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpec) -> Study:
     source: KeyPath = ("scales", scale, "set")
     scaled = apply_all(document, source, spec.set, SCALABLE)
+    _check_protocol(scaled, registry)
     file = checked(StudyFile, scaled)
-    if file.protocol.name not in registry.protocols:
-        raise _unknown(scaled, ("protocol", "name"), "protocol", file.protocol.name, registry.protocols)
     names = level_names(scaled, file)
     found = arms(scaled, file)
     baseline = _baseline(scaled, file, names, found)

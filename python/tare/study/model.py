@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from tare.deployments import NetworkKind
 
@@ -58,13 +58,75 @@ class SutSpec(Placement):
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 
 
-class ProtocolSpec(Strict):
-    """How runs are repeated and ordered. `name` is a key of `PROTOCOLS`."""
+class Repetition(Strict):
+    """What all protocols have: how many blocks at most, how often a failed run is tried again, and the seed."""
 
-    name: str = "interleave"
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     blocks: int = Field(default=5, gt=0, le=1000)
+    """Runs of each arm."""
     retries: int = Field(default=1, ge=0)
+    """How often a failed run is tried again."""
     seed: int = Field(default=0, ge=0)
+    """The same seed gives the same order."""
+
+
+class InterleaveSpec(Repetition):
+    """Randomised complete blocks in mirrored pairs, until every arm is known to the target or a cap is met."""
+
+    name: Literal["interleave"] = "interleave"
+    blocks: int = Field(default=40, gt=0, le=1000)
+    """The cap. Below `min_blocks` the target is never looked at."""
+    target: float | None = Field(default=0.02, gt=0, lt=1)
+    """Half-width of the interval on the relative throughput of every arm; `None`: all blocks, no looks."""
+    min_blocks: int = Field(default=8, ge=8, le=1000)
+    """Blocks before the first look. The coverage was shown for 8; fewer would cost it."""
+    look_every: int = Field(default=4, ge=4, le=1000)
+    """Blocks between looks; shown for 4, and looks that are rarer cost blocks only."""
+    alpha: float = Field(default=0.035, gt=0, le=0.035)
+    """Of the t interval; more than 0.035 would no longer cover 95 % after looking."""
+    max_minutes: float | None = Field(default=None, gt=0)
+    """Machine time of all runs, over all resumes: no block is begun that would not end within it."""
+
+
+class FixedSpec(Repetition):
+    """A number of runs an arm that is fixed beforehand, as most published studies have it."""
+
+    name: Literal["fixed"]
+    sequence: Literal["spread", "together"] = "spread"
+    """`spread`: no two runs of an arm in direct sequence; `together`: all runs of an arm, then the next arm."""
+    control: bool = True
+    """Whether a second instance of the baseline is run; only a published number of runs is a reason not to."""
+
+
+class BucketsSpec(Repetition):
+    """As `fixed`, judged by the windows of all runs in one pot and z = 1.96."""
+
+    name: Literal["buckets"]
+    blocks: int = Field(default=10, gt=0, le=1000)
+    sequence: Literal["spread", "together"] = "together"
+    control: bool = True
+
+
+def _protocol(value: Any) -> str:
+    """The name decides, and what has none or a wrong one is read as the default, which then says what is wrong."""
+    name = value.get("name") if isinstance(value, Mapping) else getattr(value, "name", None)
+    return name if isinstance(name, str) and name in {"fixed", "buckets"} else "interleave"
+
+
+ProtocolSpec = Annotated[
+    Annotated[InterleaveSpec, Tag("interleave")]
+    | Annotated[FixedSpec, Tag("fixed")]
+    | Annotated[BucketsSpec, Tag("buckets")],
+    Discriminator(_protocol),
+]
+"""How runs are repeated and ordered; `name` is a key of `PROTOCOLS`."""
+
+PROTOCOL_SPECS: Mapping[str, type[Repetition]] = {
+    "interleave": InterleaveSpec,
+    "fixed": FixedSpec,
+    "buckets": BucketsSpec,
+}
 
 
 class ArmSettings(Strict):
@@ -98,6 +160,8 @@ class Arm(Strict):
     name: str
     levels: Mapping[str, str]
     settings: ArmSettings
+    control: bool = False
+    """A second instance of the baseline: what it differs from the baseline is what the machine makes up."""
 
 
 class Study(Strict):

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tare.study.file import StudyFile
-from tare.study.model import Placement, SutSpec
+from tare.study.model import PROTOCOL_SPECS, Placement, SutSpec
 from tare.study.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
 
@@ -33,9 +33,8 @@ def study_schema(registry: Registry) -> dict[str, Any]:
         "sut": _section(SutSpec, defs, deployment=registry.deployments, database=registry.databases),
         "client": _section(Placement, defs, deployment=registry.deployments),
         "workload": _workload(registry, defs),
-        "protocol": {"$ref": "#/$defs/ProtocolSpec"},
+        "protocol": _protocol(registry, defs),
     }
-    defs["ProtocolSpec"]["properties"]["name"]["enum"] = sorted(registry.protocols)
     schema["properties"].update(template)
     defs["LevelPatch"] = _patch({root: template[root] for root in TEMPLATE}, defs)
     defs["ScalePatch"] = _patch({root: template[root] for root in SCALABLE}, defs)
@@ -63,6 +62,11 @@ def _workload(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
         schema["properties"] = {"name": {"const": name}, **schema["properties"]}
         alternatives.append({**schema, "required": ["name"]})
     return {"anyOf": alternatives}
+
+
+def _protocol(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
+    """One alternative a protocol, told apart by its name; the default's name may be left out."""
+    return {"anyOf": [_adopt(PROTOCOL_SPECS[name], defs) for name in sorted(registry.protocols)]}
 
 
 def _adopt(model: type[BaseModel], defs: dict[str, Any]) -> dict[str, Any]:

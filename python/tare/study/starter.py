@@ -44,11 +44,13 @@ workload:
   warmup_s: 10
   measure_s: 60
 
-# Every arm runs once in each block, in random order; the unit of comparison is the block.
-# Fewer than 3 blocks give no interval.
+# Every arm, and a second instance of the baseline as a control, runs once in each block, in random order; the unit of
+# comparison is the block. It ends when every arm is known to the target, from 8 blocks on, or at a cap.
 protocol:
   name: interleave
-  blocks: 8
+  target: 0.02              # half-width of the interval on relative throughput
+  blocks: 24                # the caps: blocks, and minutes of machine time
+  max_minutes: 240
   retries: 1                # how often a failed run is tried again
   seed: 1                   # the same seed gives the same order
 
@@ -77,9 +79,10 @@ scales:
       workload.table_size: 10000
       workload.warmup_s: 1
       workload.measure_s: 4
-      protocol.blocks: 4
+      protocol.max_minutes: 5
     deviations:
-      - The tables are a tenth of their size and a run lasts 4 seconds.
+      - The tables are a tenth of their size, and a run lasts 4 seconds.
+      - It ends after 5 minutes, whatever is known by then.
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
-from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Published, Source, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, InterleaveSpec, Placement, Published, Source, Study, SutSpec
 
 BUCKET = 0.0182
 BEGAN_AT = 1_795_000_000.0
@@ -63,7 +63,7 @@ def study(arms: Sequence[str] = PATHS, blocks: int = 5, **changes: Any) -> Study
         arms=tuple(arm(name) for name in arms),
         baseline=arms[0],
         factors={"path": tuple(arms)},
-        protocol=ProtocolSpec(blocks=blocks),
+        protocol=InterleaveSpec(blocks=blocks),
         published=published,
         deviations=(
             "8 tables of 10,000 rows instead of 10,000,000.",

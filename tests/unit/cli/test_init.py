@@ -21,7 +21,7 @@ def test_the_study_it_writes_can_be_planned_unchanged(name: str, tmp_path: Path)
     for scale in ("full", "demo"):
         study = load(path, installed(), scale)
         assert study.name == name
-        assert len(expand(study).runs) == study.protocol.blocks * 3
+        assert len(expand(study).runs) == study.protocol.blocks * 4
 
 
 def test_the_command_says_what_to_do_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         databases={"fake": lambda _: None},
         workloads={"fake": FakeWorkload.parameters},
         deployments={"bare": False, "container": True},
-        protocols=frozenset({"interleave"}),
+        protocols=frozenset({"interleave", "fixed", "buckets"}),
         recipes=frozenset({"tiny"}),
     )
     monkeypatch.setattr(command, "installed", lambda: registry)
@@ -71,10 +71,30 @@ def test_the_same_seed_shows_the_same_plan_and_another_another(study: Path) -> N
 
 def test_json_holds_runs_settings_and_estimate(study: Path) -> None:
     tree = json.loads(plan(str(study), "--format", "json").stdout)
-    assert [run["index"] for run in tree["runs"]] == list(range(15))
+    assert [run["index"] for run in tree["runs"]] == list(range(18))
     assert tree["estimate"]["data_sets"] == 1
-    assert tree["estimate"]["run_s"] == pytest.approx(15 * (5.5 + RUN_OVERHEAD_S))
+    assert tree["estimate"]["block_run_s"] == pytest.approx(6 * (5.5 + RUN_OVERHEAD_S))
+    assert tree["estimate"]["blocks"] == {"fewest": 3, "expected": 3, "most": 3}
     assert "text" not in tree["study"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "told"),
+    [
+        ("{blocks: 3, seed: 7}", "Blocks: 3, by the cap on blocks; that is fewer than the 8"),
+        ("{max_minutes: 3}", "Blocks: 2, by the cap on time; that is fewer than the 8"),
+        ("{target: 0.01}", "until every arm is known to ±1 %, 8 at least and 40 at most; 20 if arms"),
+        ("{name: fixed, blocks: 9}", "Blocks: 9, whatever comes out."),
+    ],
+)
+def test_least_expected_and_most_blocks_are_told(study: Path, protocol: str, told: str) -> None:
+    study.write_text(STUDY.replace("{blocks: 3, seed: 7}", protocol))
+    assert told in " ".join(plan(str(study)).stdout.split())
+
+
+def test_runs_that_are_kept_together_are_shown_by_arm(study: Path) -> None:
+    study.write_text(STUDY.replace("{blocks: 3, seed: 7}", "{name: fixed, blocks: 9, sequence: together}"))
+    assert "1 to 9 bare-clients-1" in " ".join(plan(str(study)).stdout.split())
 
 
 def test_a_wrong_study_is_an_error_and_prints_no_plan(study: Path) -> None:

@@ -14,11 +14,14 @@ from tare.plan.estimate import (
     LOAD_ROWS_PER_S,
     RUN_OVERHEAD_S,
     SERVER_SETUP_S,
+    BlockCount,
     DataSet,
+    block_count,
     estimate,
 )
 from tare.plan.model import Plan, PlannedRun
-from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+from tare.protocols.stopping import Rule
+from tare.study.model import Arm, ArmSettings, InterleaveSpec, Placement, Study, SutSpec
 from tare.workloads import Parameters, Workload
 
 
@@ -36,7 +39,7 @@ def a_plan(*arms: ArmSettings, blocks: int = 2) -> Plan:
     study = Study(
         name="n", scale="full", question="q", source=None, baseline=names[0], factors={"f": tuple(names)},
         arms=tuple(Arm(name=name, levels={"f": name}, settings=arm) for name, arm in zip(names, arms, strict=True)),
-        protocol=ProtocolSpec(blocks=blocks), published=(), deviations=(), text="",
+        protocol=InterleaveSpec(blocks=blocks), published=(), deviations=(), text="",
     )  # fmt: skip
     runs = [(block, n, name) for block in range(1, blocks + 1) for n, name in enumerate(names)]
     return Plan(
@@ -55,10 +58,26 @@ def rows_of(arm: ArmSettings) -> DataSet:
 def test_time_is_phases_overhead_loads_and_copies() -> None:
     expected = estimate(a_plan(settings("bare"), settings()), rows_of)
     size = EMPTY_SERVER_BYTES + 1000 * BYTES_PER_ROW
-    assert expected.run_s == 4 * (13.0 + RUN_OVERHEAD_S)
+    assert expected.block_run_s == 2 * (13.0 + RUN_OVERHEAD_S)
     assert expected.load_s == SERVER_SETUP_S + 1000 / LOAD_ROWS_PER_S
-    assert expected.copy_s == pytest.approx(4 * size / COPY_BYTES_PER_S)
-    assert expected.total_s == pytest.approx(expected.run_s + expected.load_s + 4 * size / COPY_BYTES_PER_S)
+    assert expected.block_copy_s == pytest.approx(2 * size / COPY_BYTES_PER_S)
+    assert expected.blocks == BlockCount(2, 2, 2)
+    assert expected.total_s == pytest.approx(
+        2 * expected.block_run_s + expected.load_s + 4 * size / COPY_BYTES_PER_S
+    )
+
+
+def test_blocks_are_told_as_least_expected_and_most() -> None:
+    # At a spread of 1.75 %, 8 blocks reach t(7; 0.9825) * 0.0175 / sqrt(8) = 1.61 %.
+    assert block_count(Rule(blocks=40), 60.0) == BlockCount(8, 8, 40)
+    assert block_count(Rule(blocks=40, target=0.01), 60.0) == BlockCount(8, 20, 40)
+    assert block_count(Rule(blocks=40, target=None), 60.0) == BlockCount(40, 40, 40)
+
+
+def test_a_cap_on_time_bounds_the_blocks_but_for_the_first() -> None:
+    assert block_count(Rule(blocks=40, seconds=600.0), 59.0) == BlockCount(8, 8, 10)
+    assert block_count(Rule(blocks=40, seconds=300.0), 59.0) == BlockCount(5, 5, 5)
+    assert block_count(Rule(blocks=40, seconds=1.0), 59.0) == BlockCount(1, 1, 1)
 
 
 def test_arms_that_load_the_same_share_a_snapshot() -> None:
@@ -77,8 +96,13 @@ def test_disk_is_every_snapshot_and_the_largest_copy() -> None:
 
 def test_a_size_nobody_can_tell_leaves_disk_and_total_unknown() -> None:
     expected = estimate(a_plan(settings(), settings()), lambda _: DataSet("k", None))
-    assert (expected.load_s, expected.copy_s, expected.disk_bytes, expected.total_s) == (None, None, None, None)
-    assert expected.run_s == 4 * (13.0 + RUN_OVERHEAD_S)
+    assert (expected.load_s, expected.block_copy_s, expected.disk_bytes, expected.total_s) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    assert expected.block_run_s == 2 * (13.0 + RUN_OVERHEAD_S)
 
 
 class FakeLoad:

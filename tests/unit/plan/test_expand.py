@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.plan.model import Plan
-from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, FixedSpec, InterleaveSpec, Placement, Study, SutSpec
 
 
 def a_study(arms: int = 4, blocks: int = 3, seed: int = 5) -> Study:
@@ -30,7 +30,7 @@ def a_study(arms: int = 4, blocks: int = 3, seed: int = 5) -> Study:
         arms=tuple(Arm(name=name, levels={"path": name}, settings=settings) for name in names),
         baseline=names[0],
         factors={"path": tuple(names)},
-        protocol=ProtocolSpec(blocks=blocks, seed=seed),
+        protocol=InterleaveSpec(blocks=blocks, seed=seed),
         published=(),
         deviations=(),
         text="format: 1\n",
@@ -39,9 +39,9 @@ def a_study(arms: int = 4, blocks: int = 3, seed: int = 5) -> Study:
 
 def test_runs_are_numbered_as_they_are_made() -> None:
     plan = expand(a_study())
-    assert [run.index for run in plan.runs] == list(range(12))
-    assert [run.block for run in plan.runs] == [1] * 4 + [2] * 4 + [3] * 4
-    assert [run.position for run in plan.runs] == [0, 1, 2, 3] * 3
+    assert [run.index for run in plan.runs] == list(range(15))
+    assert [run.block for run in plan.runs] == [1] * 5 + [2] * 5 + [3] * 5
+    assert [run.position for run in plan.runs] == [0, 1, 2, 3, 4] * 3
     for run in plan.runs:
         assert run.id == f"b{run.block:02d}-{run.position + 1}-{run.arm}"
 
@@ -49,9 +49,9 @@ def test_runs_are_numbered_as_they_are_made() -> None:
 def test_ids_are_unique_and_sort_as_the_blocks_do() -> None:
     plan = expand(a_study(arms=3, blocks=120))
     blocks = [run.id.split("-")[0] for run in plan.runs]
-    assert len({run.id for run in plan.runs}) == 360
+    assert len({run.id for run in plan.runs}) == 480
     assert blocks == sorted(blocks)
-    assert re.fullmatch(r"b120-3-arm\d", plan.runs[-1].id)
+    assert re.fullmatch(r"b120-4-(arm\d|baseline-again)", plan.runs[-1].id)
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
@@ -91,7 +91,7 @@ def test_a_negative_seed_is_refused() -> None:
         ({"deviations": ("One more.",)}, True),
         ({"scale": "demo"}, False),
         ({"name": "other"}, False),
-        ({"protocol": ProtocolSpec(blocks=3, seed=5, retries=2)}, False),
+        ({"protocol": InterleaveSpec(blocks=3, seed=5, retries=2)}, False),
         ({"arms": a_study(arms=3).arms}, False),
     ],
 )
@@ -103,3 +103,38 @@ def test_the_digest_is_of_what_is_run_not_of_what_is_said(change: dict[str, obje
 def test_a_plan_survives_json() -> None:
     plan = expand(a_study())
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_every_block_has_a_second_instance_of_the_baseline() -> None:
+    plan = expand(a_study())
+    control = plan.arm("baseline-again")
+    assert [arm.name for arm in plan.study.arms if arm.control] == ["baseline-again"]
+    assert (control.settings, control.levels) == (plan.arm("arm0").settings, plan.arm("arm0").levels)
+    assert [run.block for run in plan.runs if run.arm == control.name] == [1, 2, 3]
+
+
+def test_a_plan_made_of_a_planned_study_has_one_control() -> None:
+    assert expand(expand(a_study()).study) == expand(a_study())
+
+
+def test_only_a_published_protocol_may_go_without_a_control() -> None:
+    fixed = FixedSpec(name="fixed", blocks=2, control=False)
+    without = expand(a_study().model_copy(update={"protocol": fixed}))
+    assert len(without.runs) == 8
+    spec = fixed.model_copy(update={"control": True})
+    assert len(expand(a_study().model_copy(update={"protocol": spec})).runs) == 10
+    with pytest.raises(ValueError, match="control"):
+        InterleaveSpec.model_validate({"control": False})
+
+
+def test_an_arm_with_the_control_s_name_is_refused() -> None:
+    study = a_study()
+    named = study.arms[1].model_copy(update={"name": "baseline-again"})
+    with pytest.raises(StudyError, match="baseline-again"):
+        expand(study.model_copy(update={"arms": (study.arms[0], named)}))
+
+
+def test_runs_that_are_kept_together_are_numbered_by_repetition() -> None:
+    spec = FixedSpec(name="fixed", blocks=2, sequence="together", control=False)
+    plan = expand(a_study(arms=2).model_copy(update={"protocol": spec}))
+    assert [run.id for run in plan.runs] == ["b01-1-arm0", "b02-1-arm0", "b01-2-arm1", "b02-2-arm1"]

@@ -24,7 +24,7 @@ from tare.sites import Site
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, FixedSpec, Placement, ProtocolSpec, Study, SutSpec
 from tare.workloads import WORKLOADS
 
 
@@ -35,7 +35,13 @@ def fake_image(reference: str) -> Image:
 
 
 def make_plan(
-    *, blocks: int = 1, retries: int = 0, arms: tuple[str, ...] = ("plain",), seed: int = 1, **workload: Any
+    *,
+    blocks: int = 1,
+    retries: int = 0,
+    arms: tuple[str, ...] = ("plain",),
+    seed: int = 1,
+    protocol: ProtocolSpec | None = None,
+    **workload: Any,
 ) -> Plan:
     """A study of fakes; `settings` and the rest go to the database and to the workload."""
     database = workload.pop("settings", {})
@@ -54,7 +60,7 @@ def make_plan(
         arms=tuple(Arm(name=name, levels={"arm": name}, settings=settings) for name in arms),
         baseline=arms[0],
         factors={"arm": arms},
-        protocol=ProtocolSpec(blocks=blocks, retries=retries),
+        protocol=protocol or FixedSpec(name="fixed", blocks=blocks, retries=retries, control=False),
         published=(),
         deviations=(),
         text="format: 1\n",

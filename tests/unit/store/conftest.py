@@ -12,7 +12,7 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.store import Writer, resume_store
-from tare.study.model import Arm, ArmSettings, Placement, ProtocolSpec, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, FixedSpec, Placement, Study, SutSpec
 
 
 def make_plan(*, seed: int = 1, scale: str = "full", question: str = "Which?", measure_s: float = 1.0) -> Plan:
@@ -31,7 +31,7 @@ def make_plan(*, seed: int = 1, scale: str = "full", question: str = "Which?", m
         arms=tuple(Arm(name=name, levels={"arm": name}, settings=settings) for name in ("a", "b")),
         baseline="a",
         factors={"arm": ("a", "b")},
-        protocol=ProtocolSpec(blocks=2),
+        protocol=FixedSpec(name="fixed", blocks=2, control=False),
         published=(),
         deviations=("It is small.",),
         text="format: 1\nname: tiny\n",

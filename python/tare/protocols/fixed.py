@@ -1,0 +1,40 @@
+"""What publications do: a number of runs fixed beforehand. Baselines to be compared with, not to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tare.protocols import Turn
+from tare.protocols.shuffle import shuffled
+from tare.protocols.stopping import Decision, Finished, Rule, decide
+from tare.study.model import BucketsSpec, FixedSpec, Repetition
+
+
+class Fixed:
+    """Repetitions of each arm, spread out (grambow-2018: "not in direct sequence") or together."""
+
+    published_baseline = True
+
+    def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
+        """`spread`: random orders, an arm never twice in a row; `together`: each arm's runs, arms as listed."""
+        if not isinstance(spec, FixedSpec | BucketsSpec):
+            raise TypeError(f"{spec!r} says nothing of a sequence")
+        if spec.sequence == "together":
+            return tuple(Turn(block, arm) for arm in arms for block in range(1, spec.blocks + 1))
+        turns: list[Turn] = []
+        for block in range(1, spec.blocks + 1):
+            order = list(shuffled(arms, rng))
+            if turns and order[0] == turns[-1].arm:
+                order.append(order.pop(0))
+            turns += [Turn(block, arm) for arm in order]
+        return tuple(turns)
+
+    def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
+        """After the last run, whatever came out."""
+        return decide(Rule.of(spec), baseline, finished)
+
+
+class Buckets(Fixed):
+    """The runs of `fixed`; what differs is the analysis: windows of all runs in one pot, z = 1.96 (bth-thesis)."""

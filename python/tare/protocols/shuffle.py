@@ -1,0 +1,17 @@
+"""A random order that comes out the same next year."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def shuffled(arms: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
+    """The arms in a uniformly random order.
+
+    From raw bits, since NumPy keeps a bit generator's stream from release to release but not that of
+    `Generator.permutation` (NEP 19).
+    """
+    keys = rng.bit_generator.random_raw(len(arms))
+    return tuple(arms[n] for n in np.argsort(keys, kind="stable"))

@@ -1,0 +1,182 @@
+"""When a study knows enough: at a width, never at a significance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from tare.study.model import InterleaveSpec, Repetition
+
+FEWEST = 3
+"""Blocks below which there is no interval: with two, t has one degree of freedom."""
+_NO_SPREAD = 1e-12
+"""Standard deviation of log ratios below which they are equal but for rounding, and their spread unknown."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A block that is over: arm → its throughput, `None` where no attempt gave a usable result.
+
+    `seconds`: machine time of all attempts of its runs.
+    """
+
+    block: int
+    throughput_per_s: Mapping[str, float | None]
+    seconds: float = 0.0
+
+
+class End(StrEnum):
+    """Why no further block is begun."""
+
+    TARGET = "target"
+    BLOCKS = "blocks"
+    TIME = "time"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Stop at the first look at which every arm's interval is narrow enough, or at a cap.
+
+    `target`: half-width of the interval on the relative effect (0.02 is ± 2 %), `None` for none. Looks at
+    `min_blocks` and every `look_every` after that. `alpha`: of the interval at each look; stopping on one narrow by
+    luck costs coverage, and 0.035 instead of 0.05 pays for it. `blocks`, `seconds`: the caps.
+    """
+
+    target: float | None = 0.02
+    min_blocks: int = 8
+    look_every: int = 4
+    alpha: float = 0.035
+    blocks: int = 100
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, spec: Repetition) -> Rule:
+        """The rule of a study's protocol; one that is no sequential one has no target and stops at its blocks."""
+        if not isinstance(spec, InterleaveSpec):
+            return cls(target=None, alpha=0.05, blocks=spec.blocks)
+        return cls(
+            target=spec.target,
+            min_blocks=spec.min_blocks,
+            look_every=spec.look_every,
+            alpha=0.05 if spec.target is None else spec.alpha,
+            blocks=spec.blocks,
+            seconds=None if spec.max_minutes is None else 60 * spec.max_minutes,
+        )
+
+    def looks_at(self, blocks: int) -> bool:
+        """Whether the target may be looked at after so many blocks; at the cap it always is."""
+        regular = blocks >= self.min_blocks and (blocks - self.min_blocks) % self.look_every == 0
+        return self.target is not None and (regular or self.min_blocks <= blocks == self.blocks)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one arm is: its relative effect with the interval so far, `None` before there is one.
+
+    `n`: blocks with both arm and baseline. `half_width`: of the interval. `more_blocks`: expected to be needed yet.
+    """
+
+    n: int
+    point: float | None = None
+    low: float | None = None
+    high: float | None = None
+    more_blocks: int | None = None
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the interval's width, a fraction of the baseline."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is known after some blocks. `end`: why no further one is begun, `None` to go on."""
+
+    blocks: int
+    seconds: float
+    end: End | None
+    arms: Mapping[str, Progress]
+
+    @property
+    def more_blocks(self) -> int | None:
+        """Blocks expected to be needed for the arm that needs most; `None` while one arm cannot tell."""
+        left = [progress.more_blocks for progress in self.arms.values()]
+        known = [blocks for blocks in left if blocks is not None]
+        return max(known) if known and len(known) == len(left) else None
+
+
+def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
+    """Decide after the finished blocks, from their throughputs and seconds alone.
+
+    Fixed-width sequential interval: Chow & Robbins, "On the asymptotic theory of fixed-width sequential confidence
+    intervals for the mean", Ann. Math. Statist. 36 (1965): go on while t(n - 1, 1 - alpha/2) · s / √n is too wide.
+    That is exact for many blocks only; that a least n of 8, a look every 4 and alpha 0.035 cover 95 % with few is
+    shown by the simulation in tests/unit/protocols/test_stopping.py. No arm's significance is ever asked for.
+    """
+    names = {arm for block in finished for arm in block.throughput_per_s} - {baseline}
+    arms = {arm: progress(rule, _log_ratios(arm, baseline, finished)) for arm in sorted(names)}
+    seconds = sum(block.seconds for block in finished)
+    return Decision(len(finished), seconds, _end(rule, len(finished), seconds, arms), arms)
+
+
+def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
+    """The interval of one arm so far, and the blocks that it still needs if the spread stays what it is."""
+    logs = np.asarray(log_ratios, dtype=float)
+    n = len(logs)
+    if n == 0:
+        return Progress(0)
+    mean = float(logs.mean())
+    spread = float(logs.std(ddof=1)) if n >= FEWEST else 0.0
+    if spread < _NO_SPREAD:
+        return Progress(n, math.expm1(mean))
+    half = float(reach(logs, rule.alpha))
+    needed = blocks_needed(rule, math.expm1(mean), spread)
+    more = None if needed is None else max(0, needed - n)
+    return Progress(n, math.expm1(mean), math.expm1(mean - half), math.expm1(mean + half), more)
+
+
+def reach(logs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+    """t(n - 1, 1 - alpha/2) · s / √n over the last axis: half the t interval of the mean log ratio."""
+    n = logs.shape[-1]
+    spread: NDArray[np.float64] = logs.std(axis=-1, ddof=1)
+    return float(stdtrit(n - 1, 1 - alpha / 2)) * spread / math.sqrt(n)
+
+
+def blocks_needed(rule: Rule, point: float, spread: float) -> int | None:
+    """The first look at which half the interval, (1 + point) · sinh(t · spread / √n), is within the target.
+
+    `spread`: standard deviation of the log ratio. The cap where it will not do; `None` without a target.
+    """
+    if rule.target is None:
+        return None
+    for n in range(rule.min_blocks, rule.blocks):
+        half = float(stdtrit(n - 1, 1 - rule.alpha / 2)) * spread / math.sqrt(n)
+        if rule.looks_at(n) and half < 1 and (1 + point) * math.sinh(half) <= rule.target:
+            return n
+    return rule.blocks
+
+
+def _end(rule: Rule, blocks: int, seconds: float, arms: Mapping[str, Progress]) -> End | None:
+    if rule.looks_at(blocks) and arms and all(_narrow(rule, one) for one in arms.values()):
+        return End.TARGET
+    if blocks >= rule.blocks:
+        return End.BLOCKS
+    if rule.seconds is not None and blocks and seconds * (1 + 1 / blocks) > rule.seconds:
+        return End.TIME
+    return None
+
+
+def _narrow(rule: Rule, arm: Progress) -> bool:
+    half = arm.half_width
+    return rule.target is not None and arm.n >= rule.min_blocks and half is not None and half <= rule.target
+
+
+def _log_ratios(arm: str, baseline: str, finished: Sequence[Finished]) -> list[float]:
+    pairs = ((one.throughput_per_s.get(arm), one.throughput_per_s.get(baseline)) for one in finished)
+    return [math.log(value / reference) for value, reference in pairs if value and reference]
