@@ -5,6 +5,7 @@
     ├── EnvironmentLacks       3   this machine, user or engine cannot do what was asked
     ├── RunFailed              1   one run ended without a result that may be used
     │   └── TimedOut           1   … because something took longer than its limit
+    ├── NotComparable          5   arms differ in more than the study names
     └── StoreError             2   a store cannot be opened, or holds something else
 
 Each message says what, where and what to do next, in one sentence a user can act on.
@@ -47,6 +48,12 @@ class RunFailed(TareError):
 
 class TimedOut(RunFailed):
     """A call that took longer than its limit and was ended."""
+
+
+class NotComparable(TareError):
+    """Two runs differ in something that the study does not name as its factor; the study ends, no retry mends it."""
+
+    exit_code = 5
 
 
 class StoreError(TareError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from tare.report import EXPORTERS, build_report, terminal
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import check_rights, local_engine, local_machine
+from tare.run.references import References, until_refused
 from tare.run.resume import Done, remaining
 from tare.store import Store, Writer, resume_store
 from tare.study.catalogue import find_study
@@ -79,9 +81,10 @@ def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> 
     if not remaining(plan, done):
         return
     with local_engine() as engine, progress(plan, done.good, quiet=quiet) as observer:
-        machine = local_machine(plan, engine, interrupts)
+        machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
         check_rights(plan, machine, engine, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
-        for record in execute(plan, machine, Desk(writer.id, done, writer.staging), observer):
+        runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
+        for record in until_refused(runs, observer):
             writer.commit(record)
 
 

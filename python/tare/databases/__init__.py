@@ -51,6 +51,9 @@ class Database(Protocol):
     per_run: ClassVar[frozenset[str]]
     """Names in `effective` that may differ between runs equal in all that matters: a port, a host name."""
 
+    follows: ClassVar[Mapping[str, frozenset[str]]]
+    """Dotted key of a study → names in `effective` that the server derives from it, and that so vary with it."""
+
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """The one-shot command that fills an empty data directory."""
         ...

@@ -100,6 +100,7 @@ class FakeDatabase:
     """The server above. Settings: `delay_ms` of each answer, and `fault`: the step that is to fail."""
 
     per_run: ClassVar[frozenset[str]] = frozenset({"port"})
+    follows: ClassVar[Mapping[str, frozenset[str]]] = {}
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory; refuses one that is not."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
-from tare.databases.mariadb_variables import PER_RUN, parse_variables
+from tare.databases.mariadb_variables import FOLLOWS, PER_RUN, parse_variables
 from tare.databases.option_file import Setting, check_settings, render_section
 from tare.errors import RunFailed
 from tare.sites import Completed
@@ -33,6 +33,7 @@ class MariaDB:
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
+    follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory: system tables, no test database, no account that has a password.

@@ -7,6 +7,18 @@ from collections.abc import Mapping
 
 from tare.errors import RunFailed
 
+FOLLOWS: Mapping[str, frozenset[str]] = {
+    "sut.limits.cpus": frozenset({"thread_pool_size"}),
+    "sut.limits.nofile": frozenset(
+        {"open_files_limit", "max_connections", "table_open_cache", "innodb_open_files"}
+    ),
+    "sut.settings.innodb_buffer_pool_size": frozenset({"innodb_buffer_pool_chunk_size"}),
+    "sut.settings.innodb_io_capacity": frozenset({"innodb_io_capacity_max"}),
+    "sut.settings.max_connections": frozenset({"back_log", "open_files_limit", "thread_cache_size"}),
+    "sut.settings.table_open_cache": frozenset({"innodb_open_files", "open_files_limit"}),
+}
+"""What the server sizes by something else unless it is told (the pages of these variables in MariaDB's manual)."""
+
 PER_RUN: frozenset[str] = frozenset(
     {
         # where this server listens and what its machine is called

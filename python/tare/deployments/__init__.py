@@ -40,6 +40,15 @@ class NetworkKind(StrEnum):
     """The namespace of another instance (a client in the SUT's)."""
 
 
+class CgroupPlace(StrEnum):
+    """In which control group a task stands."""
+
+    RUN = "run"
+    """One of its own below the run's, beside all other tasks of the run."""
+    ROOT = "root"
+    """The root of every hierarchy, as a program started by hand; bare tasks only, and without limits."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Resource limits, the same words for every deployment. `None`: not limited.
@@ -86,6 +95,7 @@ class Task:
     network: NetworkKind = NetworkKind.HOST
     beside: Instance | None = None
     port: int = 0
+    cgroup: CgroupPlace = CgroupPlace.RUN
 
 
 @dataclass(frozen=True)

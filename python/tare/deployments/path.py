@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tare.deployments import Endpoint, Instance
-from tare.deployments.cgroups import parse_cgroups
+from tare.deployments.cgroups import parse_cgroups, parse_proc_cgroup
 from tare.deployments.sockets import Connection, connections, socket_inodes
 from tare.sites import Host, Process
 from tare.sites.process import identify
@@ -150,6 +150,8 @@ def _members(host: Host, pid: int) -> list[int]:
     """The instance's processes: all in the cgroup that is the instance's alone (the smallest it is in)."""
     cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
     own = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
+    if all(path == "/" for path in parse_proc_cgroup(own).values()):
+        return [pid]  # in the root cgroup, which holds half the machine, it has none that is its own
     listed = [host.read(path) for path in cgroups.procs_files(own)]
     members = [[int(line) for line in raw.split()] for raw in listed if raw]
     return min(members, key=len, default=[pid])

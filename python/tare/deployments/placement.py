@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import Limits, Task
+from tare.deployments import CgroupPlace, Limits, Task
 from tare.deployments.cgroups import Cgroups, Write, leaf_writes, parent_writes, parse_cgroups
 from tare.deployments.defaults import cpu_quota_us
 from tare.errors import EnvironmentLacks, RunFailed
@@ -88,6 +88,8 @@ class PlainCgroups:
     def make(self, task: Task) -> tuple[str, ...]:
         """Parent first, then the task's own, with its limits."""
         self.make_parent(task.cgroup_parent)
+        if task.cgroup is CgroupPlace.ROOT:
+            return root_procs(self.cgroups)
         path = leaf(task)
         self.ledger.note(Kind.CGROUP, path, host=self.host.name)
         directories = self.cgroups.directories(path)
@@ -145,6 +147,8 @@ class SystemdSlices:
 
     def prefix(self, task: Task) -> tuple[str, ...]:
         """The init system makes the scope around the launcher, with the task's limits on it."""
+        if task.cgroup is CgroupPlace.ROOT:
+            return ()
         properties = [word for item in scope_properties(task.limits) for word in ("-p", item)]
         unit = f"--unit={scope_name(task)}"
         where = f"--slice={slice_name(task.cgroup_parent)}"
@@ -153,6 +157,8 @@ class SystemdSlices:
     def make(self, task: Task) -> tuple[str, ...]:
         """Only noted: systemd makes it when the launcher is run."""
         self.make_parent(task.cgroup_parent)
+        if task.cgroup is CgroupPlace.ROOT:
+            return root_procs(self.cgroups)
         self.ledger.note(Kind.CGROUP, self._scope(task), host=self.host.name)
         return ()
 
@@ -175,6 +181,11 @@ class SystemdSlices:
 
     def _scope(self, task: Task) -> str:
         return f"{slice_path(task.cgroup_parent)}/{scope_name(task)}"
+
+
+def root_procs(cgroups: Cgroups) -> tuple[str, ...]:
+    """The files by which a process joins the root of every hierarchy."""
+    return tuple(f"{hierarchy.mount}/cgroup.procs" for hierarchy in cgroups.hierarchies)
 
 
 def leaf(task: Task) -> str:

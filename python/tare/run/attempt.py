@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
-from typing import Any
 
 from tare.databases import Secrets
-from tare.errors import TareError
-from tare.images import Image
+from tare.errors import NotComparable, TareError
 from tare.run.collect import collect
 from tare.run.credentials import new_secrets, redacted
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
 from tare.run.phases import Found, Job, Phases
 from tare.run.record import Outcome, Phase, RunRecord
+from tare.run.recording import record_of
 from tare.run.stopwatch import Stopwatch
 from tare.run.teardown import Teardown
-from tare.run.tree import to_tree
 
 
 def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
@@ -42,7 +39,9 @@ def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
         with watch.phase(Phase.TEARDOWN):
             take(stops)
             take(teardown)
-    return _record(job, found, watch, outcome)
+    record = record_of(job, found, watch.times, outcome)
+    machine.references.note(record)
+    return record
 
 
 def _failure(error: Exception, phase: Phase | None, found: Found, secrets: Secrets) -> Outcome:
@@ -50,7 +49,8 @@ def _failure(error: Exception, phase: Phase | None, found: Found, secrets: Secre
     if not isinstance(error, (TareError, OSError)):
         found.notes["traceback.txt"] = "".join(traceback.format_exception(error))
         told = f"{type(error).__name__}: {error}"
-    return Outcome(ok=False, reason=redacted(told, secrets), failed_in=phase)
+    refused = isinstance(error, NotComparable)
+    return Outcome(ok=False, reason=redacted(told, secrets), failed_in=phase, refused=refused)
 
 
 def _collect(job: Job, machine: Machine, secrets: Secrets, found: Found, outcome: Outcome) -> Outcome:
@@ -64,39 +64,3 @@ def _collect(job: Job, machine: Machine, secrets: Secrets, found: Found, outcome
             return Outcome(ok=False, reason=f"the raw files cannot be kept: {error}", failed_in=Phase.COLLECT)
         found.notices.append(f"the raw files cannot be kept: {error}")
     return outcome
-
-
-def _record(job: Job, found: Found, watch: Stopwatch, outcome: Outcome) -> RunRecord:
-    arm, study = job.arm, job.plan.study
-    return RunRecord(
-        run_id=job.run.id,
-        attempt=job.number,
-        study=study.name,
-        scale=study.scale,
-        plan_digest=job.plan.digest,
-        block=job.run.block,
-        position=job.run.position,
-        index=job.run.index,
-        arm=arm.name,
-        levels=arm.levels,
-        settings=arm.settings.model_dump(mode="json"),
-        seed=job.run.seed,
-        phases=watch.times,
-        host=found.host,
-        engine=found.engine,
-        images={"sut": _bits(job.images.sut), "client": _bits(job.images.client)},
-        snapshot=found.snapshot,
-        effective=found.effective,
-        parity=found.parity,
-        path=found.path,
-        measurement=found.measurement if outcome.ok else None,
-        raw=found.raw,
-        outcome=outcome,
-        notices=tuple(found.notices),
-    )
-
-
-def _bits(image: Image) -> Mapping[str, Any]:
-    kept = ("reference", "digest", "engine_id", "packages", "labels")
-    tree = to_tree(image)
-    return {key: tree[key] for key in kept}

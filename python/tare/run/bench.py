@@ -137,6 +137,7 @@ class Bench:
             workdir=image.config.workdir,
             limits=limits_of(placement.limits),
             network=placement.network,
+            cgroup=placement.cgroup,
         )
 
 

@@ -14,6 +14,7 @@ from tare.deployments.registry import DeploymentFactory
 from tare.images import Image
 from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
+from tare.run.references import References
 from tare.sites import Host, Site
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
@@ -29,6 +30,7 @@ class Machine:
     `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach
     the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
+    `references`: the runs made so far that later ones are held against.
     """
 
     site: Site
@@ -43,6 +45,7 @@ class Machine:
     host_facts: Callable[[], Tree]
     engine_facts: Callable[[], Tree | None]
     sweep: Callable[[], tuple[str, ...]]
+    references: References = field(default_factory=References)
     clock: Clock = field(default_factory=SystemClock)
     interrupts: Interrupts = field(default_factory=Interrupts)
 

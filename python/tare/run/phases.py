@@ -8,20 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from tare.databases import Secrets
-from tare.errors import RunFailed
+from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.run.bench import Bench, Images, make_token, parameters_of
+from tare.run.declared import undeclared
 from tare.run.loading import ensure_snapshot, last_words, loader_of
 from tare.run.machine import Machine
+from tare.run.parity import Server as Known
+from tare.run.parity import changed_during, told
 from tare.run.ports import free_port
-from tare.run.record import Phase
+from tare.run.record import Outcome, Phase, RunRecord
+from tare.run.recording import record_of
+from tare.run.references import server_of
 from tare.run.rooms import Room, clear_room, make_room
 from tare.run.server import Server
 from tare.run.snapshot import copy_snapshot
 from tare.run.stopwatch import Stopwatch
 from tare.run.teardown import Teardown
 from tare.run.tree import to_tree
-from tare.run.witness import witness
+from tare.run.usage import Meter
+from tare.run.witness import observation, witness
 from tare.study.model import Arm
 from tare.workloads import ClientCommand, Parameters
 
@@ -61,6 +67,7 @@ class Found:
     effective: Mapping[str, str] | None = None
     parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
     path: Mapping[str, Any] | None = None
+    usage: Mapping[str, Any] | None = None
     measurement: Mapping[str, Any] | None = None
     raw: tuple[str, ...] = ()
     notices: list[str] = field(default_factory=list)
@@ -134,7 +141,8 @@ class Phases:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
         target, run_dir = bench.target(server), bench.client_run_dir("measure")
         command = bench.workload.measure(parameters, target, run_dir)
-        code = self._carry_out("measure", command, bench, server)
+        meter = Meter(bench.room.host, self.machine.clock, server.instance, (self.found.path or {}).get("proxy"))
+        code = self._carry_out("measure", command, bench, server, meter)
         server.must_live("during the measure phase")
         if self.found.path is None:
             self.found.notices.append("the network path could not be seen: no connection was there to look at")
@@ -143,16 +151,58 @@ class Phases:
         output = bench.room.output("measure")
         bench.room.host.get(output.stdout, stdout)
         bench.room.host.get(output.stderr, stderr)
+        self._check_after(server)
         self.found.measurement = to_tree(bench.workload.parse(parameters, stdout, stderr, code))
 
-    def _carry_out(self, name: str, command: ClientCommand, bench: Bench, server: Server) -> int:
+    def _carry_out(
+        self, name: str, command: ClientCommand, bench: Bench, server: Server, meter: Meter | None = None
+    ) -> int:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
         client = bench.start_client(name, command, server)
         self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
+        if meter is not None:
+            meter.begin(client.instance)
         if self.found.path is None:
             seen = witness(self.machine, server, client)
             self.found.parity, self.found.path = seen.parity, seen.path
             self.found.notices += seen.notices
-        code = client.wait(self.machine.clock, command.timeout_s, lambda: server.must_live(f"during {name}"))
+            self._check_before()
+
+        def watch() -> None:
+            server.must_live(f"during {name}")
+            if meter is not None:
+                meter.look()
+
+        code = client.wait(self.machine.clock, command.timeout_s, watch)
+        if meter is not None and (used := meter.end(self.found.parity)):
+            self.found.usage = to_tree(used)
         client.stop(GRACE_S)
         return code
+
+    def _check_before(self) -> None:
+        """Refuse the run before it is measured, where it differs in more than the study names."""
+        wrong = undeclared(self.job.arm.settings, self.found.parity, self.found.path, self.job.token)
+        if wrong:
+            raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
+        found = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
+        if found:
+            raise NotComparable(told(found))
+
+    def _check_after(self, server: Server) -> None:
+        """The same must be in force when the measure phase is over: variables and limits can be set at run time."""
+        before, notices = self._so_far(), list[str]()
+        seen = observation(server.deployment, server.instance, notices)
+        self.found.notices += notices
+        self.found.parity = {**self.found.parity, "sut_after": seen}
+        again = {**before.parity, "sut": before.parity.get("sut") if seen is None else seen}
+        after = before.model_copy(
+            update={"parity": again, "host": self.machine.host_facts(), "effective": dict(server.effective())}
+        )
+        if changed := changed_during(before, after, self._server()):
+            raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(changed)}")
+
+    def _so_far(self) -> RunRecord:
+        return record_of(self.job, self.found, self.watch.times, Outcome(ok=True))
+
+    def _server(self) -> Known:
+        return server_of(self.machine.databases, self.job.arm.settings.sut.database)

@@ -8,7 +8,8 @@ from typing import Any
 
 from tare.study.model import Strict
 
-FORMAT = 1
+FORMAT = 2
+"""2 added `usage`, `parity.sut_after` and `outcome.refused`; a record of format 1 has none of them."""
 
 
 class Phase(StrEnum):
@@ -37,6 +38,8 @@ class Outcome(Strict):
     ok: bool
     reason: str | None = None
     failed_in: Phase | None = None
+    refused: bool = False
+    """It differs from the runs that it is to be compared with: another attempt would too."""
 
 
 class RunRecord(Strict):
@@ -69,9 +72,11 @@ class RunRecord(Strict):
     effective: Mapping[str, str] | None
     """Settings read back from the server."""
     parity: Mapping[str, Any]
-    """`sut` and `client`: the `Observation` of each."""
+    """`sut` and `client`: the `Observation` of each; `sut_after`: that of the SUT after the measure phase."""
     path: Mapping[str, Any] | None
     """How the client's traffic reached the server, as the sockets of both sides tell."""
+    usage: Mapping[str, Any] | None = None
+    """CPU time and clocks over the measure phase: a `run.usage.Usage`."""
     measurement: Mapping[str, Any] | None
     raw: tuple[str, ...]
     """Names of the raw files kept beside the record."""

@@ -33,8 +33,8 @@ def witness(machine: Machine, server: Server, client: Client) -> Seen:
     notices: list[str] = []
     path = _path(machine, server, client, notices)
     parity = {
-        "sut": _observation(server.deployment, server.instance, notices),
-        "client": _observation(client.deployment, client.instance, notices),
+        "sut": observation(server.deployment, server.instance, notices),
+        "client": observation(client.deployment, client.instance, notices),
     }
     return Seen(parity, path, tuple(notices))
 
@@ -52,7 +52,8 @@ def _path(machine: Machine, server: Server, client: Client, notices: list[str]) 
         machine.clock.sleep(_POLL_S)
 
 
-def _observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:
+def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:
+    """What is in force around an instance now; `None`, and a notice, where it cannot be read."""
     try:
         return to_tree(deployment.observe(instance))
     except TareError as error:

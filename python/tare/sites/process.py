@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from tare.sites import Host, Process
 
 _STATE = 0
-_POLICY = 38
+_USER_TIME, _SYSTEM_TIME = 11, 12
 _START_TIME = 19
-"""Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 41 and 22 of proc_pid_stat(5)."""
+_POLICY = 38
+"""Fields of /proc/PID/stat counted from the one behind the command's bracket: 3, 14, 15, 22 and 41 of
+proc_pid_stat(5)."""
+TICKS_PER_S = 100
+"""USER_HZ: what /proc counts in on every architecture that databases run on (time(7))."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class Stat:
     state: str
     started_ticks: int
     policy: int
+    cpu_s: float
+    """User and system time of all its threads, in steps of 10 ms."""
 
 
 def parse_stat(raw: bytes) -> Stat:
@@ -28,6 +34,7 @@ def parse_stat(raw: bytes) -> Stat:
         state=fields[_STATE].decode(),
         started_ticks=int(fields[_START_TIME]),
         policy=int(fields[_POLICY]),
+        cpu_s=(int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])) / TICKS_PER_S,
     )
 
 

@@ -24,6 +24,8 @@ _MOST_ARMS = 1000
 """More would never be run; a product of a few long factors can have billions."""
 _LONGEST_NAME = 40
 """Arm names are part of container names and of tables; longer ones are cut and told apart by a digest."""
+_VARIED_UNNAMED = ("sut.deployment", "sut.network", "client.deployment", "client.network", "workload.")
+"""What a factor of several keys that names none is taken to vary: where things run, and what is asked of them."""
 _SELF_TELLING = re.compile(r"(?!(?:true|false)$)[A-Za-z]")
 
 
@@ -54,6 +56,7 @@ def level_names(document: Document, file: StudyFile) -> dict[str, tuple[str, ...
                 hint = "name it: levels: {NAME: VALUE}; a name has letters, digits, dots and hyphens"
                 raise document.error(where, f"{level!r} cannot be a level's name", hint=hint)
         names[factor] = levels
+        _refuse_unnamed_keys(document, factor, spec)
     _refuse_common_keys(document, file)
     return names
 
@@ -74,6 +77,15 @@ def sets(spec: Factor) -> tuple[str, ...]:
     if isinstance(spec, KeyFactor):
         return (spec.sets,)
     return tuple(dict.fromkeys(key for patch in spec.levels.values() for key in patch))
+
+
+def varies(spec: Factor) -> tuple[str, ...]:
+    """The dotted keys in which arms with different levels of a factor are meant to differ."""
+    if isinstance(spec, KeyFactor):
+        return (spec.sets,)
+    if spec.sets is not None:
+        return spec.sets
+    return tuple(key for key in sets(spec) if key.startswith(_VARIED_UNNAMED))
 
 
 def arms(document: Document, file: StudyFile) -> tuple[NamedLevels, ...]:
@@ -117,6 +129,22 @@ def _source(factor: str, spec: KeyFactor, level: str) -> KeyPath:
     if isinstance(spec.levels, Mapping):
         return ("factors", factor, "levels", level)
     return ("factors", factor, "levels", [level_name(value) for value in spec.levels].index(level))
+
+
+def _refuse_unnamed_keys(document: Document, factor: str, spec: Factor) -> None:
+    """A level that sets what its factor does not say it varies would hide a second difference behind the first."""
+    if isinstance(spec, KeyFactor) or spec.sets is None:
+        return
+    named = {split(key) for key in spec.sets}
+    for level, patch in spec.levels.items():
+        for key in patch:
+            if split(key) not in named:
+                where: KeyPath = ("factors", factor, "levels", level, key)
+                hint = f"name {key} in the factor's `sets`, or leave it alike in all levels"
+                raise document.error(where, f"{key} is not among the keys that {factor!r} sets", hint=hint)
+    for n, key in enumerate(spec.sets):
+        if all(split(key) not in map(split, patch) for patch in spec.levels.values()):
+            raise document.error(("factors", factor, "sets", n), f"no level sets {key}")
 
 
 def _refuse_common_keys(document: Document, file: StudyFile) -> None:

@@ -30,6 +30,9 @@ def _written_as(value: Any) -> str:
 class PatchFactor(Strict):
     """A factor whose levels are patches of several keys."""
 
+    sets: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The dotted keys that levels may set. Without it deployments, networks and the workload are what is varied:
+    whatever else then differs between arms is refused when it is seen."""
     levels: Annotated[Mapping[Name, Patch], Field(min_length=1)]
 
 
@@ -46,7 +49,8 @@ class KeyFactor(Strict):
 
 
 def _kind(value: Any) -> str:
-    return "key" if (isinstance(value, Mapping) and "sets" in value) or isinstance(value, KeyFactor) else "patch"
+    one = isinstance(value, Mapping) and not isinstance(value.get("sets", []), list | tuple | None)
+    return "key" if one or isinstance(value, KeyFactor) else "patch"
 
 
 Factor = Annotated[

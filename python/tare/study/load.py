@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study import placement, published
+from tare.study import path_names, placement, published
 from tare.study.document import Document, KeyPath, parse, read
-from tare.study.factors import NamedLevels, arms, level_names, whole, with_levels
+from tare.study.factors import NamedLevels, arms, level_names, varies, whole, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
 from tare.study.model import Arm, ArmSettings, Placement, Scalar, Study, SutSpec
 from tare.study.patches import SCALABLE, apply_all
@@ -69,10 +69,13 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     _check_protocol(scaled, registry)
     file = checked(StudyFile, scaled)
     names = level_names(scaled, file)
+    varied = {factor: varies(given) for factor, given in file.factors.items()}
     found = arms(scaled, file)
     baseline = _baseline(scaled, file, names, found)
     whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
     resolved = tuple(_arm(whole_arms[arm.name], registry, arm) for arm in found)
+    for arm, settled in zip(found, resolved, strict=True):
+        path_names.check(whole_arms[arm.name], file, arm, settled.settings)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
     return Study(
         name=file.name,
@@ -82,6 +85,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         arms=resolved,
         baseline=baseline.name,
         factors=names,
+        varies=varied,
         protocol=file.protocol,
         published=published.published(scaled, file, names, found, baseline),
         deviations=(*file.deviations, *spec.deviations),

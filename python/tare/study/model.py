@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from tare.deployments import NetworkKind
+from tare.deployments import CgroupPlace, NetworkKind
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""
@@ -49,6 +49,7 @@ class Placement(Strict):
     deployment: str
     network: NetworkKind = NetworkKind.HOST
     limits: LimitsSpec = LimitsSpec()
+    cgroup: CgroupPlace = CgroupPlace.RUN
 
 
 class SutSpec(Placement):
@@ -175,6 +176,9 @@ class Study(Strict):
     baseline: str
     """Name of the baseline arm."""
     factors: Mapping[str, tuple[str, ...]]
+    """Factor → its levels."""
+    varies: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Factor → the dotted keys in which its levels are meant to differ; in all others arms must be alike."""
     protocol: ProtocolSpec
     published: tuple[Published, ...]
     deviations: tuple[str, ...]

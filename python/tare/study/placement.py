@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.deployments import NetworkKind
+from tare.deployments import CgroupPlace, NetworkKind
 from tare.study.model import Placement, SutSpec
 
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
@@ -37,10 +37,26 @@ def refuse(sut: SutSpec, client: Placement, *, sut_isolates: bool, client_isolat
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
     return (
-        _sut_alone(sut, isolates=sut_isolates)
+        _cgroup("sut", sut, bare=not sut_isolates)
+        or _cgroup("client", client, bare=not client_isolates)
+        or _sut_alone(sut, isolates=sut_isolates)
         or _client_alone(client, isolates=client_isolates)
         or _pair(sut, client)
     )
+
+
+def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
+    """The root control group is where a program stands that nobody placed: no engine puts one there."""
+    if placed.cgroup is not CgroupPlace.ROOT:
+        return None
+    keys = ((side, "cgroup"), (side, "deployment"))
+    if not bare:
+        return Refusal(keys, f"`{placed.deployment}` cannot stand in the root cgroup", "use `cgroup: run`, or bare")
+    limits = placed.limits
+    if limits.cpus is not None or limits.cpu_quota is not None or limits.memory is not None:
+        keys = ((side, "cgroup"), (side, "limits"))
+        return Refusal(keys, "the root cgroup takes no limits", "use `cgroup: run`, or leave the limits out")
+    return None
 
 
 def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:

@@ -42,6 +42,11 @@ def study_schema(registry: Registry) -> dict[str, Any]:
     levels.update({pattern: {"$ref": "#/$defs/LevelPatch"} for pattern in levels})
     defs["ScaleSpec"]["properties"]["set"] = {"$ref": "#/$defs/ScalePatch"}
     defs["KeyFactor"]["properties"]["sets"] = _keys_of(defs["LevelPatch"])
+    several = {"type": "array", "minItems": 1, "items": _keys_of(defs["LevelPatch"])}
+    kept = defs["PatchFactor"]["properties"]["sets"]
+    defs["PatchFactor"]["properties"]["sets"] = (
+        {"description": kept["description"], **several} if "description" in kept else several
+    )
     return {"$schema": _DIALECT, "title": "tare study", **schema}
 
 

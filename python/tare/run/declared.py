@@ -1,0 +1,72 @@
+"""Whether what is in force is what the study declares: limits, control group, and the way to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tare.deployments import CgroupPlace, NetworkKind
+from tare.deployments.path import Hop
+from tare.run.bench import size_bytes
+from tare.run.properties import parent_cgroup
+from tare.study.model import ArmSettings, Placement
+
+_CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
+"""A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
+stands; which of them is recorded, and must be the same in every run of an arm."""
+
+
+def undeclared(
+    settings: ArmSettings, parity: Mapping[str, Any], path: Mapping[str, Any] | None, token: str
+) -> tuple[str, ...]:
+    """What is not as declared, a sentence each; `token` is in the name of the run's own control group."""
+    found = [
+        f"{side}: {what}"
+        for side, placement in (("SUT", settings.sut), ("client", settings.client))
+        for what in _side(placement, parity.get(side.lower()), token)
+    ]
+    return (*found, *_hop(settings, path))
+
+
+def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
+    """By which hops a client may reach a server that are attached so."""
+    if client is NetworkKind.SHARED or sut is NetworkKind.HOST:
+        return frozenset({Hop.LOOPBACK})
+    return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
+
+
+def cpu_list(text: str) -> frozenset[int]:
+    """`"0-1,3"` → {0, 1, 3}."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
+
+
+def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:
+    if not isinstance(seen, Mapping) or not seen.get("cgroups"):
+        return  # not observed, or by a deployment that has none (fake): nothing to hold against
+    limits, cpus = placement.limits, seen.get("cpus_allowed")
+    if limits.cpus is not None and cpus is not None and cpu_list(cpus) != cpu_list(limits.cpus):
+        yield f"CPU set: {limits.cpus} declared, {cpus} in force"
+    quota = seen.get("cpu_quota")
+    if limits.cpu_quota != quota and abs((limits.cpu_quota or 0) - (quota or 0)) > 1e-4:
+        yield f"CPU quota: {limits.cpu_quota or 'none'} declared, {quota or 'none'} in force"
+    wanted = None if limits.memory is None else size_bytes(limits.memory)
+    memory = seen.get("memory_bytes")
+    if wanted is not None and (memory is None or abs(memory - wanted) >= 1 << 16):  # limits are whole pages
+        yield f"memory limit: {wanted} declared, {memory or 'none'} in force"
+    parent = parent_cgroup(seen["cgroups"])
+    inside = any(token in path for path in seen["cgroups"].values())
+    if (placement.cgroup is CgroupPlace.RUN) != inside:
+        yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]:
+    hop = (path or {}).get("hop")
+    sut, client = settings.sut.network, settings.client.network
+    wanted = promised_hops(sut, client)
+    if hop is not None and hop not in wanted:
+        names = " or ".join(sorted(each.value for each in wanted))
+        yield f"network path: network {sut.value} promises {names}, the connections go by {hop}"

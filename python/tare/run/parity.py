@@ -1,0 +1,137 @@
+"""Whether runs may be compared: they differ in what the study names as its factors, and in nothing else.
+
+Pure: records in, named differences out. What is compared is told by `properties`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from tare.run.properties import BY_NATURE, SIDES, Reading, host_readings, normal_key, readings, variables
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+_ABSENT = "not there"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A property in which two runs differ though no factor says so: `cpu weight: 1024 in bare, 512 in bridge`."""
+
+    name: str
+    reference: Any
+    reference_arm: str
+    value: Any
+    arm: str
+
+    def __str__(self) -> str:
+        there, here = _told(self.reference), _told(self.value)
+        return f"{self.name}: {there} in {self.reference_arm}, {here} in {self.arm}"
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a database says of its variables. See `databases.Database`."""
+
+    per_run: frozenset[str] = frozenset()
+    follows: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def differences(
+    study: Study, reference: RunRecord, record: RunRecord, server: Server | None = None
+) -> tuple[Difference, ...]:
+    """All in which `record` differs from `reference` that the study does not name, in a fixed order."""
+    named = frozenset(normal_key(key) for key in named_keys(study, reference.levels, record.levels))
+    before, after = (_readings(each, server or Server()) for each in (reference, record))
+    found = []
+    for name in dict.fromkeys(chain(before, after)):
+        there, here = before.get(name), after.get(name)
+        one = there or here
+        if one is None or _value(there) == _value(here) or one.keys & named:
+            continue
+        if one.nature and one.nature in by_nature(name, reference, record):
+            continue
+        if (there is None or here is None) and _unseen(name, reference, record):
+            continue
+        found.append(Difference(name, _value(there), reference.arm, _value(here), record.arm))
+    return (*found, *_other_hop(reference, record))
+
+
+def named_keys(study: Study, one: Mapping[str, str], other: Mapping[str, str]) -> frozenset[str]:
+    """The dotted keys that the factors vary in which two arms have different levels."""
+    factors = [factor for factor in study.varies if one.get(factor) != other.get(factor)]
+    return frozenset(chain.from_iterable(study.varies[factor] for factor in factors))
+
+
+def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
+    """What two arms' deployments of a property's side differ in by what they are."""
+    side = "client" if name.startswith("client") else "sut"
+    pair = frozenset(_deployment(record, side) for record in (one, other))
+    return BY_NATURE.get(pair, frozenset())
+
+
+def changed_during(record: RunRecord, after: RunRecord, server: Server | None = None) -> tuple[str, ...]:
+    """What is no longer in force around the SUT when the measure phase is over, a sentence each."""
+    server = server or Server()
+    before, later = _readings(record, server), _readings(after, server)
+    return tuple(
+        f"{name}: {_told(_value(before.get(name)))} before, {_told(_value(later.get(name)))} afterwards"
+        for name in dict.fromkeys(chain(before, later))
+        if not name.startswith("client") and _value(before.get(name)) != _value(later.get(name))
+    )
+
+
+def told(found: Iterable[object]) -> str:
+    """Differences in one line, the first few in full."""
+    texts = [str(each) for each in found]
+    more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""
+    return "; ".join(texts[:5]) + more
+
+
+def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
+    every: Iterator[Reading] = chain(
+        *(readings(record, side) for side in SIDES),
+        variables(record, server.per_run, server.follows),
+        host_readings(record),
+    )
+    return {reading.name: reading for reading in every}
+
+
+def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
+    """A side that could not be observed at all, or variables never read, are missing and not different."""
+    if name.startswith("variable "):
+        return reference.effective is None or record.effective is None
+    side = "client" if name.startswith("client") else "sut"
+    return reference.parity.get(side) is None or record.parity.get(side) is None
+
+
+def _other_hop(reference: RunRecord, record: RunRecord) -> Iterator[Difference]:
+    """Runs of one arm must reach the server one way: first docker-proxy and then DNAT are two arms."""
+    there, here = ((each.path or {}).get("hop") for each in (reference, record))
+    if reference.arm == record.arm and there and here and there != here:
+        yield Difference(
+            "network path", there, f"{reference.arm} ({reference.run_id})", here, f"{record.arm} ({record.run_id})"
+        )
+
+
+def _value(reading: Reading | None) -> Any:
+    return _ABSENT if reading is None else reading.value
+
+
+def _deployment(record: RunRecord, side: str) -> str:
+    placement = record.settings.get(side)
+    return str(placement.get("deployment")) if isinstance(placement, Mapping) else ""
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_told(each)}" for key, each in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ",".join(_told(each) for each in value)
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:24]}…{text[-8:]}"

@@ -1,0 +1,123 @@
+"""What is held against what, before two runs may be called comparable: each property by name, with its reading.
+
+A property says which dotted keys of a study vary it; a factor that names one of them is meant to, any other
+difference is an accident. docs/concepts/parity.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tare.run.record import RunRecord
+
+SIDES = ("sut", "client")
+_NAMES = {"sut": "SUT", "client": "client"}
+
+BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
+    frozenset({"bare", "container"}): frozenset({"seccomp", "speculation"}),
+}
+"""What two deployments differ in by what they are: an engine's seccomp filter, and the speculation controls that
+kernels before 5.16 tie to one (commit 2f46993d83ff). Namespaces and the last part of a control group's path are
+each run's own, and compared between no two runs."""
+
+_CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
+_TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
+_HOST = {
+    "thp": "transparent huge pages",
+    "thp_defrag": "transparent huge pages, defragmentation",
+    "kernel": "kernel",
+    "cpu_online": "CPUs online",
+    "cpu_governors": "CPU frequency governors",
+    "cpu_turbo": "CPU turbo",
+    "clocksource": "clock source",
+    "data_filesystem": "file system of the data path",
+    "data_source": "device of the data path",
+    "data_mount_options": "mount options of the data path",
+    "data_io_scheduler": "I/O scheduler of the data path",
+}
+"""Facts of the host that decide a result and may be changed under a running study."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One property of one run. `keys`: dotted keys of a study, any of which varies it."""
+
+    name: str
+    value: Any
+    keys: frozenset[str] = frozenset()
+    nature: str | None = None
+    """Its name in `BY_NATURE`, where deployments may differ in it."""
+
+
+def readings(record: RunRecord, side: str) -> Iterator[Reading]:
+    """What was in force around one side, from its `Observation` and its image."""
+    seen, image = record.parity.get(side), record.images.get(side) or {}
+    label = _NAMES[side]
+
+    def one(name: str, value: Any, *keys: str, nature: str | None = None) -> Reading:
+        return Reading(f"{label}: {name}", value, frozenset(f"{side}.{key}" for key in keys), nature)
+
+    yield one("image digest", image.get("digest"), "image")
+    if not isinstance(seen, Mapping):
+        return
+    yield one("binary digest", seen.get("binary_digest"), "image", "database")
+    yield one("parent cgroup", parent_cgroup(seen.get("cgroups") or {}), "cgroup")
+    yield one("cpu weight", seen.get("cpu_weight"), "cgroup")
+    yield one("CPU set", seen.get("cpus_allowed"), "limits.cpus")
+    yield one("CPU quota", seen.get("cpu_quota"), "limits.cpu_quota")
+    yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
+    yield one("scheduler", seen.get("scheduler"))
+    yield one("oom_score_adj", seen.get("oom_score_adj"))
+    yield one("seccomp", seen.get("seccomp"), nature="seccomp")
+    yield one("speculation controls", seen.get("speculation"), nature="speculation")
+    for name, value in (seen.get("limits") or {}).items():
+        yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
+    for target, mount in (seen.get("mounts") or {}).items():
+        yield one(f"file system of {target}", mount, "image")
+
+
+def host_readings(record: RunRecord) -> Iterator[Reading]:
+    """What no study can vary."""
+    for key, name in _HOST.items():
+        yield Reading(f"host: {name}", record.host.get(key))
+
+
+def variables(
+    record: RunRecord, per_run: frozenset[str], follows: Mapping[str, frozenset[str]]
+) -> Iterator[Reading]:
+    """The server's effective variables, without those that are each run's own.
+
+    `follows`: dotted key → variables that a server derives from what the key sets.
+    """
+    by_variable: dict[str, set[str]] = {}
+    for key, derived in follows.items():
+        for name in derived:
+            by_variable.setdefault(name, set()).add(key)
+    for name, value in (record.effective or {}).items():
+        if name not in per_run:
+            own = {f"sut.settings.{name}", "sut.image", "sut.database"}
+            yield Reading(f"variable {name}", value, frozenset(own | by_variable.get(name, set())))
+
+
+def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
+    """The parent in the hierarchies that hand out CPU, memory and I/O, with RUN for the run's own name.
+
+    The root of a hierarchy is its own parent. Where hierarchies disagree, each is told.
+    """
+    parents: dict[str, list[str]] = {}
+    for names, path in cgroups.items():
+        if _CONTROLLERS & set(names.split(",")) or (not names and len(cgroups) == 1):
+            parent = path.rstrip("/").rpartition("/")[0] or "/"
+            parents.setdefault(_TOKEN.sub("RUN", parent), []).append(names)
+    if len(parents) < 2:
+        return next(iter(parents), None)
+    return ", ".join(f"{parent} ({'+'.join(sorted(names))})" for parent, names in sorted(parents.items()))
+
+
+def normal_key(key: str) -> str:
+    """Servers take `innodb-x` for `innodb_x` and any case, and report one of them."""
+    head, settings, name = key.partition("sut.settings.")
+    return f"{head}{settings}{name.replace('-', '_').lower()}" if settings else key

@@ -1,0 +1,188 @@
+"""CPU time over the measure phase: of SUT, client and docker-proxy, of the machine, and by both clocks.
+
+A control group's own counter is read, since its processes come and go; a program in the root cgroup has none, so
+there the process's own times stand in. A proxy is outside the container's cgroup and counted all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tare.deployments import Instance
+from tare.deployments.cgroups import Cgroups, parse_cgroups, parse_proc_cgroup
+from tare.errors import TareError
+from tare.run.clock import Clock
+from tare.sites import Host
+from tare.sites.process import TICKS_PER_S, parse_stat
+
+_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in user and nice already."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Seconds. `None`: could not be read, or was not there.
+
+    `wall_s` and `monotonic_s` are the same time by two clocks. `proxy_cpu_s`: of docker-proxy where it carried the
+    connections. `machine`: CPU mode → seconds summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that
+    each side may use.
+    """
+
+    wall_s: float
+    monotonic_s: float
+    sut_cpu_s: float | None
+    client_cpu_s: float | None
+    proxy_cpu_s: float | None
+    sut_cpus: float | None
+    client_cpus: float | None
+    machine: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class _Moment:
+    wall: float
+    monotonic: float
+    sut: float | None
+    proxy: float | None
+    machine: Mapping[str, float]
+
+
+@dataclass
+class Meter:
+    """Reads at the beginning and at the end; the client in between too, since its cgroup goes when it ends."""
+
+    host: Host
+    clock: Clock
+    sut: Instance
+    proxy: Mapping[str, Any] | None
+    _cgroups: Cgroups | None = None
+    _client: Instance | None = None
+    _client_file: str | None = None
+    _client_readings: list[float] = field(default_factory=list)
+    _began: _Moment | None = None
+
+    def begin(self, client: Instance) -> None:
+        """The client has just been started."""
+        self._cgroups = _cgroups(self.host)
+        self._client = client
+        self._client_file = _usage_file(self.host, self._cgroups, client.process.pid)
+        self._began = self._moment()
+        self.look()
+
+    def look(self) -> None:
+        """Read the client's time once more: a file of a few bytes."""
+        assert self._client is not None  # noqa: S101 - `begin` comes first
+        seen = _cpu_s(self.host, self._client_file, self._client.process.pid)
+        if seen is not None:
+            self._client_readings.append(seen)
+
+    def end(self, parity: Mapping[str, Any]) -> Usage | None:
+        """The differences. `parity`: what was in force, for how many CPUs each side had."""
+        if self._began is None:
+            return None
+        self.look()
+        began, ended = self._began, self._moment()
+        seen = self._client_readings
+        return Usage(
+            wall_s=ended.wall - began.wall,
+            monotonic_s=ended.monotonic - began.monotonic,
+            sut_cpu_s=_minus(ended.sut, began.sut),
+            client_cpu_s=seen[-1] - seen[0] if len(seen) > 1 else None,
+            proxy_cpu_s=_minus(ended.proxy, began.proxy),
+            sut_cpus=cpus_of(parity.get("sut")),
+            client_cpus=cpus_of(parity.get("client")),
+            machine={
+                mode: ended.machine[mode] - began.machine[mode] for mode in ended.machine if mode in began.machine
+            },
+        )
+
+    def _moment(self) -> _Moment:
+        pid = self.sut.process.pid
+        file = _usage_file(self.host, self._cgroups, pid)
+        return _Moment(
+            wall=self.clock.wall(),
+            monotonic=self.clock.monotonic(),
+            sut=_cpu_s(self.host, file, pid),
+            proxy=self._proxy_s(),
+            machine=machine_times(_text(self.host, "/proc/stat") or ""),
+        )
+
+    def _proxy_s(self) -> float | None:
+        if self.proxy is None:
+            return None
+        raw = _read(self.host, f"/proc/{self.proxy['pid']}/stat")
+        stat = parse_stat(raw) if raw else None
+        return stat.cpu_s if stat and stat.started_ticks == self.proxy["started_ticks"] else None
+
+
+def machine_times(proc_stat: str) -> Mapping[str, float]:
+    """Mode → seconds since boot, over all CPUs; empty where it could not be read."""
+    line = next((line for line in proc_stat.splitlines() if line.startswith("cpu ")), "")
+    return {mode: int(ticks) / TICKS_PER_S for mode, ticks in zip(_MODES, line.split()[1:], strict=False)}
+
+
+def cpus_of(seen: Mapping[str, Any] | None) -> float | None:
+    """CPUs' worth of time that an observed side may use: its quota, or as many CPUs as it is allowed on."""
+    if not isinstance(seen, Mapping) or not seen.get("cpus_allowed"):
+        return None
+    allowed = 0
+    for part in str(seen["cpus_allowed"]).split(","):
+        first, _, last = part.partition("-")
+        allowed += int(last or first) - int(first) + 1
+    quota = seen.get("cpu_quota")
+    return float(allowed) if quota is None else min(float(quota), float(allowed))
+
+
+def _usage_file(host: Host, cgroups: Cgroups | None, pid: int) -> str | None:
+    """cpuacct.usage (v1) or cpu.stat (v2) of the process's own cgroup; `None` in a root cgroup."""
+    paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup") or "")
+    for controller, name in (("cpuacct", "cpuacct.usage"), ("cpu", "cpu.stat")):
+        mount = None if cgroups is None else cgroups.mount_of(controller)
+        path = next((path for names, path in paths.items() if controller in names.split(",")), paths.get(""))
+        if mount and path and path != "/" and (controller == "cpuacct" or cgroups_unified(cgroups)):
+            return f"{mount}/{path.strip('/')}/{name}"
+    return None
+
+
+def cgroups_unified(cgroups: Cgroups | None) -> bool:
+    """Whether cpu.stat has the time used, as it has in v2 only."""
+    return cgroups is not None and all(hierarchy.unified for hierarchy in cgroups.hierarchies)
+
+
+def _cpu_s(host: Host, file: str | None, pid: int) -> float | None:
+    if file is None:
+        raw = _read(host, f"/proc/{pid}/stat")
+        return parse_stat(raw).cpu_s if raw else None
+    text = _text(host, file)
+    if text is None:
+        return None
+    if file.endswith("cpuacct.usage"):
+        return int(text) / 1e9
+    used = next((line.split()[1] for line in text.splitlines() if line.startswith("usage_usec ")), None)
+    return None if used is None else int(used) / 1e6
+
+
+def _cgroups(host: Host) -> Cgroups | None:
+    try:
+        return parse_cgroups(_text(host, "/proc/self/mountinfo") or "")
+    except TareError:
+        return None
+
+
+def _minus(later: float | None, earlier: float | None) -> float | None:
+    return None if later is None or earlier is None else later - earlier
+
+
+def _text(host: Host, path: str) -> str | None:
+    raw = _read(host, path)
+    return None if raw is None else raw.decode(errors="replace").strip()
+
+
+def _read(host: Host, path: str) -> bytes | None:
+    """`None` also for what goes away while it is read."""
+    try:
+        return host.read(path)
+    except (TareError, OSError):
+        return None
