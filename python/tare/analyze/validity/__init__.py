@@ -1,0 +1,35 @@
+"""Validity: whether a study's runs allow to believe its intervals. Rules with their thresholds; pure.
+
+Each rule is a function whose docstring says what it looks for, from where on and why: docs/concepts/validity.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.analyze.runs import Runs
+from tare.analyze.validity import blocks, failures, load, series
+from tare.analyze.validity.evidence import Alarm, Evidence, Rule
+from tare.study.model import Study
+
+__all__ = ["RULES", "Alarm", "check"]
+
+RULES: Mapping[str, Rule] = {
+    "few-blocks": blocks.few_blocks,
+    "errors": failures.errors,
+    "client-bottleneck": load.client_bottleneck,
+    "machine-shift": load.machine_shift,
+    "clock-step": load.clock_step,
+    "warm-up": series.warm_up,
+    "change-point": series.change_point,
+    "order-effect": blocks.order_effect,
+    "autocorrelation": blocks.autocorrelation,
+    "dominating-block": blocks.dominating_block,
+}
+"""In the order in which reports tell them."""
+
+
+def check(study: Study, runs: Runs) -> tuple[Alarm, ...]:
+    """All alarms of all rules."""
+    evidence = Evidence(study, runs)
+    return tuple(alarm for rule in RULES.values() for alarm in rule(evidence))

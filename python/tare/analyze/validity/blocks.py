@@ -1,0 +1,130 @@
+"""Whether blocks are what a t interval takes them for: many enough, independent, and none that decides alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from scipy.special import stdtrit
+
+from tare.analyze.autocorrelation import lag1
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.validity.evidence import Alarm, Evidence, share
+
+FEWEST = 8
+"""Simulated: stopping at a width after 3 blocks covers 90 % instead of 95, after 8 it holds
+(docs/concepts/validity.md); and what the other rules can see in fewer is next to nothing."""
+QUARTER = 0.25
+ORDER = 0.01
+"""Effect from the first place to the last: half of the target width."""
+_CHANCE = 0.01
+
+
+def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
+    """Fewer than 8 blocks have a good run of both arm and baseline."""
+    for arm, ratios in evidence.log_ratios.items():
+        if len(ratios) < FEWEST:
+            yield Alarm(
+                "few-blocks",
+                arm,
+                f"{len(ratios)} blocks; below {FEWEST} an interval rests on the assumption of normal noise alone",
+                (),
+                f"raise protocol.blocks to {FEWEST} or more; `tare run` goes on where it stopped",
+            )
+
+
+def autocorrelation(evidence: Evidence) -> Iterator[Alarm]:
+    """The log ratio of a block is like that of the block before: lag-1 correlation above 2.33 / √n, n from 8.
+
+    One-sided 1 % for independent values (Bartlett 1946). Only positive correlation makes an interval too narrow.
+    """
+    for arm, ratios in evidence.log_ratios.items():
+        n, found = len(ratios), lag1([ratios[block] for block in sorted(ratios)])
+        if found is not None and found > 2.33 / math.sqrt(n):
+            yield Alarm(
+                "autocorrelation",
+                arm,
+                f"the correlation of neighbouring blocks is {found:.2f}, so {n} blocks tell less than they seem to",
+                _runs(evidence, arm, ratios),
+                "something drifts: look at the blocks in the report and at the host; run more blocks",
+            )
+
+
+def dominating_block(evidence: Evidence) -> Iterator[Alarm]:
+    """One block holds over a quarter of the variance, and more than the largest of n normal values would.
+
+    The share (d_i - mean)² / sum is G² / (n - 1) with Grubbs's G; its 1 % point is above a quarter for n below 50
+    (0.74 at n = 8), where a quarter would be an alarm in nearly every clean study. Grubbs, Technometrics 11 (1969).
+    """
+    for arm, ratios in evidence.log_ratios.items():
+        n = len(ratios)
+        if n < FEWEST:
+            continue
+        blocks = sorted(ratios)
+        squares = np.square([ratios[block] - float(np.mean(list(ratios.values()))) for block in blocks])
+        if squares.sum() < 1e-20:
+            continue
+        shares = squares / squares.sum()
+        most = int(np.argmax(shares))
+        if shares[most] > max(QUARTER, grubbs_share(n)):
+            only = {blocks[most]: ratios[blocks[most]]}
+            yield Alarm(
+                "dominating-block",
+                arm,
+                f"block {blocks[most]} alone makes {share(float(shares[most]))} of the variance over {n} blocks",
+                _runs(evidence, arm, only),
+                "look for what happened then; the block stays in, for leaving it out would choose: run more",
+            )
+
+
+def grubbs_share(n: int) -> float:
+    """The share of variance that the largest of `n` normal values exceeds once in a hundred studies."""
+    t = float(stdtrit(n - 2, 1 - _CHANCE / (2 * n)))
+    grubbs = (n - 1) / math.sqrt(n) * math.sqrt(t * t / (n - 2 + t * t))
+    return grubbs * grubbs / (n - 1)
+
+
+def order_effect(evidence: Evidence) -> Iterator[Alarm]:
+    """The later in a block, the faster or slower, whatever the arm.
+
+    Log throughput of complete blocks on place in the block, with an effect of every block and every arm taken out
+    (two-way least squares, Frisch & Waugh 1933). Alarm: t of 99 %, and more than `ORDER` from first to last place.
+    """
+    arms, metric = evidence.arms, METRICS[PRIMARY]
+    rows = []
+    for block in evidence.runs.blocks:
+        good = [evidence.runs.good.get((block, arm)) for arm in arms]
+        values = [None if run is None else metric.read(run.measurement) for run in good]
+        if all(value is not None and value > 0 for value in values):
+            rows.append(
+                ([math.log(value or 1.0) for value in values], [run.position if run else 0 for run in good])
+            )
+    if len(rows) < 4 or len(arms) < 2:
+        return
+    y, x = (_two_way(np.asarray([row[n] for row in rows], dtype=float)) for n in (0, 1))
+    free = (len(rows) - 1) * (len(arms) - 1) - 1
+    if float((x * x).sum()) < 1e-9 or free < 3:
+        return
+    slope = float((x * y).sum() / (x * x).sum())
+    error = math.sqrt(float(((y - slope * x) ** 2).sum()) / free / float((x * x).sum()))
+    whole = math.expm1(slope * (len(arms) - 1))
+    if abs(slope) > float(stdtrit(free, 0.995)) * error and abs(whole) > ORDER:
+        way = "faster" if slope > 0 else "slower"
+        yield Alarm(
+            "order-effect",
+            None,
+            f"the last run of a block is {share(abs(whole))} {way} than the first, whatever its arm",
+            (),
+            "let the machine rest between runs (workload.cooldown_s), and look for what a run leaves behind",
+        )
+
+
+def _two_way(table: np.ndarray) -> np.ndarray:
+    centred: np.ndarray = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return centred
+
+
+def _runs(evidence: Evidence, arm: str, ratios: Mapping[int, float]) -> tuple[str, ...]:
+    places = [(block, name) for block in sorted(ratios) for name in (evidence.study.baseline, arm)]
+    return tuple(evidence.runs.good[place].run_id for place in places)

@@ -1,0 +1,114 @@
+"""Who was at their limit, and who else used the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tare.analyze.metrics import number_at
+from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
+from tare.run.record import RunRecord
+
+BUSY = 0.9
+"""Of the CPU time that a side may use. From there on waiting grows with 1 / (1 - utilisation): 10 times the service
+time in an M/M/1 queue (Kleinrock, Queueing Systems I, 1975), so that the busier side sets the rate."""
+STEAL = 0.005
+"""Share of machine time. Half a percent of it moves throughput by as much, a quarter of the target width of 2 %."""
+OTHERS = 0.02
+"""Share of machine time: work that neither side nor docker-proxy did. More than that is the size of the target."""
+
+
+def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
+    """In most runs of an arm the client is busy for 90 % of its CPU time and the SUT is not.
+
+    What is measured then is the client: every arm seems alike, or differs by what it costs the client.
+    """
+    for arm in evidence.arms:
+        good = evidence.good(arm)
+        bound = [run for run in good if _busy(run, "client", BUSY) and not _busy(run, "sut", BUSY)]
+        if 2 * len(bound) > len(good):
+            yield Alarm(
+                "client-bottleneck",
+                arm,
+                f"the client used {share(_most(bound, 'client'))} of its CPUs and the SUT "
+                f"{share(_most(bound, 'sut'))} of its own: the client set the rate",
+                ids(bound),
+                "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator",
+            )
+
+
+def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
+    """Steal, or work of others, differs between an arm and the baseline in the same blocks.
+
+    By more than `STEAL` or `OTHERS` in the mean, and by a t interval of 99 % over blocks that leaves zero out. Idle
+    time that the arms' own use explains is no alarm: what is left over is what others worked.
+    """
+    base = {run.block: run for run in evidence.good(evidence.study.baseline)}
+    kinds = (("steal", STEAL, "time stolen by the hypervisor"), ("others", OTHERS, "work of other programs"))
+    for arm in (each for each in evidence.arms if each != evidence.study.baseline):
+        good = [run for run in evidence.good(arm) if run.block in base]
+        for kind, least, words in kinds:
+            pairs = [(_share(run, kind), _share(base[run.block], kind)) for run in good]
+            found = shift([one - other for one, other in pairs if one is not None and other is not None])
+            if found and found.real and abs(found.mean) > least:
+                way = "more" if found.mean > 0 else "less"
+                yield Alarm(
+                    "machine-shift",
+                    arm,
+                    f"{words} took {share(abs(found.mean))} {way} of the machine than in the baseline's runs",
+                    ids(good),
+                    "find what runs beside the arm (`tare doctor`), or move to a machine that is not shared",
+                )
+
+
+def clock_step(evidence: Evidence) -> Iterator[Alarm]:
+    """The wall clock went further than the monotonic one in a measure phase, or less far.
+
+    By more than 50 ms and 500 ppm, the fastest that the kernel slews (adjtimex(2)): somebody set the clock. tare's
+    durations are monotonic, but a generator or server that times by the wall clock is wrong.
+    """
+    stepped = [run for arm in evidence.arms for run in evidence.good(arm) if _stepped(run)]
+    if stepped:
+        yield Alarm(
+            "clock-step",
+            None,
+            "the wall clock was set while these runs were measured",
+            ids(stepped),
+            "let the clock be slewed, not stepped, while a study runs (chrony: no makestep), and run them again",
+        )
+
+
+def _stepped(run: RunRecord) -> bool:
+    wall, monotonic = (number_at(run.usage, (key,)) for key in ("wall_s", "monotonic_s"))
+    return wall is not None and monotonic is not None and abs(wall - monotonic) > 0.05 + 5e-4 * monotonic
+
+
+def _use(run: RunRecord, side: str) -> float | None:
+    used, cpus = number_at(run.usage, (f"{side}_cpu_s",)), number_at(run.usage, (f"{side}_cpus",))
+    seconds = number_at(run.usage, ("monotonic_s",))
+    return used / (cpus * seconds) if used is not None and cpus and seconds else None
+
+
+def _most(runs: Sequence[RunRecord], side: str) -> float:
+    return max(use for run in runs if (use := _use(run, side)) is not None)
+
+
+def _busy(run: RunRecord, side: str, limit: float) -> bool:
+    """A side whose use is not known is not called busy; the SUT then is not called idle either."""
+    use = _use(run, side)
+    return use >= limit if use is not None else side == "sut"
+
+
+def _share(run: RunRecord, kind: str) -> float | None:
+    machine: Mapping[str, Any] = (run.usage or {}).get("machine") or {}
+    total = sum(machine.values())
+    if not total or "steal" not in machine:
+        return None
+    if kind == "steal":
+        return float(machine["steal"] / total)
+    own = [number_at(run.usage, (f"{side}_cpu_s",)) for side in ("sut", "client")]
+    if None in own:
+        return None
+    mine = sum(each or 0.0 for each in own) + (number_at(run.usage, ("proxy_cpu_s",)) or 0.0)
+    away = sum(machine.get(mode, 0.0) for mode in ("idle", "iowait", "steal"))
+    return float((total - away - mine) / total)

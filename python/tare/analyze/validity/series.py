@@ -1,0 +1,97 @@
+"""Whether the windows of a measure phase are of one kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tare.analyze.mser5 import mser5
+from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
+from tare.run.record import RunRecord
+
+RISE = 0.02
+"""By how much the beginning may differ from the rest: the target width of an overhead."""
+STEP = 0.05
+"""By how much the medians before and after a change point must differ to be worth a name."""
+_FEWEST_FOR_MSER = 50
+_FEWEST_FOR_CHANGE = 20
+
+
+def warm_up(evidence: Evidence) -> Iterator[Alarm]:
+    """The beginning of the measure phase is faster or slower than the rest, in an arm's runs together.
+
+    The beginning is what MSER-5 would cut off the arm's mean series (Welch averaging over replications, The
+    Statistical Analysis of Simulation Results, 1983), or a quarter of the windows where there are fewer than 50.
+    Alarm: by more than `RISE`, and by a t interval of 99 % over the arm's runs that leaves zero out.
+    """
+    for arm in evidence.arms:
+        good = [run for run in evidence.good(arm) if len(_windows(run)) >= 4]
+        length = min((len(_windows(run)) for run in good), default=0)
+        if len(good) < 4 or not length:
+            continue
+        series = [_windows(run)[:length] for run in good]
+        cut = _beginning([float(each) for each in np.asarray(series).mean(axis=0)])
+        found = shift([math.log(np.mean(one[:cut]) / np.mean(one[cut:])) for one in series]) if cut else None
+        if found and found.real and abs(found.mean) > RISE:
+            way = "slower" if found.mean < 0 else "faster"
+            yield Alarm(
+                "warm-up",
+                arm,
+                f"the first {cut} of {length} windows were {share(abs(math.expm1(found.mean)))} {way}",
+                ids(good),
+                "make workload.warmup_s longer by at least that much",
+            )
+
+
+def change_point(evidence: Evidence) -> Iterator[Alarm]:
+    """A run's throughput changes for good in the middle of its measure phase.
+
+    Pettitt, "A non-parametric approach to the change-point problem", Appl. Stat. 28 (1979): K = max |U_t|,
+    p ≈ 2 exp(-6 K² / (n³ + n²)). Alarm: p below 0.01 over the number of runs (Bonferroni), and medians that
+    differ by more than `STEP`. From 20 windows on.
+    """
+    runs = [run for arm in evidence.arms for run in evidence.good(arm) if len(_windows(run)) >= _FEWEST_FOR_CHANGE]
+    for arm in evidence.arms:
+        changed = [run for run in runs if run.arm == arm and _changed(_windows(run), 0.01 / len(runs))]
+        if changed:
+            yield Alarm(
+                "change-point",
+                arm,
+                f"throughput changed for good within the measure phase, by more than {share(STEP)}",
+                ids(changed),
+                "look at these runs' raw files and at the host for what began or ended there, then run them again",
+            )
+
+
+def pettitt(values: Sequence[float]) -> tuple[int, float]:
+    """Where the series most likely changes (the number of values before it), and the approximate p."""
+    x = np.asarray(values, dtype=float)
+    n = len(x)
+    signs = np.sign(x[:, None] - x[None, :])
+    u = np.array([signs[:t, t:].sum() for t in range(1, n)])
+    at = int(np.argmax(np.abs(u)))
+    k = float(abs(u[at]))
+    return at + 1, min(1.0, 2 * math.exp(-6 * k * k / (n**3 + n**2)))
+
+
+def _changed(values: Sequence[float], p_least: float) -> bool:
+    at, p = pettitt(values)
+    before, after = float(np.median(values[:at])), float(np.median(values[at:]))
+    return p < p_least and abs(math.log(float(after / before))) > STEP
+
+
+def _beginning(mean: Sequence[float]) -> int:
+    if len(mean) < _FEWEST_FOR_MSER:
+        return math.ceil(len(mean) / 4)
+    found = mser5(mean)
+    if found is None:
+        return 0
+    return found.drop if found.settled else len(mean) // 2
+
+
+def _windows(run: RunRecord) -> list[float]:
+    """Throughput of each window; a window without any is taken as one operation a second, for the logarithm."""
+    windows = (run.measurement or {}).get("windows") or ()
+    return [max(1.0, float(window["throughput_per_s"])) for window in windows]

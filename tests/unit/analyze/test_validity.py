@@ -1,0 +1,228 @@
+"""Each rule finds what it is for, tells the runs, and leaves clean studies alone."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.analyze.runs import select_runs
+from tare.analyze.validity import RULES, Alarm, check
+from tare.analyze.validity.blocks import grubbs_share
+from tare.analyze.validity.series import pettitt
+from tare.run.record import RunRecord
+
+ARMS = ("bare", "bridge")
+MACHINE = {
+    "user": 6.0,
+    "nice": 0.0,
+    "system": 1.0,
+    "idle": 0.9,
+    "iowait": 0.0,
+    "irq": 0.0,
+    "softirq": 0.1,
+    "steal": 0.0,
+}
+
+
+def usage(**changes: Any) -> dict[str, Any]:
+    """4 s on two CPUs: the SUT has one to itself and uses it, the client uses 3 s of the other."""
+    told = {
+        "wall_s": 4.0, "monotonic_s": 4.0, "sut_cpu_s": 3.95, "client_cpu_s": 3.0, "proxy_cpu_s": None,
+        "sut_cpus": 1.0, "client_cpus": 1.0, "machine": dict(MACHINE),
+    }  # fmt: skip
+    return {**told, **changes}
+
+
+def windows(values: Sequence[float]) -> list[dict[str, float]]:
+    return [{"end_s": n + 1.0, "throughput_per_s": value} for n, value in enumerate(values)]
+
+
+def study(
+    blocks: int = 12, *, seed: int = 1, arms: Sequence[str] = ARMS, length: int = 0,
+    change: Callable[[dict[str, Any]], None] | None = None, factor: Callable[[int, str, int], float] | None = None,
+) -> list[RunRecord]:  # fmt: skip
+    """Clean runs: log-normal noise of block and run, noise of windows, of steal and of other work."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for block in range(blocks):
+        shift = rng.normal(0, 0.02)
+        for position, n in enumerate(rng.permutation(len(arms))):
+            arm = arms[n]
+            effect = factor(block, arm, position) if factor else 1.0
+            tps = 1900 * effect * math.exp(shift + rng.normal(0, 0.012))
+            machine = {**MACHINE, "steal": abs(rng.normal(0, 0.02)), "softirq": abs(rng.normal(0.1, 0.05))}
+
+            def alter(tree: dict[str, Any], tps: float = tps, machine: dict[str, float] = machine) -> None:
+                tree["usage"] = usage(machine=machine)
+                tree["measurement"]["windows"] = windows(list(tps * np.exp(rng.normal(0, 0.03, length))))
+                if change is not None:
+                    change(tree)
+
+            made.append(synthetic.changed(synthetic.record(block, arm, tps, position=position), alter))
+    return made
+
+
+def alarms(records: Sequence[RunRecord], arms: Sequence[str] = ARMS) -> list[Alarm]:
+    whole = synthetic.study(tuple(arms))
+    return list(check(whole, select_runs(whole, records)))
+
+
+def only(records: Sequence[RunRecord], rule: str) -> Alarm:
+    """The one alarm of a rule."""
+    (found,) = [alarm for alarm in alarms(records) if alarm.rule == rule]
+    return found
+
+
+def in_arm(arm: str, change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    return lambda tree: change(tree) if tree["arm"] == arm else None
+
+
+def set_usage(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda tree: tree["usage"].update(changes)
+
+
+def test_a_client_at_its_limit_is_found_while_the_sut_is_not() -> None:
+    found = only(study(change=in_arm("bridge", set_usage(client_cpu_s=3.9, sut_cpu_s=2.0))), "client-bottleneck")
+    assert found.arm == "bridge"
+    assert len(found.runs) == 12
+    assert "97.5 %" in found.what
+    assert "50.0 %" in found.what
+
+
+def test_two_busy_sides_are_no_client_bottleneck() -> None:
+    assert not alarms(study(change=set_usage(client_cpu_s=3.9)))
+
+
+def test_steal_that_comes_with_an_arm_is_found() -> None:
+    def stolen(tree: dict[str, Any]) -> None:
+        tree["usage"]["machine"]["steal"] += 0.4
+
+    found = only(study(change=in_arm("bridge", stolen)), "machine-shift")
+    assert found.arm == "bridge"
+    assert "stolen by the hypervisor" in found.what
+
+
+def test_work_of_others_that_comes_with_an_arm_is_found() -> None:
+    def disturbed(tree: dict[str, Any]) -> None:
+        tree["usage"]["machine"]["user"] += 0.6
+        tree["usage"]["machine"]["idle"] -= 0.6
+
+    assert "other programs" in only(study(change=in_arm("bridge", disturbed)), "machine-shift").what
+
+
+def test_idle_time_that_the_arms_own_use_explains_is_no_shift() -> None:
+    def cheap(tree: dict[str, Any]) -> None:
+        tree["usage"]["sut_cpu_s"] -= 1.0
+        tree["usage"]["machine"]["user"] -= 1.0
+        tree["usage"]["machine"]["idle"] += 1.0
+
+    assert not alarms(study(change=in_arm("bridge", cheap)))
+
+
+def test_steal_in_all_arms_alike_is_no_shift() -> None:
+    def stolen(tree: dict[str, Any]) -> None:
+        tree["usage"]["machine"]["steal"] += 0.4
+
+    assert not alarms(study(change=stolen))
+
+
+def test_a_clock_that_was_set_is_found_in_its_run() -> None:
+    def step(tree: dict[str, Any]) -> None:
+        if tree["run_id"].startswith("b03") and tree["arm"] == "bridge":
+            tree["usage"]["wall_s"] = 3.2
+
+    assert [run.split("-")[0] for run in only(study(change=step), "clock-step").runs] == ["b03"]
+    assert not alarms(study(change=set_usage(wall_s=4.04)))
+
+
+@pytest.mark.parametrize("length", [8, 60])
+def test_a_warm_up_that_is_not_over_is_found(length: int) -> None:
+    def cold(tree: dict[str, Any]) -> None:
+        for window in tree["measurement"]["windows"][: length // 4]:
+            window["throughput_per_s"] *= 0.8
+
+    found = only(study(length=length, change=in_arm("bridge", cold)), "warm-up")
+    assert (found.arm, len(found.runs)) == ("bridge", 12)
+    assert "slower" in found.what
+
+
+def test_a_change_in_the_middle_of_one_run_is_found_in_that_run() -> None:
+    def slower(tree: dict[str, Any]) -> None:
+        if tree["run_id"].startswith("b05") and tree["arm"] == "bare":
+            for window in tree["measurement"]["windows"][30:]:
+                window["throughput_per_s"] *= 0.85
+
+    found = only(study(length=60, change=slower), "change-point")
+    assert (found.arm, len(found.runs)) == ("bare", 1)
+
+
+def test_pettitt_finds_the_place_of_a_change() -> None:
+    at, p = pettitt([1.0, 1.1, 1.2, 1.05, 1.15, 5.0, 5.1, 5.2, 5.05, 5.15])
+    assert at == 5
+    assert p == pytest.approx(2 * math.exp(-6 * 25**2 / (1000 + 100)))  # K = 5 · 5
+
+
+def test_a_place_in_the_block_that_matters_is_found() -> None:
+    found = only(study(20, factor=lambda _block, _arm, position: 1 - 0.05 * position), "order-effect")
+    assert "slower" in found.what
+
+
+def test_a_drifting_ratio_is_found() -> None:
+    drift = study(20, factor=lambda block, arm, _: math.exp(0.01 * block) if arm == "bridge" else 1.0)
+    assert only(drift, "autocorrelation").arm == "bridge"
+
+
+def test_a_block_that_makes_the_variance_alone_is_found() -> None:
+    wild = study(12, factor=lambda block, arm, _: 0.6 if (block, arm) == (4, "bridge") else 1.0)
+    found = only(wild, "dominating-block")
+    assert "block 4 alone" in found.what
+    assert len(found.runs) == 2
+
+
+def test_the_largest_share_of_chance_is_that_of_grubbs_tables() -> None:
+    # Grubbs & Beck, Technometrics 14 (1972), two-sided 1 %: 2.274 for n = 8, 3.001 for n = 20.
+    assert grubbs_share(8) == pytest.approx(2.274**2 / 7, rel=2e-3)
+    assert grubbs_share(20) == pytest.approx(3.001**2 / 19, rel=2e-3)
+
+
+def test_few_blocks_are_told_and_eight_are_enough() -> None:
+    assert only(study(7), "few-blocks").arm == "bridge"
+    assert not [alarm for alarm in alarms(study(8)) if alarm.rule == "few-blocks"]
+
+
+def test_reconnects_in_a_run_that_counts_are_found() -> None:
+    def reconnect(tree: dict[str, Any]) -> None:
+        if tree["run_id"].startswith("b02") and tree["arm"] == "bare":
+            tree["measurement"]["reconnects"] = 3
+
+    assert len(only(study(change=reconnect), "errors").runs) == 1
+
+
+def test_an_arm_that_often_fails_is_found() -> None:
+    failed = [synthetic.record(block, "bridge", None, attempt=2, position=9) for block in range(3)]
+    assert "3 of 15 attempts failed" in only([*study(), *failed], "errors").what
+
+
+def test_runs_without_usage_or_windows_raise_no_alarm() -> None:
+    assert alarms(synthetic.records(ARMS, blocks=12)) == []
+
+
+def test_clean_studies_raise_few_alarms() -> None:
+    """120 clean studies of three arms and 12 blocks, 60 windows a run: at most one in ten has any alarm at all."""
+    arms = ("bare", "bridge", "host")
+    found = [[alarm.rule for alarm in alarms(study(seed=100 + n, arms=arms, length=60), arms)] for n in range(120)]
+    by_rule = Counter(rule for rules in found for rule in set(rules))
+    assert sum(bool(rules) for rules in found) <= 12, by_rule
+    assert all(count <= 6 for count in by_rule.values()), by_rule
+
+
+def test_every_rule_is_documented_with_its_threshold(request: pytest.FixtureRequest) -> None:
+    text = (request.config.rootpath / "docs" / "concepts" / "validity.md").read_text()
+    for name in RULES:
+        assert f"| `{name}` |" in text
