@@ -13,6 +13,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
+from tare.run.ending import ArmWidth, Ending
 from tare.store import open_store, resume_store
 from tare.store.schema import APPLICATION_ID, FORMAT
 
@@ -32,6 +33,8 @@ def main() -> None:
             for record in (make_record(plan, 0, ok=False), make_record(plan, 0, attempt=2), make_record(plan, 1)):
                 MADE["stage"](writer, record)
                 writer.commit(record)
+            width = ArmWidth(n=1, low=None, high=None, half_width=None)
+            writer.end(Ending(reason="blocks", blocks=1, machine_s=2.5, target=None, arms={"b": width}))
         records = open_store(path).records()
         database = sqlite3.connect(path / "store.sqlite")
         pragmas = [f"PRAGMA application_id = {APPLICATION_ID};", f"PRAGMA user_version = {FORMAT};"]

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.analyze.arms import ArmSummary, figure_of, summarise
+from tare.analyze.control import Control, control_of
 from tare.analyze.estimate import Finding
+from tare.analyze.estimator import estimate_of
 from tare.analyze.metrics import METRICS, Metric
-from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.pairing import pair
 from tare.analyze.resolution import below_resolution
 from tare.analyze.runs import Failure, Runs, select_runs
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,13 @@ class Analysis:
     blocks: tuple[int, ...]
     good: int
     attempted: int
+    control: Control | None = None
+    """What two instances of the baseline differ by; `None` where a published protocol goes without."""
+
+    @property
+    def invalid(self) -> bool:
+        """Whether the control differs from the baseline, so that no other difference can be believed."""
+        return self.control is not None and self.control.differs
 
     def finding(self, arm: str, metric: str) -> Finding:
         """The finding of an arm in a metric; `KeyError` where there is none."""
@@ -49,7 +55,7 @@ class Analysis:
 
 
 def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
-    """Compare every arm with the baseline: paired by block, log ratio, t interval over blocks.
+    """Compare every arm with the baseline, by the estimator of the study's protocol; see `estimator`.
 
     Of each run the one good attempt counts; failed ones are listed, never averaged in.
     """
@@ -66,12 +72,13 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
         blocks=runs.blocks,
         good=len(runs.good),
         attempted=len(runs.attempted),
+        control=control_of(study, runs),
     )
 
 
 def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric) -> Finding:
     pairs = pair(runs, arm.name, study.baseline, metric)
-    estimate = paired_log_ratio_t([ratio for _, ratio in pairs.ratios], CONFIDENCE)
+    estimate = estimate_of(study, runs, arm.name, metric, pairs)
     figure = figure_of(study, arm, metric)
     return Finding(
         study=study.name,
@@ -86,6 +93,7 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric) -> Finding:
         dropped=pairs.dropped,
         resolution=pairs.resolution,
         below_resolution=below_resolution(estimate.point, pairs.resolution),
+        control=arm.control,
     )
 
 

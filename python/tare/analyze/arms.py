@@ -76,6 +76,8 @@ def _level(metric: Metric, read: list[float | None], figure: Published | None) -
 
 
 def figure_of(study: Study, arm: Arm, metric: Metric) -> Published | None:
-    """The published figure of an arm in a metric."""
+    """The published figure of an arm in a metric; the control, which has the baseline's levels, has none."""
+    if arm.control:
+        return None
     figures = (each for each in study.published if dict(each.levels) == dict(arm.levels))
     return next((each for each in figures if each.metric == metric.name), None)

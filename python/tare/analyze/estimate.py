@@ -55,6 +55,8 @@ class Finding:
     """Relative width of the generator's histogram bucket, where the metric is read from one."""
     below_resolution: bool = False
     """The difference is no larger than one bucket, so that it must not be claimed."""
+    control: bool = False
+    """The arm is a second instance of the baseline."""
 
     @property
     def excludes_zero(self) -> bool:

@@ -14,10 +14,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tare.plan.estimate import run_seconds
+from tare.plan.estimate import block_count, run_seconds
 from tare.plan.model import Plan, PlannedRun
-from tare.run.events import Event, Notice, Observer, PhaseStarted, Preparing, RunEnded, RunStarted
+from tare.protocols.stopping import Decision, Progress, Rule
+from tare.run.events import BlockEnded, Event, Notice, Observer, PhaseStarted, Preparing, RunEnded, RunStarted
 from tare.run.record import Phase, RunRecord
+from tare.run.resume import Done, decision
 
 _LAST_RUNS = 8
 _REFRESH_PER_S = 4
@@ -28,7 +30,7 @@ class Tally:
     """Where a running study stands; fed with events, read by whoever shows it."""
 
     plan: Plan
-    good: set[str]
+    done: Done
     clock: Callable[[], float] = time.monotonic
     run: PlannedRun | None = None
     attempt: int = 1
@@ -41,6 +43,8 @@ class Tally:
 
     def __post_init__(self) -> None:
         self.began = self.run_began = self.clock()
+        self.good = set(self.done.good)
+        self.decision = decision(self.plan, self.done)
 
     def take(self, event: Event) -> None:
         """Note an event."""
@@ -56,6 +60,8 @@ class Tally:
             self.last.append(event.record)
             if event.record.outcome.ok:
                 self.good.add(event.record.run_id)
+        elif isinstance(event, BlockEnded):
+            self.decision = event.decision
 
     @property
     def elapsed_s(self) -> float:
@@ -63,9 +69,22 @@ class Tally:
         return self.clock() - self.began
 
     @property
+    def blocks(self) -> int:
+        """Blocks that are expected in all: by the spread seen so far, else by the plan's estimate."""
+        said = self.decision
+        if said.end is not None:
+            return said.blocks
+        arms = len(self.plan.study.arms)
+        pace = sum(self.spent) / len(self.spent) * arms if self.spent else self._block_s
+        planned = block_count(Rule.of(self.plan.study.protocol), max(pace, 1e-3))
+        if said.more_blocks is None:
+            return max(planned.expected, said.blocks + 1)
+        return min(planned.most, said.blocks + max(1, said.more_blocks))
+
+    @property
     def remaining_s(self) -> float:
-        """What is left to run, at the mean pace of the attempts so far, or by the plan where there are none."""
-        left = [run for run in self.plan.runs if run.id not in self.good]
+        """What is expected yet, at the mean pace of the attempts so far, or by the plan where there are none."""
+        left = [run for run in self.plan.runs if run.id not in self.good and run.block <= self.blocks]
         if self.spent:
             total = len(left) * sum(self.spent) / len(self.spent)
         else:
@@ -73,12 +92,16 @@ class Tally:
         under_way = self.clock() - self.run_began if self.run is not None else 0.0
         return max(0.0, total - under_way)
 
+    @property
+    def _block_s(self) -> float:
+        return sum(run_seconds(arm.settings) for arm in self.plan.study.arms)
+
 
 @contextmanager
-def progress(plan: Plan, good: frozenset[str], *, quiet: bool) -> Iterator[Observer]:
+def progress(plan: Plan, done: Done, *, quiet: bool) -> Iterator[Observer]:
     """An observer that shows what it is told, in the way that standard error can bear."""
     console = Console(stderr=True, highlight=False)
-    tally = Tally(plan, set(good))
+    tally = Tally(plan, done)
     if quiet:
         yield lambda event: _complain(event, console)
     elif console.is_terminal:
@@ -91,20 +114,43 @@ def progress(plan: Plan, good: frozenset[str], *, quiet: bool) -> Iterator[Obser
 
 
 def display(tally: Tally) -> Group:
-    """The live display: what is going on, and what the last runs gave."""
-    blocks = tally.plan.runs[-1].block
-    head = f"{len(tally.good)} of {len(tally.plan.runs)} runs"
+    """The live display: what is going on, what is known of each arm, and what the last runs gave."""
+    blocks = tally.blocks
+    head = f"{len(tally.good)} of about {blocks * len(tally.plan.study.arms)} runs"
     clock = f"elapsed {spoken(tally.elapsed_s)}, about {spoken(tally.remaining_s)} remaining"
     lines = [Text(f"{head}, {clock}", style="bold"), Text(_now(tally, blocks))]
+    known = [standing(tally.decision)] if tally.decision.arms else []
     if not tally.last:
-        return Group(*lines)
+        return Group(*lines, *known)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("block", "arm", "result"):
         table.add_column(column)
     for record in tally.last:
         style = "" if record.outcome.ok else "red"
         table.add_row(str(record.block), Text(record.arm), Text(result(record), style=style))
-    return Group(*lines, table)
+    return Group(*lines, *known, table)
+
+
+def standing(said: Decision) -> Table:
+    """Each arm's throughput against the baseline so far, and the blocks that it is expected to need yet."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("arm", "throughput so far", "blocks needed yet"):
+        table.add_column(column)
+    for name, arm in said.arms.items():
+        more = (
+            "\N{EM DASH}" if arm.more_blocks is None else f"about {arm.more_blocks}" if arm.more_blocks else "none"
+        )
+        table.add_row(Text(name), Text(so_far(arm)), Text(more))
+    return table
+
+
+def so_far(arm: Progress) -> str:
+    """`-2.1 % [-3.4, -0.8] after 8 blocks`."""
+    if arm.point is None:
+        return "no block with both arm and baseline yet"
+    blocks = "1 block" if arm.n == 1 else f"{arm.n} blocks"
+    bounds = "" if arm.low is None or arm.high is None else f" [{100 * arm.low:+.1f}, {100 * arm.high:+.1f}]"
+    return f"{100 * arm.point:+.1f} %{bounds} after {blocks}"
 
 
 def result(record: RunRecord) -> str:
@@ -131,7 +177,8 @@ def _now(tally: Tally, blocks: int) -> str:
         return f"preparing {tally.preparing or 'to start'} ({in_phase})"
     again = "" if tally.attempt == 1 else f", attempt {tally.attempt}"
     of = f" of {spoken(tally.expected_s)}" if tally.expected_s else ""
-    return f"block {tally.run.block} of {blocks}, arm {tally.run.arm}{again}: {tally.phase or ''} ({in_phase}{of})"
+    place = f"block {tally.run.block} of about {blocks}, arm {tally.run.arm}{again}"
+    return f"{place}: {tally.phase or ''} ({in_phase}{of})"
 
 
 def _follow(event: Event, tally: Tally, console: Console) -> None:
@@ -148,11 +195,15 @@ def _log(event: Event, tally: Tally) -> None:
     if isinstance(event, Preparing):
         _say(f"preparing {event.what}")
     elif isinstance(event, RunEnded):
-        record, blocks = event.record, tally.plan.runs[-1].block
-        place = f"[{len(tally.good)}/{len(tally.plan.runs)}] block {record.block} of {blocks} {record.arm}"
+        record, blocks = event.record, tally.blocks
+        place = f"[{len(tally.good)} runs] block {record.block} of about {blocks} {record.arm}"
         _say(f"{place}: {result(record)} (about {spoken(tally.remaining_s)} remaining)")
         for notice in record.notices:
             _say(f"{record.run_id}: {notice}")
+    elif isinstance(event, BlockEnded):
+        for name, arm in event.decision.arms.items():
+            yet = "" if not arm.more_blocks else f", about {arm.more_blocks} more needed"
+            _say(f"{name}: {so_far(arm)}{yet}")
     elif isinstance(event, Notice):
         _say(event.text)
 

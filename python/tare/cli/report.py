@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tare.run.ending import ending_of
+from tare.run.resume import Done
 from tare.store import open_store
 
 
@@ -30,12 +32,14 @@ def report(
 ) -> None:
     """Show the overhead of each arm against the baseline.
 
-    Ends with 1 where no arm could be compared with the baseline; the report then says why.
+    Ends with 1 where no arm could be compared with the baseline, and where the control arm differs from it, so that
+    the study is invalid; the report then says why.
     """
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
 
     opened = open_store(store)
-    content = build_report(opened.plan.study, opened.records(), len(opened.plan.runs))
+    plan, records = opened.plan, opened.records()
+    content = build_report(plan.study, records, len(plan.runs), ending_of(plan, Done.of(records)))
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)
@@ -45,5 +49,5 @@ def report(
         sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
     else:
         write(text, output)
-    if not content.analysis.estimated:
+    if content.analysis.invalid or not content.analysis.estimated:
         raise typer.Exit(1)

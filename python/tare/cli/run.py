@@ -17,6 +17,7 @@ from tare.plan.estimate import estimate
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.report import EXPORTERS, build_report, terminal
+from tare.run.ending import Ending, ending_of
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import check_rights, local_engine, local_machine
@@ -28,7 +29,8 @@ from tare.study.load import load
 from tare.study.registry import installed
 from tare.workloads import WORKLOADS
 
-A_RUN_FAILED = 1
+NO_GOOD_RESULT = 1
+"""A run failed for good, or the control arm differs from the baseline."""
 SIGNALLED = 128
 """As shells have it: 128 and the number of the signal."""
 
@@ -44,7 +46,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
-    blocks: Annotated[int | None, typer.Option(min=1, help="Blocks, in place of the study's own.")] = None,
+    blocks: Annotated[int | None, typer.Option(min=1, help="Cap on blocks, in place of the study's own.")] = None,
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
@@ -59,13 +61,17 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         except Interrupted as interrupted:
             good = len(Done.of(writer.records()).good)
             sys.stderr.write(
-                f"tare: broken off by {interrupted} with {good} of {len(plan.runs)} runs done; what was made is "
-                f"removed. The same command goes on from here (store: {path}).\n"
+                f"tare: broken off by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
+                f"made is removed. The same command goes on from here (store: {path}).\n"
             )
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
-        _show(writer, output)
-        if remaining(plan, Done.of(writer.records())):
-            raise typer.Exit(A_RUN_FAILED)
+        done = Done.of(writer.records())
+        ending = ending_of(plan, done)
+        if ending is not None:
+            writer.end(ending)
+        valid = _show(writer, output, ending)
+        if remaining(plan, done) or not valid:
+            raise typer.Exit(NO_GOOD_RESULT)
 
 
 def _plan(study: str, scale: str | None, seed: int | None, blocks: int | None) -> Plan:
@@ -80,7 +86,7 @@ def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> 
     done = Done.of(writer.records())
     if not remaining(plan, done):
         return
-    with local_engine() as engine, progress(plan, done.good, quiet=quiet) as observer:
+    with local_engine() as engine, progress(plan, done, quiet=quiet) as observer:
         machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
         check_rights(plan, machine, engine, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
         runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
@@ -88,13 +94,15 @@ def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> 
             writer.commit(record)
 
 
-def _show(store: Store, output: Format) -> None:
-    """The overhead table, or the findings as JSON, on standard output."""
-    report = build_report(store.plan.study, store.records(), len(store.plan.runs))
+def _show(store: Store, output: Format, ending: Ending | None) -> bool:
+    """The overhead table, or the findings as JSON, on standard output. Returns whether the study is valid."""
+    report = build_report(store.plan.study, store.records(), len(store.plan.runs), ending)
+    valid = not report.analysis.invalid
     if output is Format.JSON:
         sys.stdout.write(EXPORTERS["json"](report))
-        return
+        return valid
     console = Console()
     sys.stdout.write(
         terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
     )
+    return valid

@@ -28,7 +28,7 @@ LOAD_ROWS_PER_S = 100_000.0
 COPY_BYTES_PER_S = 500e6
 """Assumed: copying a snapshot for each run, where the file system has no reflinks."""
 EXPECTED_SPREAD = 0.0175
-"""Standard deviation of the log throughput ratio of two arms over blocks, where nothing is known of the machine yet.
+"""Standard deviation of the log throughput ratio of two arms over blocks, while nothing is known of the machine.
 Measured: 24 blocks of two identical, pinned servers, both restarted each block (± 0.74 % at 95 %)."""
 
 

@@ -16,7 +16,7 @@ _NAMED = 3
 
 def answer(study: Study, analysis: Analysis) -> str:
     """What the primary metric says of every arm against the baseline."""
-    found = [finding for finding in analysis.findings if finding.metric == PRIMARY]
+    found = [finding for finding in analysis.findings if finding.metric == PRIMARY and not finding.control]
     baseline = plain(study.baseline, 60)
     pointed = [finding for finding in found if finding.estimate.point is not None]
     if not pointed:

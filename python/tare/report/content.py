@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from tare.analyze import Analysis, analyze
 from tare.report.answer import answer
-from tare.report.notes import notes
+from tare.report.headlines import Headline, headlines
+from tare.report.notes import ended, notes
 from tare.report.setting import Setting, setting_of
+from tare.run.ending import Ending
 from tare.run.record import Phase, RunRecord
 from tare.study.model import Study
 
@@ -32,6 +34,8 @@ class Report:
     study: Study
     analysis: Analysis
     answer: str
+    headlines: tuple[Headline, ...]
+    """What stands above the answer, for it says how far the answer can be trusted."""
     notes: tuple[str, ...]
     notices: tuple[str, ...]
     spent: Spent
@@ -41,15 +45,22 @@ class Report:
     """The generator waits with a stalled server (closed loop), so its latencies weigh long stalls too little."""
 
 
-def build_report(study: Study, records: Sequence[RunRecord], planned: int | None = None) -> Report:
-    """Analyse the records and gather what is told of them. `planned`: `None` for every arm in every block."""
+def build_report(
+    study: Study, records: Sequence[RunRecord], planned: int | None = None, ending: Ending | None = None
+) -> Report:
+    """Analyse the records and gather what is told of them. `planned`: `None` for every arm in every block.
+
+    `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either.
+    """
     planned = len(study.arms) * study.protocol.blocks if planned is None else planned
+    planned = planned if ending is None else min(planned, len(study.arms) * ending.blocks)
     analysis = analyze(study, records)
     return Report(
         study=study,
         analysis=analysis,
         answer=answer(study, analysis),
-        notes=notes(analysis, planned),
+        headlines=headlines(study, analysis),
+        notes=(*ended(ending), *notes(analysis, planned)),
         notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
         spent=_spent(records),
         setting=setting_of(study, records),

@@ -10,7 +10,7 @@ from tare.report.content import Report
 
 COLUMNS = (
     "study", "scale", "arm", "baseline", "metric", "estimator", "point", "low", "high", "n", "confidence", "why",
-    "published", "resolution", "below_resolution", "levels",
+    "published", "resolution", "below_resolution", "levels", "control", "valid",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins with one of these would be run by a spreadsheet."""
@@ -45,6 +45,8 @@ def _row(report: Report, finding: Finding) -> list[object]:
         finding.resolution,
         finding.below_resolution,
         ";".join(f"{factor}={level}" for factor, level in finding.levels.items()),
+        finding.control,
+        not report.analysis.invalid,
     ]
 
 

@@ -11,6 +11,7 @@ from tare import __version__
 from tare.analyze import Analysis, Finding
 from tare.analyze.arms import ArmSummary, Level
 from tare.analyze.runs import Failure
+from tare.protocols import PROTOCOLS
 from tare.report.content import Report
 
 FORMAT = 1
@@ -54,6 +55,7 @@ class FindingEntry(Entry):
     published: float | None
     published_where: str | None
     resolution: float | None = Field(description="Relative width of the generator's histogram bucket.")
+    control: bool = Field(description="The arm is a second instance of the baseline.")
     below_resolution: bool = Field(description="The point is within one bucket: no difference may be claimed.")
     blocks: tuple[BlockPoint, ...]
     dropped: tuple[DroppedBlock, ...]
@@ -94,6 +96,18 @@ class FailureEntry(Entry):
     made_good: bool
 
 
+class ControlEntry(Entry):
+    """The A/A control: a second instance of the baseline against the baseline, in throughput."""
+
+    arm: str
+    point: float | None
+    low: float | None
+    high: float | None
+    n: int
+    confidence: float
+    differs: bool = Field(description="The interval excludes zero (rule control-differs): the study is invalid.")
+
+
 class FindingsFile(Entry):
     """Everything `tare report --format json` says."""
 
@@ -104,6 +118,10 @@ class FindingsFile(Entry):
     question: str
     answer: str
     baseline: str
+    protocol: str
+    published_baseline: bool = Field(description="The protocol is kept to be compared with, not to be trusted.")
+    valid: bool = Field(description="False where the control differs from the baseline.")
+    control: ControlEntry | None
     planned: int = Field(description="Runs of the plan.")
     attempts: int
     good: int = Field(description="Runs with a usable attempt.")
@@ -131,6 +149,10 @@ def file_of(report: Report) -> FindingsFile:
         question=study.question,
         answer=report.answer,
         baseline=study.baseline,
+        protocol=study.protocol.name,
+        published_baseline=PROTOCOLS[study.protocol.name].published_baseline,
+        valid=not analysis.invalid,
+        control=_control(analysis),
         planned=report.planned,
         attempts=report.spent.attempts,
         good=analysis.good,
@@ -140,6 +162,22 @@ def file_of(report: Report) -> FindingsFile:
         failures=_failures(analysis),
         notices=report.notices,
         deviations=study.deviations,
+    )
+
+
+def _control(analysis: Analysis) -> ControlEntry | None:
+    control = analysis.control
+    if control is None:
+        return None
+    one = control.estimate
+    return ControlEntry(
+        arm=control.arm,
+        point=one.point,
+        low=one.low,
+        high=one.high,
+        n=one.n,
+        confidence=one.confidence,
+        differs=control.differs,
     )
 
 
@@ -161,6 +199,7 @@ def _finding(finding: Finding) -> FindingEntry:
         published=finding.published,
         published_where=finding.published_where,
         resolution=finding.resolution,
+        control=finding.control,
         below_resolution=finding.below_resolution,
         blocks=tuple(BlockPoint(block=block, point=point) for block, point in finding.blocks),
         dropped=tuple(DroppedBlock(block=each.block, why=each.why) for each in finding.dropped),

@@ -19,6 +19,7 @@ def render(report: Report) -> str:
     study = report.study
     lines = [
         f"# {text(study.question, 400)}",
+        *_headlines(report),
         "",
         text(report.answer, 4000),
         "",
@@ -42,6 +43,12 @@ def render(report: Report) -> str:
 def text(value: object, longest: int = 200) -> str:
     """A text in which nothing is Markdown or HTML."""
     return _SPECIAL.sub(r"\\\1", plain(value, longest))
+
+
+def _headlines(report: Report) -> list[str]:
+    """A paragraph each; a grave one is bold."""
+    told = [(text(headline.text, 600), headline.grave) for headline in report.headlines]
+    return [line for said, grave in told for line in ("", f"**{said}**" if grave else said)]
 
 
 def _took(report: Report) -> str:

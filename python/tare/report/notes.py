@@ -11,6 +11,7 @@ from tare.analyze.metrics import PRIMARY
 from tare.analyze.runs import Failure
 from tare.report.figures import percent
 from tare.report.plain import plain
+from tare.run.ending import Ending
 
 T = TypeVar("T", bound=Hashable)
 
@@ -23,6 +24,11 @@ def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
         *_without_interval(analysis),
         *_unresolved(analysis),
     )
+
+
+def ended(ending: Ending | None) -> tuple[str, ...]:
+    """Why there is no further block."""
+    return () if ending is None else (f"{ending.why[0].upper()}{ending.why[1:]}.",)
 
 
 def failures(analysis: Analysis, longest: int = 8) -> tuple[str, ...]:

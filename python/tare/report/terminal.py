@@ -31,6 +31,8 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     study = report.study
     console.print(Text(f"{plain(study.name, 80)} at scale {plain(study.scale, 40)}", style="bold"))
     console.print(Text(plain(study.question, 400)))
+    for headline in report.headlines:
+        console.print(Text(headline.text, style="bold red" if headline.grave else "dim"))
     console.print()
     console.print(_table(report, wide=width >= _WIDE))
     console.print()

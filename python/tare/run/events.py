@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tare.plan.model import PlannedRun
+from tare.protocols.stopping import Decision
 from tare.run.record import Phase, RunRecord
 
 
@@ -41,11 +42,18 @@ class RunEnded:
 
 
 @dataclass(frozen=True)
+class BlockEnded:
+    """A block is over, or a study is gone on with: what is known of each arm, and whether that is enough."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something the user should know that is no failure."""
 
     text: str
 
 
-Event = Preparing | RunStarted | PhaseStarted | RunEnded | Notice
+Event = Preparing | RunStarted | PhaseStarted | RunEnded | BlockEnded | Notice
 Observer = Callable[[Event], None]

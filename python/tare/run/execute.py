@@ -1,4 +1,4 @@
-"""Plan → records: each planned run that is not done is attempted until it is good or its retries are used up."""
+"""Plan → records: block by block until the protocol has enough, each run until it is good or out of retries."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
 from tare.run.attempt import attempt
 from tare.run.bench import Images
-from tare.run.events import Notice, Observer, Preparing, RunEnded, RunStarted
+from tare.run.events import BlockEnded, Notice, Observer, Preparing, RunEnded, RunStarted
 from tare.run.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.machine import Machine
 from tare.run.phases import Job
 from tare.run.record import RunRecord
-from tare.run.resume import Done, remaining
+from tare.run.resume import Done, decision, remaining
 from tare.study.model import ArmSettings
 
 
@@ -43,6 +43,7 @@ class _Session:
 def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Iterator[RunRecord]:
     """Yield the record of every attempt as soon as it is over; the next begins when the caller comes back.
 
+    Between blocks the protocol is asked whether to begin another, from all records, those of earlier sessions too.
     The caller commits each record before it asks for the next. Raises `Interrupted` between or within attempts,
     with everything torn down, and `EnvironmentLacks` before the first where an image cannot be had.
     """
@@ -55,8 +56,24 @@ def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Ite
             observer(Notice(f"removed what a dead run left: {line}"))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
-    for run in runs:
-        yield from _until_good(session, run, images[run.arm])
+    yield from _until_enough(session, images)
+
+
+def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[RunRecord]:
+    """Each run that remains, once; what remains is asked anew after each, as the protocol may have enough."""
+    plan, done = session.plan, session.desk.done
+    tried: set[str] = set()
+    blocks = 0
+    while left := [run for run in remaining(plan, done) if run.id not in tried]:
+        said = decision(plan, done)
+        if said.blocks > blocks:
+            blocks = said.blocks
+            session.observer(BlockEnded(said))
+        tried.add(left[0].id)
+        for record in _until_good(session, left[0], images[left[0].arm]):
+            done = done.plus(record)
+            yield record
+    session.observer(BlockEnded(decision(plan, done)))
 
 
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Mapping[str, Images]:

@@ -1,32 +1,75 @@
-"""What is left to do of a plan."""
+"""What is left to do of a plan, and whether its protocol has enough: told by the records alone."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tare.plan.model import Plan, PlannedRun
+from tare.protocols import PROTOCOLS
+from tare.protocols.stopping import Decision, Finished
 from tare.run.record import RunRecord
 
 
 @dataclass(frozen=True)
 class Done:
-    """What earlier sessions made: the runs with a good attempt, and how many attempts each run has had."""
+    """What was made so far, by run: a good attempt or none, attempts, and the machine time that all of them took.
+
+    `throughput_per_s`: of the good attempts; a run that is not in it has none.
+    """
 
     good: frozenset[str] = frozenset()
     attempts: Counter[str] = field(default_factory=Counter)
+    throughput_per_s: Mapping[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Done:
         """Read from the records of a store."""
-        known = tuple(records)
-        return cls(
-            good=frozenset(record.run_id for record in known if record.outcome.ok),
-            attempts=Counter(record.run_id for record in known),
+        done = cls()
+        for record in records:
+            done = done.plus(record)
+        return done
+
+    def plus(self, record: RunRecord) -> Done:
+        """With one attempt more."""
+        run, ok = record.run_id, record.outcome.ok
+        rate = (record.measurement or {}).get("throughput_per_s") if ok else None
+        took_s = sum(phase.seconds for phase in record.phases)
+        return Done(
+            good=self.good | {run} if ok else self.good,
+            attempts=self.attempts + Counter([run]),
+            throughput_per_s=self.throughput_per_s if rate is None else {**self.throughput_per_s, run: float(rate)},
+            seconds={**self.seconds, run: self.seconds.get(run, 0.0) + took_s},
         )
 
 
+def finished(plan: Plan, done: Done) -> tuple[Finished, ...]:
+    """The blocks from the first on whose every run was attempted; a block that is under way counts for nothing."""
+    runs: dict[int, list[PlannedRun]] = {}
+    for run in plan.runs:
+        runs.setdefault(run.block, []).append(run)
+    blocks: list[Finished] = []
+    for block, in_block in sorted(runs.items()):
+        if any(run.id not in done.good and not done.attempts[run.id] for run in in_block):
+            break
+        rates = {run.arm: done.throughput_per_s.get(run.id) for run in in_block}
+        blocks.append(Finished(block, rates, sum(done.seconds.get(run.id, 0.0) for run in in_block)))
+    return tuple(blocks)
+
+
+def decision(plan: Plan, done: Done) -> Decision:
+    """What the protocol says after the finished blocks: the same for the same records, whoever asks and when."""
+    protocol = plan.study.protocol
+    return PROTOCOLS[protocol.name].stop(plan.study.baseline, finished(plan, done), protocol)
+
+
 def remaining(plan: Plan, done: Done) -> tuple[PlannedRun, ...]:
-    """Runs without a good attempt, in the order of the plan."""
-    return tuple(run for run in plan.runs if run.id not in done.good)
+    """Runs without a good attempt, in the order of the plan; none of a block that need not be begun any more.
+
+    A failed run of a finished block remains: once it is good, the protocol may come to another decision.
+    """
+    said = decision(plan, done)
+    last = None if said.end is None else said.blocks
+    return tuple(run for run in plan.runs if run.id not in done.good and (last is None or run.block <= last))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, select, update
 
 from tare.errors import StoreError
-from tare.store.schema import APPLICATION_ID, FORMAT, metadata, pragma
+from tare.store.schema import APPLICATION_ID, FORMAT, endings, metadata, pragma, study
 
 Step = Callable[[Connection], None]
 
@@ -17,7 +18,16 @@ def _create(connection: Connection) -> None:
     metadata.create_all(connection)
 
 
-MIGRATIONS: Mapping[int, Step] = {0: _create}
+def _add_endings(connection: Connection) -> None:
+    """To format 2. A study of format 1 made all its blocks without a look: its protocol had no target."""
+    endings.create(connection, checkfirst=True)
+    for row in connection.execute(select(study.c.id, study.c.plan)).all():
+        plan = json.loads(row.plan)
+        plan["study"]["protocol"]["target"] = None
+        connection.execute(update(study).where(study.c.id == row.id).values(plan=json.dumps(plan)))
+
+
+MIGRATIONS: Mapping[int, Step] = {0: _create, 1: _add_endings}
 """Format → the step that brings a store of it to the next; 0 is the empty database."""
 
 

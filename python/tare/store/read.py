@@ -14,11 +14,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tare.errors import StoreError
 from tare.plan.model import Plan
+from tare.run.ending import Ending
 from tare.run.record import RunRecord
 from tare.store.layout import StoreLayout, attempt_name
 from tare.store.migrations import bring_up_to_date, check_format
 from tare.store.rows import from_row
-from tare.store.schema import FORMAT, begin_with, connect, facts, runs, study
+from tare.store.schema import FORMAT, begin_with, connect, endings, facts, runs, study
 
 
 class Store:
@@ -41,6 +42,12 @@ class Store:
             rows = connection.execute(select(runs).order_by(runs.c.run_index, runs.c.attempt)).mappings().all()
             bodies = {row.digest: row.body for row in connection.execute(select(facts))}
         return tuple(from_row(dict(row), bodies) for row in rows)
+
+    def endings(self) -> tuple[Ending, ...]:
+        """Why `tare run` ended the study, in the order in which it did; more than one where it was gone on with."""
+        with self.reading() as connection:
+            rows = connection.execute(select(endings.c.body).order_by(endings.c.id)).all()
+        return tuple(Ending.model_validate_json(row.body) for row in rows)
 
     def raw(self, record: RunRecord, name: str) -> Path:
         """Where a raw file of a record lies."""

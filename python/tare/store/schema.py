@@ -26,7 +26,7 @@ from sqlalchemy import (
     event,
 )
 
-FORMAT = 1
+FORMAT = 2
 """Version of a store, kept in SQLite's user_version; each has its entry in `migrations.MIGRATIONS`."""
 
 APPLICATION_ID = 0x74617265
@@ -89,6 +89,17 @@ raw_files = Table(
     Column("bytes", Integer, nullable=False),
     Column("sha256", String, nullable=False),
     ForeignKeyConstraint(["run_id", "attempt"], ["runs.run_id", "runs.attempt"]),
+)
+
+endings = Table(
+    "endings",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("reason", String, nullable=False),
+    Column("blocks", Integer, nullable=False),
+    Column("machine_s", Float, nullable=False),
+    Column("body", Text, nullable=False),
 )
 
 

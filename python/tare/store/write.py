@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tare import __version__
 from tare.errors import StoreError
 from tare.plan.model import Plan
+from tare.run.ending import Ending
 from tare.run.record import RunRecord
 from tare.store.durable import move_durably, sync_directory
 from tare.store.layout import StoreLayout, attempt_name
@@ -25,7 +26,7 @@ from tare.store.lock import held
 from tare.store.migrations import bring_up_to_date
 from tare.store.read import Store
 from tare.store.rows import to_rows
-from tare.store.schema import connect, facts, raw_files, runs, study
+from tare.store.schema import connect, endings, facts, raw_files, runs, study
 
 
 class Writer(Store):
@@ -62,6 +63,19 @@ class Writer(Store):
             raise StoreError(
                 f"the record of {name} cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
                 hint="make room or mend the disk, then run the same command again; what is committed stands",
+            ) from error
+
+    def end(self, ending: Ending) -> None:
+        """Note why the study ended, unless that is what was noted last."""
+        if self.endings()[-1:] == (ending,):
+            return
+        row = {"reason": ending.reason, "blocks": ending.blocks, "machine_s": ending.machine_s}
+        try:
+            with self.engine.begin() as connection:
+                connection.execute(insert(endings).values(at=self._clock(), body=ending.model_dump_json(), **row))
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise StoreError(
+                f"the ending cannot be written to {self.path}: {getattr(error, 'orig', None)}"
             ) from error
 
 

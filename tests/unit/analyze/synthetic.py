@@ -63,7 +63,7 @@ def study(arms: Sequence[str] = PATHS, blocks: int = 5, **changes: Any) -> Study
         arms=tuple(arm(name) for name in arms),
         baseline=arms[0],
         factors={"path": tuple(arms)},
-        protocol=InterleaveSpec(blocks=blocks),
+        protocol=InterleaveSpec(blocks=blocks, target=None),
         published=published,
         deviations=(
             "8 tables of 10,000 rows instead of 10,000,000.",

@@ -71,3 +71,15 @@ def test_a_file_that_cannot_be_written_is_said_and_nothing_is_left(store: Path, 
 def test_no_store_is_an_error_with_a_hint(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
     assert "there is no store at" in str(done.exception)
+
+
+def test_a_study_whose_control_differs_is_reported_and_ends_with_1(tmp_path: Path) -> None:
+    rates = {"bare": 1900.0, "bridge": 1700.0, "baseline-again": 2000.0}
+    made = [
+        synthetic.record(block, arm, rate + block, position=n)
+        for block in range(1, 6)
+        for n, (arm, rate) in enumerate(rates.items())
+    ]
+    done = CliRunner().invoke(app, ["report", str(store_of(tmp_path / "store", made))])
+    assert done.exit_code == 1
+    assert "INVALID (control-differs)" in done.stdout

@@ -1,0 +1,67 @@
+"""Which estimator a study's protocol calls for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tare.analyze.estimate import Estimate
+from tare.analyze.metrics import Metric, number_at
+from tare.analyze.paired_t import paired_log_ratio_t
+from tare.analyze.pairing import Pairs
+from tare.analyze.published.pooled_windows import pooled_windows
+from tare.analyze.published.welch import welch
+from tare.analyze.runs import Runs
+from tare.protocols.stopping import Rule
+from tare.study.model import Study
+
+CONFIDENCE = 0.95
+SEQUENTIAL = "sequential-paired-log-ratio-t"
+_IN_WINDOWS = {"throughput": "throughput_per_s", "latency_p95": "latency_p95_ms"}
+"""Metric → its key in a measurement's windows."""
+
+Estimator = Callable[[Study, Runs, str, Metric, Pairs], Estimate]
+
+
+def estimate_of(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
+    """The effect of `arm` in `metric` by the way that belongs to the study's protocol."""
+    return _ESTIMATORS[study.protocol.name](study, runs, arm, metric, pairs)
+
+
+def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
+    """Paired t; after looks that of the rule's alpha, which is wider and then covers 95 %."""
+    del runs, arm, metric
+    ratios, rule = [ratio for _, ratio in pairs.ratios], Rule.of(study.protocol)
+    if rule.target is None:
+        return paired_log_ratio_t(ratios, CONFIDENCE)
+    return replace(paired_log_ratio_t(ratios, 1 - rule.alpha), confidence=CONFIDENCE, method=SEQUENTIAL)
+
+
+def _welch(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
+    del pairs
+    return welch(_values(runs, arm, metric), _values(runs, study.baseline, metric), CONFIDENCE)
+
+
+def _pooled(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
+    del pairs
+    return pooled_windows(_windows(runs, arm, metric), _windows(runs, study.baseline, metric))
+
+
+_ESTIMATORS: dict[str, Estimator] = {"interleave": _paired, "fixed": _welch, "buckets": _pooled}
+
+
+def _values(runs: Runs, arm: str, metric: Metric) -> list[float]:
+    read = [metric.read(run.measurement) for (_, name), run in runs.good.items() if name == arm]
+    return [value for value in read if value is not None]
+
+
+def _windows(runs: Runs, arm: str, metric: Metric) -> list[float]:
+    """The values of all windows of an arm's runs; none for a metric that windows do not have."""
+    key = _IN_WINDOWS.get(metric.name)
+    found = [
+        number_at(window, (key,))
+        for (_, name), run in runs.good.items()
+        if name == arm and key is not None
+        for window in (run.measurement or {}).get("windows", ())
+    ]
+    return [value for value in found if value is not None]

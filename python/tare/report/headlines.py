@@ -1,0 +1,58 @@
+"""What stands above the answer: whether the machine makes differences up, and what the protocol is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tare.analyze import Analysis
+from tare.analyze.control import RULE, Control
+from tare.protocols import PROTOCOLS
+from tare.report.figures import decimals_of, interval, percent
+from tare.report.plain import plain
+from tare.study.model import Study
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A sentence or two; `grave`: the figures beneath must not be believed as they stand."""
+
+    text: str
+    grave: bool
+
+
+def headlines(study: Study, analysis: Analysis) -> tuple[Headline, ...]:
+    """The control's interval first; then what a published baseline is."""
+    return (*_control(study, analysis.control), *_protocol(study))
+
+
+def _control(study: Study, control: Control | None) -> Iterator[Headline]:
+    if control is None:
+        yield Headline(
+            "No control: this study has no second instance of its baseline to tell noise by.", grave=False
+        )
+        return
+    estimate, name, baseline = control.estimate, plain(control.arm, 60), plain(study.baseline, 60)
+    if estimate.point is None or estimate.low is None:
+        yield Headline(f"Control: no interval yet for {name} against {baseline}, {estimate.why}.", grave=False)
+        return
+    effect = f"{percent(estimate.point, decimals_of(estimate))} throughput, 99 % interval {interval(estimate)} %"
+    told = f"{name}, a second instance of {baseline}: {effect} over {estimate.n} blocks"
+    if control.differs:
+        yield Headline(
+            f"INVALID ({RULE}). Two instances of the same arm differ: {told}. What this machine makes up is mixed "
+            "into every figure here; make it quieter, or pin, and run the study anew.",
+            grave=True,
+        )
+    else:
+        yield Headline(f"Control: {told}; it includes zero, as it should.", grave=False)
+
+
+def _protocol(study: Study) -> Iterator[Headline]:
+    name = study.protocol.name
+    if PROTOCOLS[name].published_baseline:
+        yield Headline(
+            f"The protocol `{name}` repeats what publications do, to be compared with; its intervals do not hold "
+            "what they promise (see docs/concepts/estimates.md).",
+            grave=True,
+        )

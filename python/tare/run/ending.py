@@ -1,0 +1,71 @@
+"""Why a study ended, and what was known of each arm when it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.plan.model import Plan
+from tare.protocols.stopping import End, Rule
+from tare.run.resume import Done, decision
+from tare.study.model import Strict
+
+
+class ArmWidth(Strict):
+    """The interval of one arm's relative throughput by which the protocol decided; `None` where there was none.
+
+    `n`: blocks with both arm and baseline. `half_width`: a fraction of the baseline.
+    """
+
+    n: int
+    low: float | None
+    high: float | None
+    half_width: float | None
+
+
+class Ending(Strict):
+    """`reason`: `target`, `blocks` or `time`. `machine_s`: of all attempts of the finished `blocks`."""
+
+    reason: str
+    blocks: int
+    machine_s: float
+    target: float | None
+    arms: Mapping[str, ArmWidth]
+
+    @property
+    def why(self) -> str:
+        """In a sentence without its full stop."""
+        blocks = "1 block" if self.blocks == 1 else f"{self.blocks} blocks"
+        if self.reason == End.TARGET:
+            return f"every arm is known to \N{PLUS-MINUS SIGN}{100 * (self.target or 0):g} % after {blocks}"
+        if self.reason == End.TIME:
+            return f"the cap on machine time ended it after {blocks}{self._achieved}"
+        return f"all {blocks} were made{self._achieved}"
+
+    @property
+    def _achieved(self) -> str:
+        """What a cap left open, the widest arm named."""
+        if self.target is None:
+            return ""
+        wanted = f"\N{PLUS-MINUS SIGN}{100 * self.target:g} % was asked for"
+        widths = {name: arm.half_width for name, arm in self.arms.items() if arm.half_width is not None}
+        if len(widths) < len(self.arms) or not widths:
+            return f", with no interval for some arms where {wanted}"
+        name = max(widths, key=lambda each: widths[each])
+        return f", with {name} known to \N{PLUS-MINUS SIGN}{100 * widths[name]:.2g} % where {wanted}"
+
+
+def ending_of(plan: Plan, done: Done) -> Ending | None:
+    """The ending that the records tell, `None` while another block is to be made."""
+    said = decision(plan, done)
+    if said.end is None:
+        return None
+    return Ending(
+        reason=said.end.value,
+        blocks=said.blocks,
+        machine_s=said.seconds,
+        target=Rule.of(plan.study.protocol).target,
+        arms={
+            name: ArmWidth(n=arm.n, low=arm.low, high=arm.high, half_width=arm.half_width)
+            for name, arm in said.arms.items()
+        },
+    )
