@@ -10,6 +10,7 @@ from tare.deployments import Observation
 from tare.deployments.path import Hop, NetworkPath
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.snapshot import Snapshot
+from tare.run.usage import Usage
 from tare.store.layout import StoreLayout
 from tare.store.schema import FORMAT, metadata
 from tare.workloads import Latency, Measurement, Window
@@ -57,6 +58,7 @@ def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
         ("`parity.sut`, `parity.client`", keys(Observation)),
         ("`path`", keys(NetworkPath) | {hop.value for hop in Hop}),
         ("`measurement`", keys(Measurement) | keys(Latency) | keys(Window)),
+        ("`usage`", keys(Usage)),
         ("Phases", {phase.value for phase in Phase}),
         ("The record", keys(Snapshot) - {"data"}),
         ("Formats", set()),
