@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.cli.run import A_RUN_FAILED
+from tare.cli.run import NO_GOOD_RESULT
 from tare.errors import EnvironmentLacks, StoreError
 from tare.run.bench import make_token
 from tare.sites.engine import LABEL, connect
@@ -64,7 +64,7 @@ class Trial:
         told = f"killed after {delay_s:.2f} s" if code is None else f"ended with {code} before"
         sys.stdout.write(f"{told}; {len(self.committed)} attempts are committed\n")
         sys.stdout.flush()
-        if code not in (None, 0, A_RUN_FAILED):
+        if code not in (None, 0, NO_GOOD_RESULT):
             self.problems.append(f"tare run ended with {code}")
         return code is None
 

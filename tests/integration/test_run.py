@@ -33,9 +33,10 @@ question: Do the fakes work?
 sut: {image: "tar:/nowhere", database: fake, deployment: fake}
 client: {image: "tar:/nowhere", deployment: fake}
 workload: {name: fake, measure_s: 0.3, window_s: 0.1}
-protocol: {blocks: 2, retries: 0, seed: 1}
+protocol: {name: fixed, blocks: 2, retries: 0, seed: 1, control: false}
 factors:
   delay:
+    sets: [sut.settings.delay_ms]
     levels:
       short: {}
       long: {sut.settings.delay_ms: 3}
@@ -117,7 +118,7 @@ def test_a_study_runs_to_its_report_and_a_finished_one_is_only_reported(
     first = tare("run", str(study), "--store", str(store), "--format", "json")
     findings = json.loads(first.stdout)
     assert findings["study"] == "tiny"
-    assert "[4/4]" in first.stderr
+    assert "[4 runs]" in first.stderr
     assert_whole(store)
     assert left(home) == []
     again = tare("run", str(study), "--store", str(store), "--format", "json")
@@ -263,6 +264,7 @@ def test_the_demo_study_runs_on_a_real_engine_one_block(tmp_path: Path) -> None:
     hops = {arm: record.path and record.path["hop"] for arm, record in records.items()}
     assert hops == {
         "bare": "loopback",
+        "baseline-again": "loopback",
         "host": "loopback",
         "bridge": "bridge",
         "published-loopback": "docker-proxy",
