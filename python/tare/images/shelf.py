@@ -63,11 +63,12 @@ class Shelf:
             tree = json.loads((home / "image.json").read_bytes())
             if tree["format"] > FORMAT:
                 raise StoreError(f"{home} was made by a newer tare", hint="update tare")
-            return _shelved(tree, str(home / "rootfs"))
+            found = _shelved(tree, str(home / "rootfs"))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{home}/image.json is damaged: {error}", hint=f"remove {home}") from error
+        return found if (home / "rootfs").is_dir() else None
 
     def listing(self, digest: str) -> tuple[Entry, ...]:
         """The tree as it was when it was put here."""
