@@ -55,13 +55,14 @@ impl Group {
 
     /// A shell command line inside the group.
     fn shell(&self, script: &str) -> Command {
-        let enter: String = self
-            .directories()
+        let directories = self.directories();
+        let mut lines: Vec<String> = directories
             .iter()
-            .map(|directory| format!("echo $$ > {}/cgroup.procs; ", directory.display()))
+            .map(|directory| format!("echo $$ > {}/cgroup.procs", directory.display()))
             .collect();
+        lines.push(script.to_owned());
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("{enter}{script}")]);
+        command.args(["-c", &lines.join("; ")]);
         command
     }
 }
