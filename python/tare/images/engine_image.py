@@ -17,7 +17,8 @@ from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
-from tare.images.oci import config_of
+from tare.images.oci import settings_of
+from tare.images.oci_model import Settings
 from tare.images.unpack import unpack
 from tare.sites.engine import LABEL
 
@@ -81,7 +82,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path) -> str:
 def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
     """The configuration as the engine understood it; it is never told of a data directory, see `import_tree`."""
     try:
-        return config_of({"config": engine.images.get(engine_id).attrs["Config"]})
+        return settings_of(Settings.model_validate(engine.images.get(engine_id).attrs["Config"]))
     except (DockerException, RequestException) as error:
         raise EnvironmentLacks(f"the engine cannot be asked for the image {engine_id[:19]}: {error}") from error
 
