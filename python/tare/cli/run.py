@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from tare.cli.progress import progress
+from tare.errors import StoreError
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.expand import expand
@@ -20,7 +21,7 @@ from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import check_rights, local_engine, local_machine
 from tare.run.resume import Done, remaining
-from tare.store import Store, Writer, resume_store
+from tare.store import Store, Writer, open_store, resume_store
 from tare.study.catalogue import find_study
 from tare.study.load import load
 from tare.study.registry import installed
@@ -50,6 +51,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Run a study, or go on with one that was broken off; every finished run is kept."""
     plan = _plan(study, scale, seed, blocks)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
+    if not _finished(path, plan):
+        _refuse_without_rights(plan)
     interrupts = Interrupts()
     with resume_store(path, plan) as writer, interrupts.installed():
         try:
@@ -74,13 +77,27 @@ def _plan(study: str, scale: str | None, seed: int | None, blocks: int | None) -
     return expand(loaded, seed)
 
 
+def _finished(path: Path, plan: Plan) -> bool:
+    """Whether the store has it all: then neither rights nor an engine are needed to show it."""
+    try:
+        return not remaining(plan, Done.of(open_store(path).records()))
+    except StoreError:
+        return False
+
+
+def _refuse_without_rights(plan: Plan) -> None:
+    """Before there is even a store."""
+    with local_engine() as engine:
+        machine = local_machine(plan, engine)
+        check_rights(plan, machine, engine, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
+
+
 def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> None:
     done = Done.of(writer.records())
     if not remaining(plan, done):
         return
     with local_engine() as engine, progress(plan, done.good, quiet=quiet) as observer:
         machine = local_machine(plan, engine, interrupts)
-        check_rights(plan, machine, engine, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
         for record in execute(plan, machine, Desk(writer.id, done, writer.staging), observer):
             writer.commit(record)
 
@@ -89,9 +106,8 @@ def _show(store: Store, output: Format) -> None:
     """The overhead table, or the findings as JSON, on standard output."""
     report = build_report(store.plan.study, store.records(), len(store.plan.runs))
     if output is Format.JSON:
-        sys.stdout.write(EXPORTERS["json"](report))
-        return
-    console = Console()
-    sys.stdout.write(
-        terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
-    )
+        text = EXPORTERS["json"](report)
+    else:
+        console = Console()
+        text = terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
