@@ -57,11 +57,13 @@ def _run(host: Host, argv: Sequence[str]) -> Completed:
 def _argv(suite: str, packages: Sequence[str], target: Path, sources: Sequence[str]) -> list[str]:
     """Through env(1): the environment (proxies, certificates) stays the user's, with two variables more.
 
-    mmdebstrap ends, and cleans up, when this tare dies (prctl(2), PR_SET_PDEATHSIG); what it had begun lies
-    beside `target`.
+    In root mode mmdebstrap mounts /proc, /sys and /dev/* of its chroot where the whole machine sees them, and
+    leaves them there when it is killed. In namespaces of its own (unshare(1)) they, and all its processes, are gone
+    with it, and it goes when this tare does (prctl(2), PR_SET_PDEATHSIG); its files lie beside `target`.
     """
     return [
-        *("setpriv", "--pdeathsig", "TERM"),
+        *("setpriv", "--pdeathsig", "KILL"),
+        *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"),
         *("env", f"SOURCE_DATE_EPOCH={EPOCH}", f"TMPDIR={target.parent}"),
         *("mmdebstrap", "--mode=root", "--variant=essential", "--format=tar"),
         f"--include={','.join(packages)}",

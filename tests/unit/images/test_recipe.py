@@ -155,7 +155,8 @@ def test_mmdebstrap_is_given_mirrors_a_date_and_a_place_and_ends_with_tare(
     host = FakeHost(answers={("apt-get",): Completed(("apt-get",), 0, LISTING.encode())})
     built(host, tmp_path, monkeypatch)
     argv = host.ran()[-1]
-    assert argv[:3] == ("setpriv", "--pdeathsig", "TERM")
+    assert argv[:4] == ("setpriv", "--pdeathsig", "KILL", "unshare")
+    assert {"--mount", "--pid", "--kill-child"} <= set(argv)
     assert {"SOURCE_DATE_EPOCH=0", f"TMPDIR={tmp_path}", "mmdebstrap", "--include=a,b=1"} <= set(argv)
     place = argv.index("bookworm")
     assert argv[place + 1] == str(tmp_path / "base.tar")
