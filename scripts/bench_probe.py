@@ -2,8 +2,8 @@
 
     scripts/bench_probe.py --probe target/x86_64-unknown-linux-gnu/release/tare-probe --seconds 12
 
-Every tool samples once a second. Its cost is the CPU time of its processes and of the engine's daemons, from which
-the daemons' own idle cost is taken off. `floor` is the least that can be spent: it reads the very files that
+Every tool samples once a second. Its cost is the CPU time of its processes and, for tools that ask the engine, of the
+engine's daemons over what they use without it; both are medians of single seconds, as others may use the engine too. `floor` is the least that can be spent: it reads the very files that
 tare-probe reads of control groups, when tare-probe reads them, and throws the bytes away. Needs root and a container
 engine; starts ten idle containers and removes them. cAdvisor is measured where $CADVISOR names its program.
 """
@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
+from statistics import median
 
 IMAGE = "tare-bench-probe:idle"
 CONTAINERS = 10
@@ -116,15 +117,28 @@ def resident_mb(pids: set[int]) -> float:
     return total_kib * 1024 / 1e6
 
 
-def watch_s(seconds: float, each_second: Callable[[], None] | None) -> None:
-    """Let the time pass, with something done every second if need be."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if each_second is None:
-            time.sleep(left)
-        else:
+@dataclass(frozen=True)
+class Second:
+    """CPU seconds that passed within one second."""
+
+    own: float
+    daemons: float
+
+
+def watch(pids: set[int], seconds: float, each_second: Callable[[], None] | None = None) -> list[Second]:
+    """CPU time of a tool and of the daemons, second by second."""
+    passed = []
+    own, daemons = sum(map(cpu_s, pids)), daemons_s()
+    end = time.monotonic()
+    for _ in range(round(seconds)):
+        end += 1.0
+        if each_second is not None:
             each_second()
-            time.sleep(max(0.0, min(1.0, end - time.monotonic())))
+        time.sleep(max(0.0, end - time.monotonic()))
+        own_now, daemons_now = sum(map(cpu_s, pids)), daemons_s()
+        passed.append(Second(own_now - own, daemons_now - daemons))
+        own, daemons = own_now, daemons_now
+    return passed
 
 
 class Bench:
@@ -134,44 +148,33 @@ class Bench:
         self.probe = str(probe)
         self.seconds = seconds
         self.scratch = scratch
-        self.idle_daemons_per_s = self._idle()
-
-    def _idle(self) -> float:
-        before = daemons_s()
-        time.sleep(self.seconds)
-        return (daemons_s() - before) / self.seconds
 
     def cost(
         self,
         tool: str,
         containers: int,
         command: Sequence[str],
+        *,
+        asks_engine: bool = False,
         each_second: Callable[[], None] | None = None,
     ) -> Cost:
         """Cost of a tool while it samples once a second; starting it is left out."""
+        idle = median(second.daemons for second in watch(set(), self.seconds)) if asks_engine else 0.0
         with (self.scratch / "tool.log").open("wb") as log:
             running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
             try:
-                watch_s(WARM_UP_S, each_second)
+                watch(set(), WARM_UP_S, each_second)
                 pids = tree(running.pid)
-                own, daemons, started = sum(map(cpu_s, pids)), daemons_s(), time.monotonic()
-                watch_s(self.seconds, each_second)
-                elapsed_s = time.monotonic() - started
-                own = sum(map(cpu_s, pids)) - own
-                daemons = daemons_s() - daemons - self.idle_daemons_per_s * elapsed_s
+                passed = watch(pids, self.seconds, each_second)
                 memory = resident_mb(pids)
                 if running.poll() is not None:
-                    log.flush()
                     said = Path(log.name).read_text(errors="replace")[-400:]
                     raise SystemExit(f"{tool} ended before it was measured: {said}")
             finally:
-                running.terminate()
-                try:
-                    running.wait(STOP_TIMEOUT_S)
-                except subprocess.TimeoutExpired:
-                    running.kill()
-                    running.wait()
-        return Cost(tool, containers, 1e3 * own / elapsed_s, 1e3 * max(0.0, daemons) / elapsed_s, memory)
+                stop(running)
+        own = median(second.own for second in passed)
+        daemons = max(0.0, median(second.daemons for second in passed) - idle) if asks_engine else 0.0
+        return Cost(tool, containers, 1e3 * own, 1e3 * daemons, memory)
 
     def probe_command(self, what: str, groups: Sequence[str], hz: int, seconds: float) -> list[str]:
         """`record` or `floor` over these control groups."""
@@ -214,6 +217,16 @@ class Bench:
         command = self.probe_command("floor", [group], 1000, self.seconds)
         said = subprocess.run(command, check=True, timeout=self.seconds + 60, capture_output=True, text=True).stdout
         return float(json.loads(said)["cpu_ns"]) / (self.seconds * 1e9)
+
+
+def stop(running: subprocess.Popen[bytes]) -> None:
+    """End a tool that was started here."""
+    running.terminate()
+    try:
+        running.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
 
 
 def idle_image() -> bytes:
@@ -281,7 +294,9 @@ def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
         for _ in range(2):  # the ratio of the two is the point, so they take turns
             costs.append(bench.cost("floor", count, bench.probe_command("floor", chosen, 1, long_s)))
             costs.append(bench.cost("tare-probe", count, bench.probe_command("record", chosen, 1, long_s)))
-        costs.append(bench.cost("docker stats", count, ["docker", "stats", "--no-trunc", *ids[:count]]))
+        costs.append(
+            bench.cost("docker stats", count, ["docker", "stats", "--no-trunc", *ids[:count]], asks_engine=True)
+        )
     host = [bench.probe, "record", "--host", "--hz", "1", "--no-convert", "--out", f"{bench.scratch}/host"]
     costs.append(bench.cost("tare-probe --host", 0, host))
     for tool in (
@@ -297,7 +312,7 @@ def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
     exporter = shutil.which("prometheus-node-exporter")
     if exporter:
         command = [exporter, f"--web.listen-address=127.0.0.1:{NODE_EXPORTER_PORT}"]
-        costs.append(bench.cost("node_exporter, scraped", 0, command, scrape(NODE_EXPORTER_PORT)))
+        costs.append(bench.cost("node_exporter, scraped", 0, command, each_second=scrape(NODE_EXPORTER_PORT)))
     cadvisor = os.environ.get("CADVISOR")
     if cadvisor:
         command = [
@@ -307,7 +322,11 @@ def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
             "-housekeeping_interval=1s",
             "-allow_dynamic_housekeeping=false",
         ]
-        costs.append(bench.cost("cAdvisor, scraped", CONTAINERS, command, scrape(CADVISOR_PORT)))
+        costs.append(
+            bench.cost(
+                "cAdvisor, scraped", CONTAINERS, command, asks_engine=True, each_second=scrape(CADVISOR_PORT)
+            )
+        )
     return costs
 
 

@@ -27,6 +27,7 @@ fn config(rate_hz: f64, duration_s: f64) -> Config {
         specs: vec![own],
         wait_for_targets: false,
         count_block: false,
+        with_perf: false,
     }
 }
 

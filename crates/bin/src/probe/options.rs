@@ -137,6 +137,10 @@ pub(crate) struct SamplingOptions {
     /// Do not count block requests with a tracing program
     #[arg(long)]
     pub no_bpf: bool,
+    /// Read performance counters of control groups: cycles, instructions, caches where there is a
+    /// PMU; context switches, migrations, page faults everywhere
+    #[arg(long)]
+    pub perf: bool,
     /// Policy of the sampling thread: fifo:PRIORITY, rr:PRIORITY or other
     #[arg(long, default_value = "fifo:20", value_parser = policy)]
     pub scheduler: PolicyOption,
@@ -179,6 +183,7 @@ impl SamplingOptions {
             specs: specs.chain(children).collect(),
             wait_for_targets: self.wait,
             count_block: !self.no_bpf,
+            with_perf: self.perf,
         }
     }
 }

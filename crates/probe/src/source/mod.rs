@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod device;
 pub mod item;
 pub mod memory;
+pub mod perf;
 pub mod pressure;
 pub mod process;
 pub mod stat;
