@@ -1,55 +1,62 @@
-"""Images through a real engine: what goes in comes out, whatever it is made of, and nothing is left behind."""
+"""Images, really: mmdebstrap, the engine's import, export and save, and a builder that is killed."""
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
 import pytest
 from docker import DockerClient
-from docker.models.images import Image as EngineImage
 
-from tare.errors import EnvironmentLacks, StudyError
+from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
-from tare.images.digest import Entry, first_difference, image_digest, list_tree
-from tare.images.engine_image import engine_config, export_tree, has_image, import_tree
+from tare.images.digest import image_digest, list_tree
+from tare.images.engine_image import DIGEST_LABEL, GIVEN_BY_ENGINE
 from tare.images.prepare import prepare
 from tare.images.removal import remove
 from tare.images.shelf import Shelf
 from tare.images.unpack import unpack
 from tare.images.verify import verify
-from tare.sites.engine import LABEL, connect
-from tare.sites.layout import Layout
-from tare.sites.local import LocalHost, own_process
-from tare.sites.process import to_ident
+from tare.sites import Completed
+from tare.sites.engine import connect
+from tare.sites.layout import Layout, default_layout
+from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
 pytestmark = pytest.mark.engine
 
-CONFIG = ImageConfig(
-    entrypoint=("/bin/sh", "-c"),
-    command=("echo \"$PLAIN\" 'and' $$",),
-    env=(
-        ("PATH", "/bin"),
-        ("PLAIN", "a b"),
-        ("HOSTILE", "$PATH ${PATH} \"quoted\" 'single' back\\slash `tick` #no"),
-        ("UMLAUT", "größer"),
-        ("EMPTY", ""),
-    ),
-    user="7:8",
-    workdir="/a $PATH b",
-    data_dir="/data",
-)
-CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
+CACHED_S = 1.0
+"""A second call finds what the first one made, without building."""
+GONE_S = 30.0
+RECIPE = """\
+format: 1
+suite: bookworm
+packages: [hostname]
+users: [{name: db, uid: 900}]
+directories: [{path: /run/tare, owner: db}]
+"""
+# What only quoting keeps as it is.
+ODD = {
+    "PATH": "/bin",
+    "DOLLAR": "$PATH ${HOME}",
+    "QUOTED": 'a "b" \\c\\',
+    "UMLAUT": "ü",
+    "EMPTY": "",
+    "SPACE": " a  b ",
+}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def engine() -> Iterator[DockerClient]:
     client = connect(timeout_s=60)
     yield client
@@ -57,253 +64,246 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
+def shelf(tmp_path: Path, engine: DockerClient) -> Iterator[Shelf]:
+    """Empty, with a ledger of its own; what it gets is removed from the engine too."""
     layout = Layout(tmp_path / "home")
-    return Shelf(layout, SqliteLedger(layout.ledger))
+    made = Shelf(layout, SqliteLedger(layout.ledger))
+    yield made
+    with made.lock():
+        for each in made.all():
+            remove(each, made, engine)
+    assert not [entry for entry in made.ledger.entries() if "keys" not in entry.ident]
 
 
-@pytest.fixture
-def prepared(shelf: Shelf, engine: DockerClient) -> Iterator[Callable[..., Image]]:
-    """Prepares images, and removes from the engine all that were; none is held."""
-
-    def make(reference: str, *, rebuild: bool = False) -> Image:
-        return prepare(
-            reference,
-            host=LocalHost(),
-            layout=shelf.layout,
-            ledger=shelf.ledger,
-            engine=engine,
-            rebuild=rebuild,
-            hold=False,
-        )
-
-    yield make
-    with shelf.lock():
-        for each in shelf.all():
-            remove(each, shelf, engine)
-    assert shelf.ledger.entries() == ()
-    assert {path.name for path in shelf.layout.images.glob("*")} <= {"keys", "lock"}
-
-
-@pytest.fixture
-def rootfs(tmp_path: Path) -> Path:
-    """A tree with one of everything, and a shell."""
-    root = tmp_path / "rootfs"
-    for directory in ("bin", "etc", "proc", "sys", "dev", "data", "a $PATH b"):
-        (root / directory).mkdir(parents=True)
-    busybox = shutil.which("busybox")
-    assert busybox is not None, "these tests need busybox: scripts/packages.sh test"
-    shutil.copy(busybox, root / "bin" / "busybox")
-    for applet in ("sh", "rm", "mkdir", "ln", "touch", "chmod", "find", "sleep"):
-        (root / "bin" / applet).symlink_to("busybox")
-    (root / "bin" / "same").hardlink_to(root / "bin" / "busybox")
-    (root / "bin" / "able").write_bytes(b"#!")
-    os.setxattr(root / "bin" / "able", "security.capability", CAPABILITY)
-    (root / "bin" / "setuid").write_bytes(b"#!")
-    (root / "bin" / "setuid").chmod(0o4755)
-    (root / "etc" / "hosts").write_text("an image's own hosts\n")
-    (root / "etc" / "link").symlink_to("/outside/../etc//hosts")
-    os.mkfifo(root / "data" / "pipe")
-    os.lchown(root / "etc" / "link", 11, 12)
-    (root / "data").chmod(0o1770)
-    os.chown(root / "data", 700, 701)
-    for name in ("größe", "line\nbreak", os.fsdecode(b"latin-\xe9"), "x" * 200):
-        (root / "data" / name).write_text(name if name.isprintable() else "x")
-    (root / "data" / ("d" * 120)).mkdir()
-    (root / "data" / ("d" * 120) / ("e" * 120)).touch()
-    return root
-
-
-def as_image(root: Path, reference: str, config: ImageConfig = CONFIG) -> Image:
-    return Image(reference, image_digest(list_tree(root), config), str(root), None, config)
-
-
-def test_what_is_imported_is_what_containers_get(engine: DockerClient, rootfs: Path, tmp_path: Path) -> None:
-    image = as_image(rootfs, f"Tést/{uuid4().hex}")
-    engine_id = import_tree(engine, image, tmp_path)
-    try:
-        assert import_tree(engine, image, tmp_path) == engine_id
-        assert vars(engine_config(engine, engine_id)) == vars(CONFIG) | {"data_dir": None}
-        (tmp_path / "again").mkdir()
-        export_tree(engine, engine_id, tmp_path / "again", name=f"tare-test-{uuid4().hex[:8]}", labels=own())
-        given = ("etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab", ".dockerenv")
-        kept = [
-            [entry for entry in list_tree(root) if entry.path not in given and not entry.path.startswith("dev/")]
-            for root in (rootfs, tmp_path / "again")
-        ]
-        assert first_difference(*kept) is None
-    finally:
-        engine.images.remove(engine_id)
-    assert not has_image(engine, engine_id)
-
-
-def own() -> dict[str, str]:
-    return {LABEL: to_ident(own_process())}
-
-
-def write_tar(root: Path, target: Path) -> Path:
-    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
-        tar.add(root, arcname=".")
-    return target
-
-
-def test_a_saved_tree_is_prepared_verified_and_removed(
-    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
-) -> None:
-    image = prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
-    (found,) = shelf.all()
-    verified = verify(found, shelf, engine)
-    assert verified.engine_checked
-    assert verified.good, verified
-    assert prepared(f"tar:{tmp_path / 'tree.tar'}") == image
-    with shelf.lock():
-        remove(found, shelf, engine)
-    assert image.engine_id is not None
-    assert not has_image(engine, image.engine_id)
-    assert verify_containers(engine) == []
-
-
-def verify_containers(engine: DockerClient) -> list[str]:
-    return [str(each.name) for each in engine.containers.list(all=True, filters={"name": "tare-verify-"})]
-
-
-def test_an_image_that_the_engine_lost_is_imported_again(
-    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
-) -> None:
-    reference = f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}"
-    first = prepared(reference)
-    engine.images.remove(str(first.engine_id))
-    assert verify(shelf.all()[0], shelf, engine).engine == "is not there any more; the next run imports it again"
-    second = prepared(reference)
-    assert second.digest == first.digest
-    assert has_image(engine, str(second.engine_id))
-    assert first.engine_id not in {entry.ident for entry in shelf.ledger.entries()} - {second.engine_id}
-
-
-def test_another_image_under_the_same_digest_is_found_out(
-    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
-) -> None:
-    prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
-    (rootfs / "bin" / "setuid").chmod(0o755)
-    other = prepared(f"tar:{write_tar(rootfs, tmp_path / 'other.tar')}")
-    first = next(each for each in shelf.all() if each.image.digest != other.digest)
-    mistaken = type(first)(
-        Image(**{**vars(first.image), "engine_id": other.engine_id}), first.size_bytes, first.made_at
+def ready(reference: str, shelf: Shelf, engine: DockerClient | None, host: LocalHost | None = None) -> Image:
+    return prepare(
+        reference, host=host or LocalHost(), layout=shelf.layout, ledger=shelf.ledger, engine=engine, hold=False
     )
-    verified = verify(mistaken, shelf, engine)
-    assert verified.tree is None
-    assert verified.engine == 'has "/bin/setuid" with mode 0755 in place of 4755'
 
 
-def test_an_image_of_which_a_container_is_made_is_not_removed(
-    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A root file system of busybox alone, as a plain tar; its marker makes it this test's own."""
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        pytest.fail("these tests need busybox: scripts/packages.sh test")
+    told = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=30).stdout
+    needed = [word for word in told.split() if word.startswith("/")]
+    path = tmp_path / "busybox.tar"
+    with tarfile.open(path, "w", dereference=True) as tar:
+        for source, target in [(busybox, "bin/busybox"), *((each, each.lstrip("/")) for each in needed)]:
+            tar.add(source, target)
+        for name in ("sh", "rm", "env", "mkdir"):
+            _link(tar, f"bin/{name}", "busybox")
+        for name, content in {"marker": uuid4().hex, "etc/motd": "hello", "d/a": "1", "d/b": "2"}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content.encode()))
+    return path
+
+
+def _link(tar: tarfile.TarFile, name: str, target: str) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.SYMTYPE, target
+    tar.addfile(member)
+
+
+class Idle(LocalHost):
+    """Runs nothing: what is cached needs no program."""
+
+    def run(self, *args: object, **kwargs: object) -> Completed:
+        raise AssertionError(f"{args[0]!r} was run")
+
+
+def test_a_shipped_recipe_is_whole_in_tree_and_engine_and_found_again(engine: DockerClient) -> None:
+    layout = default_layout()
+    cache = Shelf(layout, SqliteLedger(layout.ledger))
+    image = ready("sysbench", cache, engine)
+    assert dict(image.packages)["sysbench"].startswith("1.0.20")
+    assert (Path(image.rootfs) / "usr/share/sysbench/oltp_read_only.lua").is_file()
+    found = verify(cache.meant(image.digest)[0], cache, engine)
+    assert found.engine_checked
+    assert (found.tree, found.engine) == (None, None)
+    began_s = time.monotonic()
+    assert ready("sysbench", cache, engine, Idle()) == image
+    assert time.monotonic() - began_s < CACHED_S
+
+
+def test_an_image_lost_by_the_engine_is_imported_again(archive: Path, shelf: Shelf, engine: DockerClient) -> None:
+    first = ready(f"tar:{archive}", shelf, engine)
+    engine.images.remove(str(first.engine_id))
+    again = ready(f"tar:{archive}", shelf, engine)
+    assert again.digest == first.digest
+    assert engine.images.get(str(again.engine_id)).labels[DIGEST_LABEL] == first.digest
+
+
+def test_an_image_whose_index_was_lost_is_found_in_the_engine(
+    archive: Path, shelf: Shelf, engine: DockerClient
 ) -> None:
-    image = prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
-    container = engine.containers.create(str(image.engine_id), ["-"], labels=own())
+    first = ready(f"tar:{archive}", shelf, engine)
+    shutil.rmtree(shelf.layout.images)
+    assert ready(f"tar:{archive}", shelf, engine) == first
+
+
+@pytest.mark.parametrize("spoil", ["content", "mode", "more", "less"])
+def test_verify_tells_what_differs_in_the_tree(archive: Path, shelf: Shelf, spoil: str) -> None:
+    image = ready(f"tar:{archive}", shelf, None)
+    motd = Path(image.rootfs) / "etc/motd"
+    if spoil == "content":
+        motd.write_text("hellO")
+    elif spoil == "mode":
+        motd.chmod(0o600)
+    elif spoil == "more":
+        motd.with_name("more").touch()
+    else:
+        motd.unlink()
+    found = verify(shelf.meant(image.digest)[0], shelf, None)
+    assert found.tree is not None
+    assert "/etc/mo" in found.tree
+
+
+def test_the_engine_s_image_starts_with_the_configuration_as_it_stands(
+    archive: Path, shelf: Shelf, engine: DockerClient, tmp_path: Path
+) -> None:
+    source = engine.images.get(str(ready(f"tar:{archive}", shelf, engine).engine_id))
+    container = engine.containers.create(source, command=["/bin/env"], environment=ODD, user="7", working_dir="/d")
+    try:
+        committed = container.commit(f"tare-test/{uuid4().hex}")
+    finally:
+        container.remove(force=True)
+    try:
+        image = ready(f"docker://{committed.tags[0]}", shelf, engine)
+    finally:
+        engine.images.remove(committed.tags[0])
+    assert dict(image.config.env) == ODD
+    assert (image.config.user, image.config.workdir, image.config.command) == ("7", "/d", ("/bin/env",))
+    printed = engine.containers.run(str(image.engine_id), remove=True, network_mode="none")
+    assert _variables(printed).items() >= ODD.items()
+    assert verify(shelf.meant(image.digest)[0], shelf, engine).good
+
+
+def _variables(printed: bytes) -> Mapping[str, str]:
+    pairs = (line.partition("=") for line in printed.decode().splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+@pytest.fixture
+def layered(archive: Path, shelf: Shelf, engine: DockerClient) -> Iterator[str]:
+    """A committed image of three layers that remove, replace and empty what is below them; its tag."""
+    below = str(ready(f"tar:{archive}", shelf, engine).engine_id)
+    steps = [
+        "rm /etc/motd; rm -r /d; mkdir /d; echo 3 > /d/c; chmod 4711 /d/c",
+        "rm /d/c; rm /bin/env; echo x > /bin/env",
+    ]
+    tags = []
+    for step in steps:
+        container = engine.containers.create(below, command=["/bin/sh", "-c", step], network_mode="none")
+        try:
+            container.start()
+            assert container.wait(timeout=60)["StatusCode"] == 0
+            below = container.commit(f"tare-test/{uuid4().hex}").tags[0]
+            tags.append(below)
+        finally:
+            container.remove(force=True)
+    yield below
+    for tag in reversed(tags):
+        engine.images.remove(tag)
+
+
+def test_layers_add_up_to_what_the_engine_itself_shows(
+    layered: str, shelf: Shelf, engine: DockerClient, tmp_path: Path
+) -> None:
+    saved, shown = tmp_path / "saved.tar", tmp_path / "shown"
+    with saved.open("wb") as file:
+        file.writelines(engine.images.get(layered).save())
+    from_tar = ready(f"tar:{saved}", shelf, engine)
+    from_engine = ready(f"docker://{layered}", shelf, engine)
+    assert from_tar.digest == from_engine.digest
+    root = Path(from_tar.rootfs)
+    assert [path.name for path in (root / "d").iterdir()] == []
+    assert not (root / "etc/motd").exists()
+    assert (root / "bin/env").read_text() == "x\n"
+    container = engine.containers.create(layered)
+    try:
+        with (tmp_path / "shown.tar").open("wb") as file:
+            file.writelines(cast("Iterator[bytes]", container.export()))
+    finally:
+        container.remove(force=True)
+    shown.mkdir()
+    unpack([tmp_path / "shown.tar"], shown)
+    assert _own_part(shown) == _own_part(root)
+
+
+def _own_part(root: Path) -> str:
+    """The digest of a tree without what an engine adds."""
+    added = tuple(f"{name}/" for name in GIVEN_BY_ENGINE)
+    kept = [entry for entry in list_tree(root) if not f"{entry.path}/".startswith(added)]
+    return image_digest(kept, ImageConfig())
+
+
+def test_an_image_that_a_container_uses_is_not_removed(archive: Path, shelf: Shelf, engine: DockerClient) -> None:
+    image = ready(f"tar:{archive}", shelf, engine)
+    container = engine.containers.create(str(image.engine_id), command=["/bin/env"])
     try:
         with shelf.lock(), pytest.raises(EnvironmentLacks, match="does not remove"):
-            remove(shelf.all()[0], shelf, engine)
-        assert verify(shelf.all()[0], shelf, engine).good
+            remove(shelf.meant(image.digest)[0], shelf, engine)
+        assert verify(shelf.meant(image.digest)[0], shelf, engine).good
     finally:
         container.remove(force=True)
 
 
-@pytest.fixture
-def layered(engine: DockerClient, rootfs: Path, tmp_path: Path) -> Iterator[EngineImage]:
-    """An image of three layers: the second and third remove, replace and move what is below them."""
-    (rootfs / "old" / "deep").mkdir(parents=True)
-    (rootfs / "old" / "deep" / "file").touch()
-    (rootfs / "was-directory").mkdir()
-    (rootfs / "was-directory" / "file").touch()
-    (rootfs / "was-file").touch()
-    (rootfs / "way").symlink_to("old")
-    name = f"tare-test-{uuid4().hex[:8]}"
-    base = import_tree(engine, as_image(rootfs, name, ImageConfig()), tmp_path)
-    second = "rm -r /old; mkdir /old; touch /old/only; rm /was-file; mkdir /was-file; touch /was-file/x; rm /way"
-    steps = (
-        "rm /old/deep/file; rm -r /was-directory; touch /was-directory; mkdir /later; touch /later/a",
-        f"{second}; mkdir /way; touch /way/y; rm /later/a; chmod 0700 /later; ln /was-directory /way/hard",
+def test_a_builder_that_is_killed_leaves_nothing_after_the_next(shelf: Shelf, tmp_path: Path) -> None:
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(RECIPE)
+    program = (
+        "import sys; from pathlib import Path; from tare.images.prepare import prepare; "
+        "from tare.sites.layout import Layout; from tare.sites.local import LocalHost; "
+        "from tare.sites.sqlite_ledger import SqliteLedger; layout = Layout(Path(sys.argv[1])); "
+        "prepare(sys.argv[2], host=LocalHost(), layout=layout, ledger=SqliteLedger(layout.ledger), engine=None)"
     )
-    made = [base]
+    builder = subprocess.Popen([sys.executable, "-c", program, str(shelf.layout.home), str(recipe)])
     try:
-        for step in steps:
-            container = engine.containers.run(
-                made[-1],
-                entrypoint=["/bin/sh", "-c"],
-                command=[step],
-                detach=True,
-                network_mode="none",
-                labels=own(),
-            )
-            try:
-                assert container.wait(timeout=60)["StatusCode"] == 0
-                made.append(str(container.commit(repository=name, tag=f"l{len(made)}").id))
-            finally:
-                container.remove(force=True)
-        yield engine.images.get(made[-1])
+        _wait(lambda: bool(list(shelf.layout.images.glob(".scratch-*/mmdebstrap.*/var/lib/dpkg/info/*.list"))), 120)
+        assert _processes_of(shelf.layout.home)
     finally:
-        for each in reversed(made):
-            engine.images.remove(each, force=True)
-
-
-def test_layers_with_deletions_become_what_a_container_sees(
-    prepared: Callable[..., Image], engine: DockerClient, layered: EngineImage, tmp_path: Path
-) -> None:
-    image = prepared(f"docker://{layered.tags[0]}")
-    container = engine.containers.create(str(layered.id), entrypoint=["-"], labels=own())
-    try:
-        with (tmp_path / "seen.tar").open("wb") as file:
-            file.writelines(container.export())  # type: ignore[arg-type] # types-docker says str
-    finally:
-        container.remove(force=True)
-    (tmp_path / "seen").mkdir()
-    unpack([tmp_path / "seen.tar"], tmp_path / "seen")
-    seen, ours = (own_entries(root) for root in (tmp_path / "seen", Path(image.rootfs)))
-    assert first_difference(seen, ours) is None
-    names = {entry.path for entry in ours if entry.path.split("/")[0] in ("old", "was-file", "way", "later")}
-    assert names == {"old", "old/only", "was-file", "was-file/x", "way", "way/y", "way/hard", "later"}
-
-
-def own_entries(root: Path) -> list[Entry]:
-    """Without what the engine puts into every container, and leaves as empty files in committed layers."""
-    given = ("etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab", ".dockerenv")
-    return [entry for entry in list_tree(root) if entry.path not in given and not entry.path.startswith("dev/")]
-
-
-def test_a_reference_that_cannot_be_pulled_is_one_sentence_soon(
-    prepared: Callable[..., Image], shelf: Shelf
-) -> None:
-    before = time.monotonic()
-    # Port 1 of the loopback address, where nobody listens: no registry is asked.
-    with pytest.raises(EnvironmentLacks, match=r"127\.0\.0\.1:1/none:1.*oci:PATH") as raised:
-        prepared("docker://127.0.0.1:1/none:1")
-    assert time.monotonic() - before < 60
-    assert "\n" not in str(raised.value)
+        os.kill(builder.pid, signal.SIGKILL)
+        builder.wait(timeout=10)
+    _wait(lambda: not _processes_of(shelf.layout.home), GONE_S)
+    with shelf.lock():
+        shelf.sweep()
+    assert {path.name for path in shelf.layout.images.iterdir()} <= {"lock", "keys"}
     assert shelf.ledger.entries() == ()
+    assert str(shelf.layout.home) not in Path("/proc/self/mountinfo").read_text()
 
 
-@pytest.mark.parametrize("reference", ["UPPER case", "a b", "", "a@sha256:1", "-x"])
-def test_a_reference_that_is_none_is_one_sentence(prepared: Callable[..., Image], reference: str) -> None:
-    with pytest.raises((EnvironmentLacks, StudyError)) as raised:
-        prepared(f"docker://{reference}")
-    assert "\n" not in str(raised.value)
+def _wait(until: object, seconds: float) -> None:
+    assert callable(until)
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        time.sleep(0.1)
 
 
-RECIPE = "format: 1\nsuite: {suite}\npackages: [base-files]\n"
+def _processes_of(home: Path) -> list[str]:
+    """Processes that name the directory on their command line, or work in it."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words, place = (entry / "cmdline").read_bytes(), os.readlink(entry / "cwd")  # noqa: PTH115 - may be gone
+        except OSError:
+            continue
+        if str(home).encode() in words or place.startswith(str(home)):
+            found.append(f"{entry.name} {words!r}")
+    return found
 
 
-def test_a_recipe_that_cannot_be_built_is_one_sentence_and_leaves_nothing(
-    prepared: Callable[..., Image], shelf: Shelf, tmp_path: Path
-) -> None:
-    if shutil.which("mmdebstrap") is None:
-        pytest.fail("this test needs mmdebstrap: scripts/packages.sh test")
-    (tmp_path / "none.yaml").write_text(RECIPE.format(suite="nosuchsuite"))
-    before = set(Path("/tmp").glob("mmdebstrap.*"))
-    with pytest.raises(EnvironmentLacks, match="nosuchsuite") as raised:
-        prepared(str(tmp_path / "none.yaml"))
-    assert "\n" not in str(raised.value)
-    assert shelf.ledger.entries() == ()
-    assert list(shelf.layout.images.glob(".*")) == []
-    assert set(Path("/tmp").glob("mmdebstrap.*")) == before
-    mounts = subprocess.run(["cat", "/proc/self/mountinfo"], capture_output=True, text=True, check=True, timeout=10)
-    assert str(shelf.layout.home) not in mounts.stdout
+@pytest.mark.slow  # two builds
+def test_a_recipe_gives_the_same_image_twice(shelf: Shelf, tmp_path: Path) -> None:
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(RECIPE)
+    first = ready(str(recipe), shelf, None)
+    again = prepare(
+        str(recipe),
+        host=LocalHost(), layout=shelf.layout, ledger=shelf.ledger, engine=None, rebuild=True, hold=False,
+    )  # fmt: skip
+    assert again == first
