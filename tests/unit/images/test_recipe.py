@@ -179,6 +179,14 @@ def test_a_build_that_cannot_be_run_or_does_not_end_is_the_environment_s_lack(
         built(FakeHost(answers={("setpriv",): why}), tmp_path, monkeypatch)
 
 
+def test_a_host_without_mmdebstrap_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "env: \u2018mmdebstrap\u2019: No such file or directory\n".encode()
+    host = FakeHost(answers={("setpriv",): Completed(("setpriv",), 127, b"", words)})
+    with pytest.raises(EnvironmentLacks, match="No such file") as raised:
+        built(host, tmp_path, monkeypatch)
+    assert raised.value.hint == "apt-get install mmdebstrap"
+
+
 def test_only_root_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(EnvironmentLacks, match="only root"):
