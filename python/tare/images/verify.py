@@ -38,12 +38,13 @@ class Verified:
 def verify(shelved: Shelved, shelf: Shelf, engine: DockerClient | None) -> Verified:
     """Compare tree and engine image with what was listed when the image was made; reads every file twice."""
     image = shelved.image
-    wanted = shelf.listing(image.digest)
+    try:
+        wanted = shelf.listing(image.digest)
+    except StoreError as error:
+        return Verified(image.digest, f"cannot be compared: {error}", None, engine_checked=False)
     if image_digest(wanted, image.config) != image.digest:
-        raise StoreError(
-            f"the listing or the configuration of the image {image.digest[:12]} is damaged",
-            hint="`tare images remove` it and build it again",
-        )
+        told = "cannot be compared: its listing or configuration is damaged; remove the image and build it again"
+        return Verified(image.digest, told, None, engine_checked=False)
     tree = first_difference(wanted, list_tree(Path(image.rootfs)))
     if engine is None or image.engine_id is None:
         return Verified(image.digest, tree, None, engine_checked=False)
