@@ -19,6 +19,7 @@ from tare.plan.datasets import data_sets
 from tare.plan.estimate import PlanEstimate, estimate
 from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.run.local import refuse_without_rights
 from tare.study.catalogue import find_study
 from tare.study.load import load
 from tare.study.model import Study
@@ -40,8 +41,9 @@ def plan(
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
+    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show arms, blocks, runs in order, estimated time and disk. Starts nothing."""
+    """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
     from tare.workloads import WORKLOADS
 
     made = expand(load(find_study(study), installed(), scale), seed)
@@ -50,6 +52,8 @@ def plan(
         sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
     else:
         show(made, expected, Console(highlight=False, soft_wrap=False))
+    if not elsewhere:
+        refuse_without_rights(made, expected.disk_bytes)
 
 
 def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:

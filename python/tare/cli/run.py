@@ -19,7 +19,7 @@ from tare.plan.model import Plan
 from tare.report import EXPORTERS, build_report, terminal
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
-from tare.run.local import check_rights, local_engine, local_machine
+from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.resume import Done, remaining
 from tare.store import Store, Writer, open_store, resume_store
 from tare.study.catalogue import find_study
@@ -52,7 +52,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     plan = _plan(study, scale, seed, blocks)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
     if not _finished(path, plan):
-        _refuse_without_rights(plan)
+        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)  # before there is a store
     interrupts = Interrupts()
     with resume_store(path, plan) as writer, interrupts.installed():
         try:
@@ -83,13 +83,6 @@ def _finished(path: Path, plan: Plan) -> bool:
         return not remaining(plan, Done.of(open_store(path).records()))
     except StoreError:
         return False
-
-
-def _refuse_without_rights(plan: Plan) -> None:
-    """Before there is even a store."""
-    with local_engine() as engine:
-        machine = local_machine(plan, engine)
-        check_rights(plan, machine, engine, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
 
 
 def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> None:

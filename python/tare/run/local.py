@@ -111,6 +111,12 @@ def _unopened(reference: str) -> Image:
     return Image(reference=reference, digest=digest, rootfs="/", engine_id=None, config=ImageConfig())
 
 
+def refuse_without_rights(plan: Plan, disk_bytes: float | None) -> None:
+    """Raise `EnvironmentLacks` where this user on this machine could not run the plan; nothing is started."""
+    with local_engine() as engine:
+        check_rights(plan, local_machine(plan, engine), engine, disk_bytes)
+
+
 def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:
     """Raise `EnvironmentLacks` with all that keeps this user on this machine from running the plan."""
     host, layout = machine.site.sut, machine.layout
