@@ -40,7 +40,6 @@ fn line(page: &mut String, column: &Column, metric: Option<Metric>) {
         Quantum::Exact => "",
         Quantum::Tick => "each scheduler tick",
         Quantum::UserTick => "each scheduler tick, in units of 1 / USER_HZ",
-        Quantum::PressurePeriod => "every 2 s",
     };
     let sample = metric.map_or(String::new(), |metric| format!("`{}`", metric.sample()));
     let source = column.source.replace('|', "\\|");

@@ -109,6 +109,7 @@ pub(crate) enum Format {
 
 /// What to sample, and how often.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // switches
 pub(crate) struct SamplingOptions {
     /// Ticks a second, 0.1 to 1000
     #[arg(long, default_value_t = 1.0, value_parser = rate)]
