@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow check check-rust setup engine engine-stop clean
+.PHONY: help demo test test-slow check check-rust bench-probe setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -26,6 +26,9 @@ check: setup ## Exactly what CI checks before the tests: format, lint, types, sc
 
 check-rust: ## The Rust part of `make check` alone
 	@scripts/check_rust.sh
+
+bench-probe: setup ## What tare-probe costs, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
+	@scripts/bench_probe.sh
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev

@@ -163,6 +163,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Kill tare run at random moments and check that nothing is lost.")
     parser.add_argument("study")
     parser.add_argument("--scale", default=None)
+    parser.add_argument("--blocks", default=None)
     parser.add_argument("--stores", type=Path, required=True, help="a directory for the stores; must not exist")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
@@ -170,8 +171,9 @@ def main() -> int:
     parser.add_argument("--tare", nargs="+", default=[sys.executable, "-m", "tare"], help="the command")
     given = parser.parse_args()
     given.stores.mkdir(parents=True)
-    scale = [] if given.scale is None else ["--scale", given.scale]
-    command = [*given.tare, "run", given.study, *scale, "--quiet"]
+    chosen = {"--scale": given.scale, "--blocks": given.blocks}
+    options = [word for name, value in chosen.items() if value is not None for word in (name, value)]
+    command = [*given.tare, "run", given.study, *options, "--quiet"]
     trial = Trial(command, given.stores, random.Random(given.seed), given.longest_s)
     began, killed = time.monotonic(), 0
     while killed < given.times and not trial.problems:

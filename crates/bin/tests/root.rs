@@ -55,13 +55,14 @@ impl Group {
 
     /// A shell command line inside the group.
     fn shell(&self, script: &str) -> Command {
-        let enter: String = self
-            .directories()
+        let directories = self.directories();
+        let mut lines: Vec<String> = directories
             .iter()
-            .map(|directory| format!("echo $$ > {}/cgroup.procs; ", directory.display()))
+            .map(|directory| format!("echo $$ > {}/cgroup.procs", directory.display()))
             .collect();
+        lines.push(script.to_owned());
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("{enter}{script}")]);
+        command.args(["-c", &lines.join("; ")]);
         command
     }
 }
@@ -268,4 +269,20 @@ fn interfaces_of_a_namespace_end_with_the_process_that_lent_it() {
     assert!(interfaces.iter().all(|row| row["name"] == Value::Text("inner/lo".to_owned())));
     let last = interfaces.iter().filter_map(|row| number(row, "tick")).max().expect("rows");
     assert!((5..30).contains(&last), "the namespace was held until tick {last}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn performance_counters_of_a_group_count_its_context_switches() {
+    let group = Group::new("perf");
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let path = format!("g=/{}", group.path);
+    let recording = start(&out, &["--cgroup", &path, "--perf", "--hz", "20", "--duration", "2"]);
+    std::thread::sleep(Duration::from_millis(400));
+    group.shell("for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done").status().expect("slept");
+    finish(recording);
+    let switches =
+        rows(&out, "perf").iter().filter_map(|row| number(row, "context_switches")).next_back();
+    assert!(switches.expect("counted") >= 10, "{switches:?}");
 }

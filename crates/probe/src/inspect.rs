@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tare_record::cell::to_option;
 use tare_record::header::{Event, What};
 use tare_record::row::Row;
-use tare_record::schema::Kind;
+use tare_record::schema::{Kind, Table};
 use tare_record::tables::{self, tick};
 use tare_record::{ABSENT, Cell};
 
@@ -13,8 +13,9 @@ use tare_record::{ABSENT, Cell};
 const SUSPEND_FLOOR_NS: u64 = 1_000_000;
 
 /// Remembers the newest value of each counter.
-#[derive(Default)]
 pub struct Inspector {
+    /// Positions of the counters of each table, packed: the declarations would be read from afar.
+    counters: Vec<Box<[u8]>>,
     newest: HashMap<(u32, u32), Vec<Cell>>,
     pub missed_ticks: u64,
     pub suspended_ns: u64,
@@ -23,33 +24,47 @@ pub struct Inspector {
     dropped_rows: u64,
 }
 
+impl Default for Inspector {
+    fn default() -> Self {
+        let counters_of = |table: &&'static Table| -> Box<[u8]> {
+            let columns = table.columns.iter().enumerate();
+            columns
+                .filter(|(_, column)| column.kind == Kind::Counter)
+                .filter_map(|(at, _)| u8::try_from(at).ok())
+                .collect()
+        };
+        Self {
+            counters: tables::ALL.iter().map(counters_of).collect(),
+            newest: HashMap::new(),
+            missed_ticks: 0,
+            suspended_ns: 0,
+            ticks: 0,
+            boot_minus_monotonic_ns: None,
+            dropped_rows: 0,
+        }
+    }
+}
+
 impl Inspector {
     /// Looks at one row; `found` gets an event for each thing worth telling.
     pub fn look(&mut self, row: Row<'_>, mut found: impl FnMut(Event)) {
         if row.key.table == tables::TICK {
             self.look_at_tick(row, &mut found);
         }
-        let columns = tables::ALL[row.key.table as usize].columns;
         let newest = self
             .newest
             .entry((row.key.table, row.key.target))
-            .or_insert_with(|| vec![ABSENT; columns.len()]);
-        for ((column, &cell), newest) in columns.iter().zip(row.cells).zip(newest.iter_mut()) {
-            if column.kind != Kind::Counter || cell == ABSENT {
+            .or_insert_with(|| vec![ABSENT; row.cells.len()]);
+        for &at in &self.counters[row.key.table as usize] {
+            let at = usize::from(at);
+            let (cell, before) = (row.cells[at], newest[at]);
+            if cell == ABSENT {
                 continue;
             }
-            if *newest != ABSENT && cell < *newest {
-                let table = tables::ALL[row.key.table as usize].name;
-                let detail = format!("{table}.{}: {newest} → {cell}", column.name);
-                found(Event {
-                    tick: row.key.tick,
-                    target: row.key.target,
-                    at_ns: at_ns(row),
-                    what: What::CounterFell,
-                    detail,
-                });
+            if before != ABSENT && cell < before {
+                found(fall(row, at, before));
             }
-            *newest = cell;
+            newest[at] = cell;
         }
     }
 
@@ -90,6 +105,18 @@ impl Inspector {
         let ahead_ns = to_option(cells[tick::BOOTTIME_NS])?.checked_sub(cells[tick::WOKE_NS])?;
         let before_ns = self.boot_minus_monotonic_ns.replace(ahead_ns)?;
         ahead_ns.checked_sub(before_ns).filter(|gap| *gap >= SUSPEND_FLOOR_NS)
+    }
+}
+
+fn fall(row: Row<'_>, column: usize, before: Cell) -> Event {
+    let table = tables::ALL[row.key.table as usize];
+    let name = table.columns[column].name;
+    Event {
+        tick: row.key.tick,
+        target: row.key.target,
+        at_ns: at_ns(row),
+        what: What::CounterFell,
+        detail: format!("{}.{name}: {before} → {}", table.name, row.cells[column]),
     }
 }
 

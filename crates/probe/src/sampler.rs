@@ -15,7 +15,7 @@ use crate::lateness::Lateness;
 use crate::parse::fields::Words;
 use crate::ring::RowSender;
 use crate::schedule::{Due, Schedule};
-use crate::source::{Life, SCRATCH_BYTES, Seldom, Source, send};
+use crate::source::{ABOUT_A_SECOND_NS, Life, SCRATCH_BYTES, Seldom, Source, send};
 
 /// Rows wait at most this long before the writer is woken; half of what `kill -9` may cost.
 const WAKE_PAUSE_NS: u64 = 450_000_000;
@@ -207,7 +207,7 @@ impl OwnCost {
         if !self.seldom.is_due(now_ns) {
             return;
         }
-        self.seldom.rest(now_ns);
+        self.seldom.rest(now_ns, ABOUT_A_SECOND_NS);
         cells[tick::PROBE_CPU_NS] = clock::process_cpu_ns();
         cells[tick::SAMPLER_CPU_NS] = clock::thread_cpu_ns();
         if let Some(statm) = &self.statm

@@ -27,6 +27,7 @@ const STACK_BYTES: usize = 256 * 1024;
 
 /// What to record and how.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub struct Config {
     pub rate_hz: f64,
     pub host_rate_hz: f64,
@@ -38,6 +39,8 @@ pub struct Config {
     pub wait_for_targets: bool,
     /// Count block requests of control groups with a tracing program.
     pub count_block: bool,
+    /// Open performance counters of control groups.
+    pub with_perf: bool,
 }
 
 impl Config {
@@ -69,7 +72,11 @@ pub fn record(
     }
     sys::take_stop_signals(false);
     let (news_sender, news) = mpsc::channel();
-    let pace = Pace { host_every: config.host_every(), user_hz: clock::ticks().user_hz };
+    let pace = Pace {
+        host_every: config.host_every(),
+        user_hz: clock::ticks().user_hz,
+        with_perf: config.with_perf,
+    };
     let mut watcher =
         Watcher::new(config.specs.clone(), config.with_host, pace, Registry::new(news_sender));
     let block = if config.count_block { watcher.attach_block() } else { BlockState::NotAsked };

@@ -27,6 +27,7 @@ fn config(rate_hz: f64, duration_s: f64) -> Config {
         specs: vec![own],
         wait_for_targets: false,
         count_block: false,
+        with_perf: false,
     }
 }
 
@@ -48,17 +49,26 @@ impl Sink for Slow {
         Ok(())
     }
     fn target(&mut self, target: &Target) -> Result<(), RecordError> {
-        self.targets.lock().unwrap().push(target.clone());
+        self.targets.lock().expect("no sink panicked").push(target.clone());
         Ok(())
     }
     fn event(&mut self, event: &Event) -> Result<(), RecordError> {
-        self.events.lock().unwrap().push(event.clone());
+        self.events.lock().expect("no sink panicked").push(event.clone());
         Ok(())
     }
     fn row(&mut self, row: Row<'_>) {
-        let known = self.targets.lock().unwrap().iter().any(|target| target.id == row.key.target);
+        let known = self
+            .targets
+            .lock()
+            .expect("no sink panicked")
+            .iter()
+            .any(|target| target.id == row.key.target);
         assert!(known, "a row of target {} came before the target", row.key.target);
-        self.rows.lock().unwrap().push((row.key.table, row.key.target, row.key.tick));
+        self.rows.lock().expect("no sink panicked").push((
+            row.key.table,
+            row.key.target,
+            row.key.tick,
+        ));
     }
     fn flush(&mut self) -> Result<(), RecordError> {
         std::thread::sleep(self.pause);
@@ -74,7 +84,7 @@ fn every_tick_of_the_grid_is_served_or_counted_as_missed() {
     let sink = Slow::default();
     let rows = Arc::clone(&sink.rows);
     let footer = record(&config(200.0, 0.5), sink).expect("recorded");
-    let rows = rows.lock().unwrap();
+    let rows = rows.lock().expect("no sink panicked");
     let last = rows.iter().filter(|(table, ..)| *table == tables::TICK).map(|row| row.2).max();
     assert_eq!(footer.ticks + footer.missed_ticks, last.expect("ticks") + 1);
     assert!(last.expect("ticks") <= 100);
@@ -85,7 +95,7 @@ fn all_host_tables_have_rows() {
     let sink = Slow::default();
     let rows = Arc::clone(&sink.rows);
     record(&config(10.0, 0.35), sink).expect("recorded");
-    let rows = rows.lock().unwrap();
+    let rows = rows.lock().expect("no sink panicked");
     for table in [tables::CPU, tables::SYSTEM, tables::MEMORY, tables::INTERFACE, tables::PROCESS] {
         let name = tables::ALL[table as usize].name;
         assert!(rows.iter().any(|row| row.0 == table), "no row in {name}");
@@ -115,10 +125,10 @@ fn a_process_that_exits_ends_with_an_event_and_its_rows_stop() {
     let config = Config { with_host: false, specs: vec![spec], ..config(50.0, 0.6) };
     record(&config, sink).expect("recorded");
     reaper.join().expect("joined").expect("reaped");
-    let events = events.lock().unwrap();
+    let events = events.lock().expect("no sink panicked");
     let ended: Vec<&Event> = events.iter().filter(|event| event.what == What::Vanished).collect();
     assert_eq!(ended.len(), 1, "{events:?}");
-    let rows = rows.lock().unwrap();
+    let rows = rows.lock().expect("no sink panicked");
     let last = rows.iter().filter(|row| row.0 == tables::PROCESS).map(|row| row.2).max();
     assert!(last.expect("rows while it lived") < 25);
 }
@@ -132,7 +142,12 @@ fn a_tree_takes_in_children_that_come_later() {
     let targets = Arc::clone(&sink.targets);
     let config = Config { with_host: false, specs: vec![spec], ..config(20.0, 1.6) };
     record(&config, sink).expect("recorded");
-    let pids = targets.lock().unwrap().iter().filter(|target| target.name == "tree").count();
+    let pids = targets
+        .lock()
+        .expect("no sink panicked")
+        .iter()
+        .filter(|target| target.name == "tree")
+        .count();
     for pid in tare_probe::discover::process::descendants(parent.id()) {
         let _ = std::process::Command::new("kill").arg(pid.to_string()).status();
     }
@@ -157,7 +172,9 @@ fn with_wait_a_missing_target_is_an_event() {
     let sink = Slow::default();
     let events = Arc::clone(&sink.events);
     record(&config, sink).expect("recorded");
-    assert!(events.lock().unwrap().iter().any(|event| event.what == What::NotFound));
+    assert!(
+        events.lock().expect("no sink panicked").iter().any(|event| event.what == What::NotFound)
+    );
 }
 
 /// A disk that is full after so many bytes.

@@ -96,7 +96,7 @@ mod tests {
         let of = |name, quantum| quantum_in_units(name, quantum, Kind::Counter, ticks);
         assert_eq!(of("user_ticks", Quantum::UserTick), 2);
         assert_eq!(of("usage_ns", Quantum::Tick), 4_000_000);
-        assert_eq!(of("some_us", Quantum::PressurePeriod), 2_004_000);
+        assert_eq!(of("busy_ms", Quantum::Tick), 4);
         assert_eq!(of("read_bytes", Quantum::Exact), 0);
     }
 }

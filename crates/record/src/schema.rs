@@ -36,8 +36,6 @@ pub enum Quantum {
     Tick,
     /// Moves at the scheduler's tick and is shown in units of `1 / USER_HZ` (10 ms).
     UserTick,
-    /// Pressure totals: brought up to date every two seconds (`PSI_FREQ`, kernel/sched/psi.c).
-    PressurePeriod,
 }
 
 /// The clock facts of the machine that quanta are computed from.
@@ -59,7 +57,6 @@ impl Quantum {
             Self::Tick => ticks.jiffy_ns,
             // A unit of 10 ms that can only move every 4 ms is seen to move every 8 or 12 ms.
             Self::UserTick => user_tick_ns.div_ceil(ticks.jiffy_ns.max(1)) * ticks.jiffy_ns.max(1),
-            Self::PressurePeriod => 2_000_000_000 + ticks.jiffy_ns,
         }
     }
 }

@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 
 import typer
+from docker.errors import DockerException
+from requests.exceptions import RequestException
 
 from tare import __version__
 from tare.cli import clean, doctor, images, init, plan, report, run
-from tare.errors import TareError
+from tare.errors import EnvironmentLacks, TareError
 
 app = typer.Typer(
     name="tare",
@@ -49,3 +51,6 @@ def main() -> None:
     except TareError as error:
         sys.stderr.write(f"tare: {error}\n")
         sys.exit(error.exit_code)
+    except (DockerException, RequestException) as error:  # an engine that stops answering may do so anywhere
+        sys.stderr.write(f"tare: the container engine failed or did not answer in time: {error}\n")
+        sys.exit(EnvironmentLacks.exit_code)

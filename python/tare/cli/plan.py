@@ -20,6 +20,7 @@ from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.protocols.stopping import Rule
+from tare.run.local import refuse_without_rights
 from tare.study.catalogue import find_study
 from tare.study.load import load
 from tare.study.model import Study
@@ -41,8 +42,9 @@ def plan(
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
+    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show arms, blocks, runs in order, estimated time and disk. Starts nothing."""
+    """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
     from tare.workloads import WORKLOADS
 
     made = expand(load(find_study(study), installed(), scale), seed)
@@ -51,6 +53,8 @@ def plan(
         sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
     else:
         show(made, expected, Console(highlight=False, soft_wrap=False))
+    if not elsewhere:
+        refuse_without_rights(made, expected.disk_bytes)
 
 
 def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:

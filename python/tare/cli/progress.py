@@ -39,10 +39,11 @@ class Tally:
     expected_s: float | None = None
     phase_began: float = 0.0
     spent: list[float] = field(default_factory=list)
+    run_began: float | None = None
     last: deque[RunRecord] = field(default_factory=lambda: deque(maxlen=_LAST_RUNS))
 
     def __post_init__(self) -> None:
-        self.began = self.run_began = self.clock()
+        self.began = self.clock()
         self.good = set(self.done.good)
         self.decision = decision(self.plan, self.done)
 
@@ -56,7 +57,8 @@ class Tally:
         elif isinstance(event, PhaseStarted):
             self.phase, self.expected_s, self.phase_began = event.phase, event.expected_s, now
         elif isinstance(event, RunEnded):
-            self.spent.append(now - self.run_began)
+            self.spent.append(now - (now if self.run_began is None else self.run_began))
+            self.run_began = None
             self.last.append(event.record)
             if event.record.outcome.ok:
                 self.good.add(event.record.run_id)
@@ -89,7 +91,7 @@ class Tally:
             total = len(left) * sum(self.spent) / len(self.spent)
         else:
             total = sum(run_seconds(self.plan.arm(run.arm).settings) for run in left)
-        under_way = self.clock() - self.run_began if self.run is not None else 0.0
+        under_way = 0.0 if self.run_began is None else self.clock() - self.run_began
         return max(0.0, total - under_way)
 
     @property

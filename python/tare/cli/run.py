@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from tare.cli.progress import progress
+from tare.errors import StoreError
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.expand import expand
@@ -20,10 +21,10 @@ from tare.report import EXPORTERS, build_report, terminal
 from tare.run.ending import Ending, ending_of
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
-from tare.run.local import check_rights, local_engine, local_machine
+from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.references import References, until_refused
 from tare.run.resume import Done, remaining
-from tare.store import Store, Writer, resume_store
+from tare.store import Store, Writer, open_store, resume_store
 from tare.study.catalogue import find_study
 from tare.study.load import load
 from tare.study.registry import installed
@@ -54,6 +55,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Run a study, or go on with one that was broken off; every finished run is kept."""
     plan = _plan(study, scale, seed, blocks)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
+    if not _finished(path, plan):
+        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)  # before there is a store
     interrupts = Interrupts()
     with resume_store(path, plan) as writer, interrupts.installed():
         try:
@@ -82,13 +85,20 @@ def _plan(study: str, scale: str | None, seed: int | None, blocks: int | None) -
     return expand(loaded, seed)
 
 
+def _finished(path: Path, plan: Plan) -> bool:
+    """Whether the store has it all: then neither rights nor an engine are needed to show it."""
+    try:
+        return not remaining(plan, Done.of(open_store(path).records()))
+    except StoreError:
+        return False
+
+
 def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> None:
     done = Done.of(writer.records())
     if not remaining(plan, done):
         return
     with local_engine() as engine, progress(plan, done, quiet=quiet) as observer:
         machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
-        check_rights(plan, machine, engine, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
         runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
         for record in until_refused(runs, observer):
             writer.commit(record)
@@ -99,10 +109,9 @@ def _show(store: Store, output: Format, ending: Ending | None) -> bool:
     report = build_report(store.plan.study, store.records(), len(store.plan.runs), ending)
     valid = not report.analysis.invalid
     if output is Format.JSON:
-        sys.stdout.write(EXPORTERS["json"](report))
-        return valid
-    console = Console()
-    sys.stdout.write(
-        terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
-    )
+        text = EXPORTERS["json"](report)
+    else:
+        console = Console()
+        text = terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
     return valid

@@ -9,13 +9,17 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.errors import EnvironmentLacks, RunFailed
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.images.apt_sources import sources_of
 from tare.sites import Completed, Host
 
 BUILD_TIMEOUT_S = 1800.0
 EPOCH = "0"
 """SOURCE_DATE_EPOCH: where a maintainer script writes a date, it is this one."""
+
+_NOT_FOUND = 127
+"""What env(1) ends with when there is no such program."""
+_NEEDED = "apt-get install mmdebstrap"
 
 _LEFT_OUT = (
     "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
@@ -38,30 +42,31 @@ def build_root(host: Host, suite: str, packages: Sequence[str], target: Path) ->
     """Write the root file system to the tar `target`. Raises `EnvironmentLacks` with mmdebstrap's own words."""
     if os.geteuid() != 0:
         raise EnvironmentLacks("only root can build an image from a recipe", hint="run tare with sudo")
-    done = _run(host, _argv(suite, packages, target, sources_of(host, suite)))
-    if done.code != 0:
-        raise EnvironmentLacks(
-            f"the root file system of Debian {suite} could not be built: {_complaints(done)}",
-            hint="apt must reach a Debian mirror, and trust it (package debian-archive-keyring)",
-        )
-
-
-def _run(host: Host, argv: Sequence[str]) -> Completed:
+    what = f"the root file system of Debian {suite} could not be built"
     try:
-        return host.run(argv, timeout_s=BUILD_TIMEOUT_S, check=False)
+        argv = _argv(suite, packages, target, sources_of(host, suite))
+        done = host.run(argv, timeout_s=BUILD_TIMEOUT_S, check=False)
+    except TimedOut as error:
+        raise EnvironmentLacks(f"{what}: {error}", hint="is the Debian mirror slow, or the machine?") from error
     except RunFailed as error:
-        hint = "apt-get install mmdebstrap"
-        raise EnvironmentLacks(f"mmdebstrap does not build a root file system: {error}", hint=hint) from error
+        raise EnvironmentLacks(f"{what}: {error}", hint=_NEEDED) from error
+    if done.code == _NOT_FOUND:
+        raise EnvironmentLacks(f"{what}: {_complaints(done)}", hint=_NEEDED)
+    if done.code != 0:
+        hint = "apt must reach a Debian mirror, and trust it (package debian-archive-keyring)"
+        raise EnvironmentLacks(f"{what}: {_complaints(done)}", hint=hint)
 
 
 def _argv(suite: str, packages: Sequence[str], target: Path, sources: Sequence[str]) -> list[str]:
     """Through env(1): the environment (proxies, certificates) stays the user's, with two variables more.
 
-    mmdebstrap ends, and cleans up, when this tare dies (prctl(2), PR_SET_PDEATHSIG); what it had begun lies
-    beside `target`.
+    In root mode mmdebstrap mounts /proc, /sys and /dev/* of its chroot where the whole machine sees them, and
+    leaves them there when it is killed. In namespaces of its own (unshare(1)) they, and all its processes, are gone
+    with it, and it goes when this tare does (prctl(2), PR_SET_PDEATHSIG); its files lie beside `target`.
     """
     return [
-        *("setpriv", "--pdeathsig", "TERM"),
+        *("setpriv", "--pdeathsig", "KILL"),
+        *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"),
         *("env", f"SOURCE_DATE_EPOCH={EPOCH}", f"TMPDIR={target.parent}"),
         *("mmdebstrap", "--mode=root", "--variant=essential", "--format=tar"),
         f"--include={','.join(packages)}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -15,9 +16,10 @@ from docker import DockerClient
 from docker.errors import DockerException, ImageNotFound
 from requests.exceptions import RequestException
 
-from tare.errors import EnvironmentLacks
+from tare.errors import EnvironmentLacks, StudyError
 from tare.images import Image, ImageConfig
-from tare.images.oci import config_of
+from tare.images.oci import settings_of
+from tare.images.oci_model import Settings
 from tare.images.unpack import unpack
 from tare.sites.engine import LABEL
 
@@ -54,6 +56,7 @@ def long_calls(engine: DockerClient) -> Iterator[None]:
 
 def import_tree(engine: DockerClient, image: Image, scratch: Path) -> str:
     """Import the tree and return the engine's id of the image; an import made before is found by its label."""
+    _must_be_lines(image)
     try:
         if (known := _labelled(engine, image.digest)) is not None:
             return known
@@ -75,15 +78,36 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path) -> str:
         ) from error
     if made is None:
         raise EnvironmentLacks(f"the engine did not say what became of the image {image.reference}")
+    if differs := config_difference(image.config, engine_config(engine, made)):
+        remove_image(engine, made)
+        raise EnvironmentLacks(
+            f"the engine does not take over the configuration of the image {image.reference}: its own {differs}",
+            hint="change that setting of the image, or run it bare",
+        )
     return made
 
 
 def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
     """The configuration as the engine understood it; it is never told of a data directory, see `import_tree`."""
     try:
-        return config_of({"config": engine.images.get(engine_id).attrs["Config"]})
+        return settings_of(Settings.model_validate(engine.images.get(engine_id).attrs["Config"]))
     except (DockerException, RequestException) as error:
         raise EnvironmentLacks(f"the engine cannot be asked for the image {engine_id[:19]}: {error}") from error
+
+
+def config_difference(wanted: ImageConfig, found: ImageConfig) -> str | None:
+    """What differs, in words that follow `the image`; nothing about the data directory, which is tare's matter."""
+    before, after = _comparable(wanted), _comparable(found)
+    for key, value in before.items():
+        if value != after[key]:
+            return f"has the {key} {after[key]!r} in place of {value!r}"
+    return None
+
+
+def _comparable(config: ImageConfig) -> dict[str, object]:
+    """Engines tidy a path, and keep the last of two values of one variable."""
+    tidied = {"env": dict(config.env), "workdir": posixpath.normpath(config.workdir)}
+    return {**vars(config), **tidied, "data_dir": None}
 
 
 def remove_image(engine: DockerClient, engine_id: str) -> None:
@@ -138,6 +162,17 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
     """A generator, which requests sends in chunks; docker-py's own chunked header spoils a file's."""
     while block := stream.read(1 << 20):
         yield block
+
+
+def _must_be_lines(image: Image) -> None:
+    """A line break would begin another instruction."""
+    config = image.config
+    words = (config.user, config.workdir, *(word for pair in config.env for word in pair))
+    if broken := next((word for word in words if not word.isprintable()), None):
+        raise StudyError(
+            f"the image {image.reference} has a setting with a line break or control character: {broken!r}",
+            hint="no engine takes it over; change the image",
+        )
 
 
 def _changes(config: ImageConfig, digest: str) -> Iterator[str]:

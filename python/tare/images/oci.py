@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tare.errors import StudyError
 from tare.images import Archive, ImageConfig, Workshop
 from tare.images.digest import file_digest
+from tare.images.oci_model import REF_NAME, Descriptor, ImageFile, Manifest, Settings, read_json
 
-_INDEXES = (
-    "application/vnd.oci.image.index.v1+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-)
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "aarch64": "arm64",
+    "armv7l": "arm",
+}
+"""What uname(2) calls a machine → what Go, and so images, call it; others have one name."""
 _MAX_NESTING = 4
-
-Json = Mapping[str, Any]
 
 
 class OciLayout:
@@ -30,40 +26,40 @@ class OciLayout:
         """The manifest's digest, which covers configuration and layers."""
         del workshop
         folder, tag = _split(reference)
-        return str(_manifest_descriptor(folder, tag)["digest"])
+        return _choose_manifest(folder, tag).digest
 
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
         """Every blob is checked against its digest before it is used; nothing is copied."""
         del workshop, scratch
         folder, tag = _split(reference)
-        return read_layout(folder, _manifest_descriptor(folder, tag))
+        manifest = read_json(Manifest, _blob(folder, _choose_manifest(folder, tag)))
+        if manifest.config is None or not manifest.layers:
+            raise StudyError(f"{folder}: the image has no layers", hint="is it an image, not an artifact?")
+        config = read_json(ImageFile, _blob(folder, manifest.config))
+        return Archive(tuple(_blob(folder, layer) for layer in manifest.layers), config_of(config, str(folder)))
 
 
-def read_layout(folder: Path, descriptor: Json) -> Archive:
-    """Configuration and layers of the manifest that `descriptor` points to."""
-    manifest = _json(_blob(folder, descriptor))
-    layers = []
-    for layer in manifest.get("layers", ()):
-        media = str(layer.get("mediaType", ""))
-        if media.endswith("zstd"):
-            raise StudyError(f"{folder}: a layer is compressed with zstd", hint="save the image with gzip layers")
-        layers.append(_blob(folder, layer))
-    if not layers:
-        raise StudyError(f"{folder}: the image has no layers", hint="is it an image, not an artifact?")
-    return Archive(tuple(layers), config_of(_json(_blob(folder, manifest["config"]))))
+def config_of(image: ImageFile, where: str) -> ImageConfig:
+    """What the image wants; `StudyError` where it is for another machine. `where` is what errors call it."""
+    wanted = _architecture()
+    if image.architecture not in ("", wanted) or image.os not in ("", "linux"):
+        raise StudyError(
+            f"{where}: the image is for {image.os or 'linux'}/{image.architecture}, this machine is linux/{wanted}",
+            hint="fetch it for this machine's platform",
+        )
+    return ImageConfig() if image.config is None else settings_of(image.config)
 
 
-def config_of(image: Json) -> ImageConfig:
-    """The part of an OCI image configuration (config.md) that tare honours; one volume is the data directory."""
-    config = image.get("config") or {}
-    pairs = [str(line).partition("=") for line in config.get("Env") or ()]
-    volumes = sorted(config.get("Volumes") or ())
+def settings_of(given: Settings) -> ImageConfig:
+    """The part of an image's configuration that tare honours; a single volume is the data directory."""
+    pairs = [line.partition("=") for line in given.env]
+    volumes = tuple(given.volumes)
     return ImageConfig(
-        entrypoint=tuple(config.get("Entrypoint") or ()),
-        command=tuple(config.get("Cmd") or ()),
+        entrypoint=given.entrypoint,
+        command=given.command,
         env=tuple((name, value) for name, _, value in pairs),
-        user=config.get("User") or "",
-        workdir=config.get("WorkingDir") or "/",
+        user=given.user or "",
+        workdir=given.workdir or "/",
         data_dir=volumes[0] if len(volumes) == 1 else None,
     )
 
@@ -73,6 +69,11 @@ def is_layout(folder: Path) -> bool:
     return (folder / "index.json").is_file() and (folder / "blobs").is_dir()
 
 
+def _architecture() -> str:
+    machine = os.uname().machine
+    return _ARCHITECTURES.get(machine, machine)
+
+
 def _split(reference: str) -> tuple[Path, str | None]:
     if Path(reference).is_dir():
         return Path(reference), None
@@ -80,49 +81,40 @@ def _split(reference: str) -> tuple[Path, str | None]:
     return (Path(folder), tag) if folder and Path(folder).is_dir() else (Path(reference), None)
 
 
-def _manifest_descriptor(folder: Path, tag: str | None) -> Json:
+def _choose_manifest(folder: Path, tag: str | None) -> Descriptor:
     if not is_layout(folder):
         raise StudyError(f"{folder} is no OCI layout", hint="it should hold index.json and blobs/")
-    index = _json(folder / "index.json")
+    index = read_json(Manifest, folder / "index.json")
     for _ in range(_MAX_NESTING):
-        descriptor = _choose(folder, index.get("manifests", ()), tag)
-        if descriptor.get("mediaType") not in _INDEXES:
-            return descriptor
-        index, tag = _json(_blob(folder, descriptor)), None
+        chosen = _choose(folder, index.manifests or (), tag)
+        index, tag = read_json(Manifest, _blob(folder, chosen)), None
+        if index.manifests is None:
+            return chosen
     raise StudyError(f"{folder}: image indexes are nested more than {_MAX_NESTING} deep")
 
 
-def _choose(folder: Path, manifests: Any, tag: str | None) -> Json:
-    wanted = _ARCHITECTURES.get(os.uname().machine, os.uname().machine)
-    found: list[Json] = []
-    for each in manifests:
-        name = (each.get("annotations") or {}).get("org.opencontainers.image.ref.name")
-        architecture = (each.get("platform") or {}).get("architecture", wanted)
-        if tag in (None, name) and architecture == wanted:
-            found.append(each)
+def _choose(folder: Path, manifests: tuple[Descriptor, ...], tag: str | None) -> Descriptor:
+    """The one of that tag, if one is wanted, and for this machine; an entry may say neither."""
+    wanted = _architecture()
+    found = {
+        each.digest: each
+        for each in manifests
+        if tag in (None, each.annotations.get(REF_NAME))
+        and each.platform.architecture in ("", wanted)
+        and each.platform.os in ("", "linux")
+    }
     if len(found) == 1:
-        return found[0]
-    what = f"tag {tag!r} and architecture {wanted}" if tag else f"architecture {wanted}"
-    raise StudyError(f"{folder}: {len(found)} images match {what}", hint="name one as oci:PATH:TAG")
+        return next(iter(found.values()))
+    names = sorted({name for each in manifests if (name := each.annotations.get(REF_NAME))})
+    what = f"{len(found)} images of {len(manifests)} are for linux/{wanted}{f' and tagged {tag!r}' if tag else ''}"
+    raise StudyError(f"{folder}: {what}", hint=f"name one as oci:PATH:TAG ({', '.join(names) or 'none has a tag'})")
 
 
-def _blob(folder: Path, descriptor: Json) -> Path:
-    algorithm, _, value = str(descriptor.get("digest", "")).partition(":")
-    if algorithm != "sha256" or len(value) != hashlib.sha256().digest_size * 2 or not value.isalnum():
-        raise StudyError(f"{folder}: {descriptor.get('digest')!r} is no sha256 digest")
-    path = folder / "blobs" / "sha256" / value
+def _blob(folder: Path, descriptor: Descriptor) -> Path:
+    path, shown = folder / "blobs" / "sha256" / descriptor.hexadecimal, descriptor.digest[:19]
     if not path.is_file():
-        raise StudyError(f"{folder}: the blob sha256:{value[:12]} is missing", hint="the layout is not complete")
-    if file_digest(path) != value:
-        raise StudyError(f"{folder}: the blob sha256:{value[:12]} is damaged", hint="save the image again")
+        raise StudyError(f"{folder}: the blob {shown} is missing", hint="the layout is not complete")
+    size_differs = descriptor.size is not None and path.stat().st_size != descriptor.size
+    if size_differs or file_digest(path) != descriptor.hexadecimal:
+        raise StudyError(f"{folder}: the blob {shown} is damaged", hint="save the image again")
     return path
-
-
-def _json(path: Path) -> Json:
-    try:
-        tree = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise StudyError(f"{path} is not readable as JSON: {error}") from error
-    if not isinstance(tree, dict):
-        raise StudyError(f"{path} holds no JSON object")
-    return tree

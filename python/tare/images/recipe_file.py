@@ -128,11 +128,13 @@ def read_recipe(path: Path) -> RecipeFile:
 
 
 def _must_be_single(document: Document, recipe: RecipeFile) -> None:
-    seen: set[str] = set()
-    for number, added in enumerate(recipe.files):
-        if added.path in seen:
-            raise document.error(("files", number, "path"), f"{added.path} is added twice")
-        seen.add(added.path)
+    seen: set[PurePosixPath] = set()
+    directories = [("directories", number, made.path) for number, made in enumerate(recipe.directories)]
+    files = [("files", number, added.path) for number, added in enumerate(recipe.files)]
+    for key, number, path in directories + files:
+        if PurePosixPath(path) in seen:
+            raise document.error((key, number, "path"), f"{path} is added twice")
+        seen.add(PurePosixPath(path))
 
 
 def recipe_key(recipe: RecipeFile, path: Path) -> str:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import tarfile
 from pathlib import Path
+
+from pydantic import Field, RootModel
 
 from tare.errors import StudyError
 from tare.images import Archive, ImageConfig, Workshop
 from tare.images.digest import file_digest
+from tare.images.layer_stream import open_layer
 from tare.images.oci import OciLayout, config_of, is_layout
+from tare.images.oci_model import ImageFile, SavedImage, read_json
 from tare.images.unpack import unpack
 
 _MANIFEST = "manifest.json"
+_INDEX = "index.json"
+
+
+class _SavedImages(RootModel[tuple[SavedImage, ...]]):
+    root: tuple[SavedImage, ...] = Field(min_length=1)
 
 
 class SavedTar:
-    """`tar:PATH`."""
+    """`tar:PATH`, plain or compressed."""
 
     def cache_key(self, reference: str, workshop: Workshop) -> str | None:
         """The file's content."""
@@ -29,18 +36,18 @@ class SavedTar:
 
 
 def open_saved(path: Path, workshop: Workshop, scratch: Path) -> Archive:
-    """Unpack the tar's files into `scratch` and read them as what they are."""
-    try:
-        with tarfile.open(path) as tar:
-            names = {name.removeprefix("./") for name in tar.getnames()}
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise StudyError(f"{path} is no whole tar archive: {error}") from error
-    if _MANIFEST not in names and "index.json" not in names:
+    """Unpack the tar's files into `scratch` and read them as what they are.
+
+    Newer engines write both kinds into one tar; then manifest.json counts, since it names a single image.
+    """
+    with open_layer(path) as tar:
+        names = {member.name.removeprefix("./") for member in tar}
+    if not names & {_MANIFEST, _INDEX}:
         return Archive((path,), ImageConfig())
     folder = scratch / "saved"
     folder.mkdir()
     unpack([path], folder)
-    if (folder / _MANIFEST).is_file():
+    if _MANIFEST in names:
         return _docker_archive(folder, path)
     if is_layout(folder):
         return OciLayout().fetch(str(folder), workshop, scratch)
@@ -48,20 +55,17 @@ def open_saved(path: Path, workshop: Workshop, scratch: Path) -> Archive:
 
 
 def _docker_archive(folder: Path, path: Path) -> Archive:
-    """manifest.json names the configuration and the layers, lowest first (moby, image/spec)."""
-    try:
-        manifests = json.loads((folder / _MANIFEST).read_bytes())
-        if len(manifests) != 1:
-            raise StudyError(f"{path} holds {len(manifests)} images", hint="save one image to a file")
-        config = json.loads(_inside(folder, manifests[0]["Config"]).read_bytes())
-        layers = tuple(_inside(folder, name) for name in manifests[0]["Layers"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StudyError(f"{path}: its manifest.json is not as `docker save` writes it: {error}") from error
-    return Archive(layers, config_of(config))
+    """manifest.json names the configuration and the layers, lowest first (moby, image/spec/v1.2)."""
+    images = read_json(_SavedImages, _inside(folder, _MANIFEST)).root
+    if len(images) != 1:
+        raise StudyError(f"{path} holds {len(images)} images", hint="save one image to a file")
+    config = read_json(ImageFile, _inside(folder, images[0].config))
+    return Archive(tuple(_inside(folder, name) for name in images[0].layers), config_of(config, str(path)))
 
 
 def _inside(folder: Path, name: str) -> Path:
-    path = (folder / name).resolve()
+    """A file of the archive; older engines link one layer's name to another's, so links are followed."""
+    path = (folder / name.replace("\0", "")).resolve()
     if not path.is_relative_to(folder.resolve()) or not path.is_file():
         raise StudyError(f"the saved image has no file {name!r}", hint="the tar is not complete")
     return path

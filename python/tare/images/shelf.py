@@ -8,20 +8,21 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tare.errors import EnvironmentLacks, StoreError, StudyError
+from tare.deployments.paths import remove_tree
+from tare.errors import EnvironmentLacks, RunFailed, StoreError, StudyError
 from tare.images import Image, ImageConfig
 from tare.images.digest import Entry, list_tree, parse_listing
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.local import LocalHost
 
 FORMAT = 1
 _LEAST_DIGITS = 4
@@ -63,11 +64,12 @@ class Shelf:
             tree = json.loads((home / "image.json").read_bytes())
             if tree["format"] > FORMAT:
                 raise StoreError(f"{home} was made by a newer tare", hint="update tare")
-            return _shelved(tree, str(home / "rootfs"))
+            found = _shelved(tree, str(home / "rootfs"))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{home}/image.json is damaged: {error}", hint=f"remove {home}") from error
+        return found if (home / "rootfs").is_dir() else None
 
     def listing(self, digest: str) -> tuple[Entry, ...]:
         """The tree as it was when it was put here."""
@@ -189,9 +191,9 @@ class Shelf:
                 self.ledger.forget(Kind.PATH, str(path))
 
     def _discard(self, path: Path) -> None:
-        """What cannot be removed now stays in the ledger for the next sweep."""
-        shutil.rmtree(path, ignore_errors=True)
-        if not path.exists():
+        """With what a killed builder may have mounted in it. What does not go stays in the ledger for a sweep."""
+        with suppress(RunFailed):
+            remove_tree(LocalHost(), str(path))
             self.ledger.forget(Kind.PATH, str(path))
 
     def _home(self, digest: str) -> Path:

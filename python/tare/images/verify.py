@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,9 +11,8 @@ from docker import DockerClient
 
 from tare.deployments.networks import labels
 from tare.errors import StoreError
-from tare.images import ImageConfig
 from tare.images.digest import Entry, first_difference, image_digest, list_tree
-from tare.images.engine_image import GIVEN_BY_ENGINE, engine_config, export_tree, has_image
+from tare.images.engine_image import GIVEN_BY_ENGINE, config_difference, engine_config, export_tree, has_image
 from tare.images.shelf import Shelf, Shelved
 from tare.sites.ledger import Kind
 
@@ -39,12 +38,13 @@ class Verified:
 def verify(shelved: Shelved, shelf: Shelf, engine: DockerClient | None) -> Verified:
     """Compare tree and engine image with what was listed when the image was made; reads every file twice."""
     image = shelved.image
-    wanted = shelf.listing(image.digest)
+    try:
+        wanted = shelf.listing(image.digest)
+    except StoreError as error:
+        return Verified(image.digest, f"cannot be compared: {error}", None, engine_checked=False)
     if image_digest(wanted, image.config) != image.digest:
-        raise StoreError(
-            f"the listing or the configuration of the image {image.digest[:12]} is damaged",
-            hint="`tare images remove` it and build it again",
-        )
+        told = "cannot be compared: its listing or configuration is damaged; remove the image and build it again"
+        return Verified(image.digest, told, None, engine_checked=False)
     tree = first_difference(wanted, list_tree(Path(image.rootfs)))
     if engine is None or image.engine_id is None:
         return Verified(image.digest, tree, None, engine_checked=False)
@@ -55,7 +55,7 @@ def _in_engine(shelved: Shelved, wanted: tuple[Entry, ...], shelf: Shelf, engine
     engine_id, config = str(shelved.image.engine_id), shelved.image.config
     if not has_image(engine, engine_id):
         return "is not there any more; the next run imports it again"
-    if differs := _config_difference(config, engine_config(engine, engine_id)):
+    if differs := config_difference(config, engine_config(engine, engine_id)):
         return differs
     name = f"tare-verify-{uuid4().hex[:12]}"
     with shelf.scratch() as scratch:
@@ -65,15 +65,6 @@ def _in_engine(shelved: Shelved, wanted: tuple[Entry, ...], shelf: Shelf, engine
         export_tree(engine, engine_id, root, name=name, labels=labels(name))
         shelf.ledger.forget(Kind.CONTAINER, name)
         return first_difference(_image_only(wanted, wanted), _image_only(list_tree(root), wanted))
-
-
-def _config_difference(wanted: ImageConfig, found: ImageConfig) -> str | None:
-    """The data directory is tare's matter, and an engine knows an empty working directory only as /."""
-    before, after = (vars(replace(each, data_dir=None)) for each in (wanted, found))
-    for key, value in before.items():
-        if value != after[key]:
-            return f"has the {key} {after[key]!r} in place of {value!r}"
-    return None
 
 
 def _image_only(tree: Iterable[Entry], wanted: Iterable[Entry]) -> list[Entry]:

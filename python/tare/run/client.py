@@ -11,7 +11,7 @@ from tare.run.clock import Clock, Deadline
 from tare.sites import Host
 from tare.sites.process import alive
 
-_POLL_S = 0.1
+_POLL_S = 0.05
 _EXIT_CODE_S = 30.0
 
 

@@ -57,9 +57,9 @@ def local_engine() -> Iterator[Engine]:
         client.close()
 
 
-def local_machine(plan: Plan, engine: Engine, interrupts: Interrupts, layout: Layout | None = None) -> Machine:
+def local_machine(plan: Plan, engine: Engine, interrupts: Interrupts | None = None) -> Machine:
     """The local machine with every plug-in of this installation."""
-    layout = layout or default_layout()
+    layout = default_layout()
     host, ledger = LocalHost(), SqliteLedger(layout.ledger)
     return Machine(
         site=Site(sut=host, client=host),
@@ -74,7 +74,7 @@ def local_machine(plan: Plan, engine: Engine, interrupts: Interrupts, layout: La
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
         sweep=lambda: sweep_abandoned(host, engine.client, ledger),
-        interrupts=interrupts,
+        interrupts=interrupts or Interrupts(),
     )
 
 
@@ -109,6 +109,12 @@ def _looks_into_images(plan: Plan) -> bool:
 def _unopened(reference: str) -> Image:
     digest = hashlib.sha256(reference.encode()).hexdigest()
     return Image(reference=reference, digest=digest, rootfs="/", engine_id=None, config=ImageConfig())
+
+
+def refuse_without_rights(plan: Plan, disk_bytes: float | None) -> None:
+    """Raise `EnvironmentLacks` where this user on this machine could not run the plan; nothing is started."""
+    with local_engine() as engine:
+        check_rights(plan, local_machine(plan, engine), engine, disk_bytes)
 
 
 def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:

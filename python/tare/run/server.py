@@ -15,7 +15,7 @@ from tare.sites.process import alive
 READY_S = 120.0
 """How long a server may take from its start to its first answer, crash recovery of a clean copy included."""
 SHUTDOWN_S = 300.0
-_POLL_S = 0.1
+_POLL_S = 0.05
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ FORMAT = 1
 _QUICK_S = 120.0
 _COPY_S = 4 * 3600.0
 
+_WORTH_DROPPING = "+255k"
+"""A database keeps some hundred small files of settings and definitions; what matters is in the large ones."""
+
 _LISTING = (
     "(", "-type", "f", "-printf", r"f %s %U:%G %m %P\0", ")", "-o", "-printf", r"%y - %U:%G %m %P\0",
 )  # fmt: skip
@@ -116,7 +119,7 @@ def copy_snapshot(host: Host, snapshot: Snapshot, target: str) -> None:
     host.run(["cp", "-a", "--reflink=auto", "-T", "--", snapshot.data, target], timeout_s=_COPY_S)
     host.run(["find", target, "-type", "f", "-exec", "sync", "--", "{}", "+"], timeout_s=_COPY_S)
     forget = ["dd", "if={}", "iflag=nocache", "count=0", "status=none", ";"]
-    host.run(["find", target, "-type", "f", "-size", "+0", "-exec", *forget], timeout_s=_COPY_S)
+    host.run(["find", target, "-type", "f", "-size", _WORTH_DROPPING, "-exec", *forget], timeout_s=_COPY_S)
     if listing_digest(host, target) != snapshot.listing:
         raise RunFailed(f"{target} is not an identical copy of the snapshot {snapshot.key}")
 

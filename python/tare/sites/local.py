@@ -136,7 +136,7 @@ class LocalHost:
 
 
 def own_process() -> Process:
-    """This very tare, as it stands in ledgers and labels."""
+    """The tare that runs here, as it stands in ledgers and labels."""
     process = identify(LocalHost(), os.getpid())
     if process is None:
         raise EnvironmentLacks("tare cannot find itself in /proc", hint="mount /proc")

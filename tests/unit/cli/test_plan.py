@@ -10,8 +10,9 @@ from typer.testing import CliRunner, Result
 
 import tare.cli.plan as command
 from tare.cli import app
-from tare.errors import StudyError
+from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.estimate import RUN_OVERHEAD_S
+from tare.plan.model import Plan
 from tare.study.registry import Registry
 from tare.workloads.fake import FakeWorkload
 
@@ -49,7 +50,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plan(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["plan", *arguments])
+    return CliRunner().invoke(app, ["plan", "--elsewhere", *arguments])
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
@@ -108,3 +109,14 @@ def test_a_wrong_study_is_an_error_and_prints_no_plan(study: Path) -> None:
 
 def test_an_unknown_scale_is_an_error(study: Path) -> None:
     assert isinstance(plan(str(study), "--scale", "demo").exception, StudyError)
+
+
+def test_what_the_machine_lacks_is_said_when_the_plan_is_made(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(plan: Plan, disk_bytes: float | None) -> None:
+        raise EnvironmentLacks(f"no root for {len(plan.runs)} runs and {disk_bytes is not None}")
+
+    monkeypatch.setattr(command, "refuse_without_rights", refuse)
+    refused = CliRunner().invoke(app, ["plan", str(study)])
+    assert isinstance(refused.exception, EnvironmentLacks)
+    assert "arms" in refused.stdout, "the plan is shown all the same"
+    assert plan(str(study)).exit_code == 0

@@ -1,89 +1,116 @@
-"""What a running study shows: each arm's interval so far, and the blocks that are expected yet."""
-
 from __future__ import annotations
 
 import io
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.unit.plan.test_expand import a_study
 
-from tare.cli.progress import Tally, _log, display, so_far
-from tare.plan.expand import expand
-from tare.plan.model import Plan
-from tare.protocols.stopping import Decision, End, Finished, Progress, Rule, decide
-from tare.run.events import BlockEnded
+from tare.cli.progress import Tally, display, progress, spoken
+from tare.run.events import Notice, PhaseStarted, Preparing, RunEnded, RunStarted
+from tare.run.record import Phase
 from tare.run.resume import Done
-from tare.study.model import InterleaveSpec
+
+MADE = runpy.run_path(str(Path(__file__).resolve().parents[1] / "store" / "conftest.py"))
+PLAN = MADE["make_plan"]()
+RECORD: Callable[..., Any] = MADE["make_record"]
 
 
-def the_plan() -> Plan:
-    return expand(a_study(arms=2).model_copy(update={"protocol": InterleaveSpec(blocks=30)}))
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def shown(tally: Tally) -> str:
-    console = Console(file=io.StringIO(), width=120)
-    console.print(display(tally))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    out = io.StringIO()
+    Console(file=out, width=100).print(display(tally))
+    return out.getvalue()
 
 
-def decided(blocks: int, spread: float) -> Decision:
-    """After so many blocks, with an arm at -10 % that is off by `spread` to either side in turn."""
-    finished = [
-        Finished(n, {"arm0": 100.0, "arm1": 90 * (1 + spread * (-1) ** n), "baseline-again": 100 + n % 2})
-        for n in range(1, blocks + 1)
-    ]
-    return decide(Rule(blocks=30), "arm0", finished)
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
-def test_before_anything_is_known_the_plan_s_estimate_is_shown() -> None:
-    tally = Tally(the_plan(), Done())
-    assert tally.blocks == 8
-    assert "0 of about 24 runs" in shown(tally)
-    assert "blocks needed yet" not in shown(tally)
+@pytest.fixture
+def tally(clock: Clock) -> Tally:
+    return Tally(PLAN, Done(), clock)
 
 
-def test_each_arm_is_shown_with_its_interval_and_what_it_needs_yet() -> None:
-    tally = Tally(the_plan(), Done())
-    tally.take(BlockEnded(decided(6, 0.04)))
+def test_the_display_tells_arm_block_phase_and_time(tally: Tally, clock: Clock) -> None:
+    tally.take(Preparing("image mariadb"))
+    clock.now += 61
+    assert "preparing image mariadb (1 min 01 s)" in shown(tally)
+    tally.take(RunStarted(PLAN.runs[0], 1))
+    tally.take(PhaseStarted(PLAN.runs[0], Phase.MEASURE, 30.0))
+    clock.now += 4
     text = shown(tally)
-    assert "arm1" in text
-    assert "-10.1 % [" in text
-    assert "after 6 blocks" in text
-    assert f"about {tally.decision.arms['arm1'].more_blocks}" in text
-    assert tally.blocks == 6 + (tally.decision.more_blocks or 0) > 12
+    assert "0 of about 4 runs, elapsed 1 min 05 s" in text
+    assert f"block 1 of about 2, arm {PLAN.runs[0].arm}: measure (4 s of 30 s)" in text
 
 
-def test_what_is_expected_never_passes_the_cap() -> None:
-    tally = Tally(the_plan(), Done())
-    tally.take(BlockEnded(decided(6, 0.5)))
-    assert tally.blocks == 30
+def test_what_remains_goes_by_the_pace_so_far(tally: Tally, clock: Clock) -> None:
+    tally.take(RunStarted(PLAN.runs[0], 1))
+    clock.now += 20
+    tally.take(RunEnded(RECORD(PLAN, 0)))
+    assert tally.remaining_s == 60.0
+    tally.take(RunStarted(PLAN.runs[1], 1))
+    clock.now += 5
+    assert tally.remaining_s == 55.0
 
 
-def test_an_ended_study_expects_nothing_more() -> None:
-    tally = Tally(the_plan(), Done())
-    said = decided(8, 0.001)
-    assert said.end is End.TARGET
-    tally.take(BlockEnded(said))
-    assert tally.blocks == 8
-    assert "none" in shown(tally)
+def test_before_the_first_run_the_plan_says_what_remains(tally: Tally) -> None:
+    assert 0 < tally.remaining_s < 60
+
+
+def test_a_failed_attempt_counts_for_nothing_and_is_told(tally: Tally) -> None:
+    tally.take(RunStarted(PLAN.runs[0], 2))
+    tally.take(RunEnded(RECORD(PLAN, 0, ok=False, attempt=2)))
+    text = shown(tally)
+    assert "0 of about 4 runs" in text
+    assert "attempt 2 failed in measure: told to fail" in text
+
+
+def test_a_resumed_study_begins_where_it_stopped(clock: Clock) -> None:
+    assert "1 of about 4 runs" in shown(Tally(PLAN, Done.of([RECORD(PLAN, 0)]), clock))
+
+
+def test_without_a_terminal_there_is_a_line_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(PLAN, Done(), quiet=False) as tell:
+        tell(Preparing("image mariadb"))
+        tell(RunStarted(PLAN.runs[0], 1))
+        tell(PhaseStarted(PLAN.runs[0], Phase.LOAD, None))
+        tell(RunEnded(RECORD(PLAN, 0, notices=("the directory sticks",))))
+        tell(Notice("removed what a dead run left: container x on local"))
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert lines[0] == "preparing image mariadb"
+    assert lines[1].startswith(f"[1/4] block 1 of 2 {PLAN.runs[0].arm}: 1,234.6 ")
+    assert lines[2:] == [
+        f"{PLAN.runs[0].id}: the directory sticks",
+        "removed what a dead run left: container x on local",
+    ]
+
+
+def test_quiet_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(PLAN, Done(), quiet=True) as tell:
+        tell(Preparing("image mariadb"))
+        tell(RunEnded(RECORD(PLAN, 0)))
+        tell(RunEnded(RECORD(PLAN, 1, ok=False)))
+    assert capsys.readouterr().err.split(":")[0] == PLAN.runs[1].id
 
 
 @pytest.mark.parametrize(
-    ("arm", "text"),
-    [
-        (Progress(0), "no block with both arm and baseline yet"),
-        (Progress(1, -0.1), "-10.0 % after 1 block"),
-        (Progress(8, -0.1, -0.12, -0.08, 4), "-10.0 % [-12.0, -8.0] after 8 blocks"),
-    ],
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (3599, "59 min 59 s"), (7620, "2 h 07 min")],
 )
-def test_an_arm_so_far(arm: Progress, text: str) -> None:
-    assert so_far(arm) == text
-
-
-def test_without_a_terminal_each_look_is_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    _log(BlockEnded(decided(6, 0.04)), Tally(the_plan(), Done()))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["arm1", "baseline-again"]
-    assert "more needed" in lines[0]
+def test_durations_are_spoken(seconds: float, text: str) -> None:
+    assert spoken(seconds) == text

@@ -18,7 +18,8 @@ Prepared = Callable[..., Image]
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    monkeypatch.setattr("os.sync", lambda: None)  # waits for all that others write on this machine
     layout = Layout(tmp_path / "home")
     return Shelf(layout, SqliteLedger(layout.ledger))
 

@@ -61,6 +61,11 @@ def _swap(root: Path) -> None:
     (root / "etc" / "link").symlink_to("/etc/conf")
 
 
+def _make_file(root: Path) -> None:
+    (root / "pipe").unlink()
+    (root / "pipe").touch()
+
+
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "content": (lambda root: (root / "etc/conf").write_text("a=2\n"), 'has "/etc/conf" with other content'),
     "mode": (
@@ -74,7 +79,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a new empty directory": (lambda root: (root / "var").mkdir(), 'has "/var", which it should not have'),
     "a missing file": (lambda root: (root / "pipe").unlink(), 'lacks "/pipe"'),
     "a kind": (
-        lambda root: ((root / "pipe").unlink(), (root / "pipe").touch()),
+        _make_file,
         'has a file "/pipe" that should be a fifo',
     ),
 }

@@ -155,7 +155,8 @@ def test_mmdebstrap_is_given_mirrors_a_date_and_a_place_and_ends_with_tare(
     host = FakeHost(answers={("apt-get",): Completed(("apt-get",), 0, LISTING.encode())})
     built(host, tmp_path, monkeypatch)
     argv = host.ran()[-1]
-    assert argv[:3] == ("setpriv", "--pdeathsig", "TERM")
+    assert argv[:4] == ("setpriv", "--pdeathsig", "KILL", "unshare")
+    assert {"--mount", "--pid", "--kill-child"} <= set(argv)
     assert {"SOURCE_DATE_EPOCH=0", f"TMPDIR={tmp_path}", "mmdebstrap", "--include=a,b=1"} <= set(argv)
     place = argv.index("bookworm")
     assert argv[place + 1] == str(tmp_path / "base.tar")
@@ -176,6 +177,14 @@ def test_a_build_that_cannot_be_run_or_does_not_end_is_the_environment_s_lack(
 ) -> None:
     with pytest.raises(EnvironmentLacks, match=why.what):
         built(FakeHost(answers={("setpriv",): why}), tmp_path, monkeypatch)
+
+
+def test_a_host_without_mmdebstrap_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "env: \u2018mmdebstrap\u2019: No such file or directory\n".encode()
+    host = FakeHost(answers={("setpriv",): Completed(("setpriv",), 127, b"", words)})
+    with pytest.raises(EnvironmentLacks, match="No such file") as raised:
+        built(host, tmp_path, monkeypatch)
+    assert raised.value.hint == "apt-get install mmdebstrap"
 
 
 def test_only_root_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,11 @@ MISTAKES = {
     "neither content nor source": ("files: [{path: /a}]", "files[0]: give either content or source"),
     "content and source": ("files: [{path: /a, content: b, source: c}]", "files[0]: give either"),
     "a file twice": ("files: [{path: /a, content: b}, {path: /a, content: c}]", "files[1].path: /a is added twice"),
+    "a directory twice": ("directories: [{path: /a}, {path: /a/}]", "directories[1].path: /a/ is added twice"),
+    "a file where a directory is": (
+        "directories: [{path: /a}]\nfiles: [{path: /a, content: b}]",
+        "files[0].path: /a",
+    ),
     "an option in place of a package": ("packages: ['--hook-dir=/x']", "packages[0]"),
     "no package": ("packages: []", ":3:1: packages: must not be empty"),
     "root as an added user": ("users: [{name: me, uid: 0}]", "users[0].uid: must be greater than 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,7 +46,7 @@ def make_plan(
 ) -> Plan:
     """A study of fakes; `settings` and the rest go to the database and to the workload."""
     database = workload.pop("settings", {})
-    parameters = {"measure_s": 0.2, "window_s": 0.1, "warmup_s": 0.1, **workload}
+    parameters = {"measure_s": 0.1, "window_s": 0.05, **workload}
     settings = ArmSettings(
         sut=SutSpec(image="tar:fake", deployment="fake", database="fake", settings=database),
         client=Placement(image="tar:fake", deployment="fake"),
@@ -93,10 +94,9 @@ class Rig:
         return [entry.ident for entry in self.machine.ledger.entries() if not entry.keep] + paths
 
 
-@pytest.fixture
-def rig(tmp_path: Path) -> Rig:
-    """A machine whose every part works."""
-    layout = Layout(tmp_path / "home")
+def make_rig(directory: Path) -> Rig:
+    """A machine whose every part works, with all it makes below `directory`."""
+    layout = Layout(directory / "home")
     host = LocalHost()
     machine = Machine(
         site=Site(sut=host, client=host),
@@ -112,9 +112,31 @@ def rig(tmp_path: Path) -> Rig:
         engine_facts=lambda: None,
         sweep=tuple,
     )
-    staging = tmp_path / "staging"
+    staging = directory / "staging"
     staging.mkdir()
     return Rig(machine, staging)
+
+
+@pytest.fixture(scope="session")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The snapshots that a run of the plainest plan makes."""
+    rig = make_rig(tmp_path_factory.mktemp("loaded"))
+    rig.execute(make_plan())
+    return rig.machine.layout.snapshots
+
+
+@pytest.fixture
+def empty_rig(tmp_path: Path) -> Rig:
+    """A machine on which nothing was loaded yet."""
+    return make_rig(tmp_path)
+
+
+@pytest.fixture
+def rig(tmp_path: Path, loaded: Path) -> Rig:
+    """A machine that has the data of the plainest plan loaded already."""
+    made = make_rig(tmp_path)
+    subprocess.run(["cp", "-a", "--", loaded, made.machine.layout.home], check=True)
+    return made
 
 
 Plans = Callable[..., Plan]

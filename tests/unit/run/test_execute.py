@@ -24,7 +24,7 @@ def test_a_record_tells_all_seven_phases_in_order(rig: Any, plans: Any) -> None:
 
 
 def test_a_good_record_is_whole(rig: Any, plans: Any) -> None:
-    (record,) = rig.execute(plans())
+    (record,) = rig.execute(plans(warmup_s=0.1))
     assert record.measurement is not None
     assert record.measurement["operations"] > 0
     assert record.effective is not None
@@ -37,7 +37,8 @@ def test_a_good_record_is_whole(rig: Any, plans: Any) -> None:
     assert all((rig.staging / f"{record.run_id}-1" / name).is_file() for name in record.raw)
 
 
-def test_data_is_loaded_once_for_all_runs_that_share_it(rig: Any, plans: Any) -> None:
+def test_data_is_loaded_once_for_all_runs_that_share_it(empty_rig: Any, plans: Any) -> None:
+    rig = empty_rig
     rig.execute(plans(blocks=2, arms=("a", "b")))
     snapshots = list(rig.machine.layout.snapshots.iterdir())
     assert len(snapshots) == 1

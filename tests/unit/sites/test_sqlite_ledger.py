@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import StoreError
+from tare.sites import Process
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
-from tare.sites import Process
 from tare.sites.process import from_ident, identify, parse_stat, to_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 

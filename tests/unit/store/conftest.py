@@ -21,7 +21,7 @@ def make_plan(*, seed: int = 1, scale: str = "full", question: str = "Which?", m
         sut=SutSpec(image="tar:fake", deployment="fake", database="fake"),
         client=Placement(image="tar:fake", deployment="fake"),
         workload_name="fake",
-        workload={"measure_s": measure_s},
+        workload={"warmup_s": 0.0, "measure_s": measure_s, "window_s": 1.0, "cooldown_s": 0.0},
     )
     study = Study(
         name="tiny",
@@ -64,7 +64,9 @@ def make_record(plan: Plan, index: int, *, attempt: int = 1, ok: bool = True, **
         "effective": {"port": "3306", "ein Wert": "größer"},
         "parity": {"sut": {"cpus_allowed": "0"}, "client": None},
         "path": {"hop": "loopback"},
-        "measurement": {"throughput_per_s": 1234.5678901234567, "windows": [{"end_s": 1.0}]} if ok else None,
+        "measurement": {"throughput_per_s": 1234.5678901234567, "unit": "requests", "windows": [{"end_s": 1.0}]}
+        if ok
+        else None,
         "raw": ("measure.stdout",),
         "notices": ("a notice",),
         "outcome": Outcome(ok=True) if ok else failure,

@@ -109,6 +109,7 @@ pub(crate) enum Format {
 
 /// What to sample, and how often.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // switches
 pub(crate) struct SamplingOptions {
     /// Ticks a second, 0.1 to 1000
     #[arg(long, default_value_t = 1.0, value_parser = rate)]
@@ -137,6 +138,10 @@ pub(crate) struct SamplingOptions {
     /// Do not count block requests with a tracing program
     #[arg(long)]
     pub no_bpf: bool,
+    /// Read performance counters of control groups: cycles, instructions, caches where there is a
+    /// PMU; context switches, migrations, page faults everywhere
+    #[arg(long)]
+    pub perf: bool,
     /// Policy of the sampling thread: fifo:PRIORITY, rr:PRIORITY or other
     #[arg(long, default_value = "fifo:20", value_parser = policy)]
     pub scheduler: PolicyOption,
@@ -179,6 +184,7 @@ impl SamplingOptions {
             specs: specs.chain(children).collect(),
             wait_for_targets: self.wait,
             count_block: !self.no_bpf,
+            with_perf: self.perf,
         }
     }
 }

@@ -1,122 +1,226 @@
 //! Reads the kernel's type information (Documentation/bpf/btf.rst) for the offsets of struct members.
+//!
+//! The file has some megabytes, so it is walked through and only the few types that matter are kept.
 
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 const MAGIC: u16 = 0xeb9f;
 const KIND_STRUCT: u32 = 4;
 const KIND_UNION: u32 = 5;
 const KIND_TYPEDEF: u32 = 8;
 
-/// Types of the running kernel; type 0 is `void` and not in the list.
-pub(super) struct Btf<'a> {
-    types: Vec<Type<'a>>,
-    strings: &'a [u8],
+/// Structs in structs without a name are followed this deep.
+const DEEPEST: usize = 4;
+
+/// The types that were asked for, and the unnamed ones inside them.
+pub(super) struct Btf {
+    strings: BTreeMap<String, u32>,
+    types: BTreeMap<u32, Type>,
 }
 
-#[derive(Clone, Copy)]
-struct Type<'a> {
+/// A struct, union or typedef. Types are numbered from 1.
+struct Type {
     name: u32,
     kind: u32,
     has_bitfields: bool,
-    members: &'a [u8],
+    members: Vec<Member>,
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+#[derive(Clone, Copy)]
+struct Member {
+    name: u32,
+    kind: u32,
+    offset: u32,
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+    u32::from_le_bytes(word.unwrap_or_default())
+}
+
+fn strange() -> io::Error {
+    io::Error::other("BTF of an unknown form")
 }
 
 /// Bytes that follow a type of this kind with so many members.
-fn trailer(kind: u32, members: usize) -> Option<usize> {
-    Some(match kind {
+fn trailer(kind: u32, members: usize) -> io::Result<usize> {
+    Ok(match kind {
         1 | 14 | 17 => 4,
         2 | 7..=12 | 16 | 18 => 0,
         3 => 12,
         4 | 5 | 15 | 19 => members * 12,
         6 | 13 => members * 8,
-        _ => return None,
+        _ => return Err(strange()),
     })
 }
 
-impl<'a> Btf<'a> {
-    pub(super) fn parse(bytes: &'a [u8]) -> io::Result<Self> {
-        Self::parse_all(bytes).ok_or_else(|| io::Error::other("BTF of an unknown form"))
-    }
+/// A section of the file: where it starts and how long it is.
+#[derive(Clone, Copy)]
+struct Section {
+    start: u64,
+    length: u64,
+}
 
-    fn parse_all(bytes: &'a [u8]) -> Option<Self> {
-        if u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?) != MAGIC {
-            return None;
-        }
-        let head = word(bytes, 4)? as usize;
-        let section = |offset_at, length_at| {
-            let start = head + word(bytes, offset_at)? as usize;
-            bytes.get(start..start + word(bytes, length_at)? as usize)
+struct Sections {
+    types: Section,
+    strings: Section,
+}
+
+fn sections(file: &mut (impl Read + Seek)) -> io::Result<Sections> {
+    let mut head = [0; 24];
+    file.seek(SeekFrom::Start(0))?;
+    file.read_exact(&mut head)?;
+    if word(&head, 0) & 0xffff != u32::from(MAGIC) {
+        return Err(strange());
+    }
+    let section = |at| Section {
+        start: u64::from(word(&head, 4)) + u64::from(word(&head, at)),
+        length: u64::from(word(&head, at + 4)),
+    };
+    Ok(Sections { types: section(8), strings: section(16) })
+}
+
+impl Btf {
+    /// Finds these structs and typedefs, with the offsets of these names.
+    pub(super) fn find(file: &mut (impl Read + Seek), names: &[&str]) -> io::Result<Self> {
+        let sections = sections(file)?;
+        let strings = find_strings(file, sections.strings, names)?;
+        let wanted: BTreeSet<u32> = strings.values().copied().collect();
+        let mut btf = Self { strings, types: BTreeMap::new() };
+        let asked_for = |_: u32, kind: u32, name: u32| {
+            [KIND_STRUCT, KIND_TYPEDEF].contains(&kind) && wanted.contains(&name)
         };
-        let mut rest: &[u8] = section(8, 12)?;
-        let strings = section(16, 20)?;
-        let mut types = Vec::new();
-        while !rest.is_empty() {
-            let info = word(rest, 4)?;
-            let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
-            let end = 12 + trailer(kind, count)?;
-            types.push(Type {
-                name: word(rest, 0)?,
-                kind,
-                has_bitfields: info >> 31 == 1,
-                members: rest.get(12..end)?,
-            });
-            rest = &rest[end..];
+        btf.collect(file, sections.types, asked_for)?;
+        for _ in 0..DEEPEST {
+            let inner = btf.unnamed_inner();
+            if inner.is_empty() {
+                break;
+            }
+            btf.collect(file, sections.types, |number, _, _| inner.contains(&number))?;
         }
-        Some(Self { types, strings })
+        Ok(btf)
     }
 
-    fn name(&self, offset: u32) -> &[u8] {
-        let rest = self.strings.get(offset as usize..).unwrap_or_default();
-        &rest[..memchr::memchr(0, rest).unwrap_or(rest.len())]
+    /// Types of unnamed members that have not been read yet.
+    fn unnamed_inner(&self) -> BTreeSet<u32> {
+        let members = self.types.values().flat_map(|known| &known.members);
+        let unnamed = members.filter(|member| member.name == 0).map(|member| member.kind);
+        unnamed.filter(|number| !self.types.contains_key(number)).collect()
+    }
+
+    /// Walks over all types and keeps those that `wants` says by number, kind and name.
+    fn collect(
+        &mut self,
+        file: &mut (impl Read + Seek),
+        section: Section,
+        wants: impl Fn(u32, u32, u32) -> bool,
+    ) -> io::Result<()> {
+        file.seek(SeekFrom::Start(section.start))?;
+        let mut source = BufReader::with_capacity(1 << 16, file.take(section.length));
+        let (mut left, mut rest) = (section.length, Vec::new());
+        for number in 1.. {
+            if left == 0 {
+                break;
+            }
+            let mut head = [0; 12];
+            source.read_exact(&mut head)?;
+            let (name, info) = (word(&head, 0), word(&head, 4));
+            let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
+            rest.resize(trailer(kind, count)?, 0);
+            source.read_exact(&mut rest)?;
+            left = left.checked_sub((head.len() + rest.len()) as u64).ok_or_else(strange)?;
+            if wants(number, kind, name) {
+                let members = if [KIND_STRUCT, KIND_UNION].contains(&kind) {
+                    members(&rest)
+                } else {
+                    Vec::new()
+                };
+                let found = Type { name, kind, has_bitfields: info >> 31 == 1, members };
+                self.types.insert(number, found);
+            }
+        }
+        Ok(())
     }
 
     /// Number of a typedef.
     pub(super) fn typedef(&self, name: &str) -> io::Result<u32> {
-        self.position(name, KIND_TYPEDEF)
-            .map(|at| at as u32 + 1)
+        self.number(name, KIND_TYPEDEF)
             .ok_or_else(|| io::Error::other(format!("this kernel has no {name}")))
     }
 
     /// Offset in bytes of a member, looked for in unnamed structs and unions too.
     pub(super) fn offset(&self, of: &str, member: &str) -> io::Result<i16> {
-        self.position(of, KIND_STRUCT)
-            .and_then(|at| self.member_bits(self.types[at], member.as_bytes()))
+        self.number(of, KIND_STRUCT)
+            .zip(self.strings.get(member))
+            .and_then(|(number, wanted)| self.member_bits(number, *wanted, DEEPEST))
             .and_then(|bits| i16::try_from(bits / 8).ok())
             .ok_or_else(|| io::Error::other(format!("this kernel's struct {of} has no {member}")))
     }
 
-    fn position(&self, name: &str, kind: u32) -> Option<usize> {
+    fn number(&self, name: &str, kind: u32) -> Option<u32> {
+        let wanted = self.strings.get(name)?;
         self.types
             .iter()
-            .position(|known| known.kind == kind && self.name(known.name) == name.as_bytes())
+            .find(|(_, known)| known.kind == kind && known.name == *wanted)
+            .map(|(number, _)| *number)
     }
 
-    fn member_bits(&self, of: Type<'_>, wanted: &[u8]) -> Option<u32> {
-        for member in of.members.chunks_exact(12) {
-            let (name, inner, raw) = (word(member, 0)?, word(member, 4)?, word(member, 8)?);
-            let bits = if of.has_bitfields { raw & 0x00ff_ffff } else { raw };
-            if self.name(name) == wanted {
+    fn member_bits(&self, number: u32, wanted: u32, depth: usize) -> Option<u32> {
+        let of = self.types.get(&number)?;
+        of.members.iter().find_map(|member| {
+            let bits = if of.has_bitfields { member.offset & 0x00ff_ffff } else { member.offset };
+            if member.name == wanted {
                 return Some(bits);
             }
-            let unnamed = (name == 0).then(|| self.types.get(inner as usize - 1)).flatten();
-            if let Some(inner) =
-                unnamed.filter(|inner| [KIND_STRUCT, KIND_UNION].contains(&inner.kind))
-                && let Some(within) = self.member_bits(*inner, wanted)
-            {
-                return Some(bits + within);
-            }
+            let goes_deeper = member.name == 0 && depth > 0;
+            let within =
+                goes_deeper.then(|| self.member_bits(member.kind, wanted, depth - 1)).flatten();
+            within.map(|within| bits + within)
+        })
+    }
+}
+
+fn members(bytes: &[u8]) -> Vec<Member> {
+    bytes
+        .chunks_exact(12)
+        .map(|member| Member {
+            name: word(member, 0),
+            kind: word(member, 4),
+            offset: word(member, 8),
+        })
+        .collect()
+}
+
+/// Offsets of these words in the section of strings, which holds each word once.
+fn find_strings(
+    file: &mut (impl Read + Seek),
+    section: Section,
+    names: &[&str],
+) -> io::Result<BTreeMap<String, u32>> {
+    file.seek(SeekFrom::Start(section.start))?;
+    let mut source = BufReader::with_capacity(1 << 16, file.take(section.length));
+    let (mut found, mut string, mut offset) = (BTreeMap::new(), Vec::new(), 0);
+    loop {
+        string.clear();
+        let length = io::BufRead::read_until(&mut source, 0, &mut string)?;
+        if length == 0 {
+            return Ok(found);
         }
-        None
+        let text = string.strip_suffix(&[0]).unwrap_or(&string);
+        if let Some(name) = names.iter().find(|name| name.as_bytes() == text) {
+            found.insert((*name).to_owned(), offset);
+        }
+        offset += length as u32;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Cursor;
+
+    const NAMES: [&str; 6] = ["outer", "first", "b", "last", "alias", "none"];
 
     /// `struct outer { u64 first; union { u32 a; u64 b; }; u32 last; }` and `typedef … alias`.
     fn sample() -> Vec<u8> {
@@ -144,8 +248,7 @@ mod tests {
 
     #[test]
     fn members_are_found_in_unnamed_unions() {
-        let bytes = sample();
-        let btf = Btf::parse(&bytes).expect("well formed");
+        let btf = Btf::find(&mut Cursor::new(sample()), &NAMES).expect("well formed");
         assert_eq!(btf.offset("outer", "first").expect("there"), 0);
         assert_eq!(btf.offset("outer", "b").expect("there"), 8);
         assert_eq!(btf.offset("outer", "last").expect("there"), 16);
@@ -155,9 +258,8 @@ mod tests {
 
     #[test]
     fn what_is_no_btf_is_refused() {
-        assert!(Btf::parse(b"").is_err());
-        assert!(Btf::parse(&[0; 64]).is_err());
-        let bytes = sample();
-        assert!(Btf::parse(&bytes[..40]).is_err());
+        for bytes in [Vec::new(), vec![0; 64], sample()[..40].to_vec()] {
+            assert!(Btf::find(&mut Cursor::new(bytes), &NAMES).is_err());
+        }
     }
 }

@@ -8,6 +8,7 @@
 mod btf;
 mod program;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +21,9 @@ use program::{Maps, Offsets};
 
 /// Where a trace says that its block counters came from.
 pub const SOURCE: &str = "tp_btf/block_rq_complete";
+
+/// The tracepoint's type in the kernel's type information.
+const TRACEPOINT: &str = "btf_trace_block_rq_complete";
 
 /// Control groups that can be counted at once.
 const SLOTS: u32 = 1024;
@@ -109,9 +113,11 @@ impl BlockCounter {
 
 /// The tracepoint's type and the structs' offsets in the running kernel.
 fn learn() -> io::Result<(u32, Offsets)> {
-    let bytes = std::fs::read("/sys/kernel/btf/vmlinux")?;
-    let btf = Btf::parse(&bytes)?;
-    Ok((btf.typedef("btf_trace_block_rq_complete")?, Offsets::learn(&btf)?))
+    let mut file = File::open("/sys/kernel/btf/vmlinux")?;
+    let mut names = vec![TRACEPOINT];
+    names.extend(program::FIELDS.iter().flat_map(|(of, member)| [*of, *member]));
+    let btf = Btf::find(&mut file, &names)?;
+    Ok((btf.typedef(TRACEPOINT)?, Offsets::learn(&btf)?))
 }
 
 #[cfg(test)]

@@ -35,18 +35,46 @@ pub(super) struct Offsets {
     node_id: i16,
 }
 
+/// Struct and member of each offset.
+pub(super) const FIELDS: [(&str, &str); 9] = [
+    ("request", "cmd_flags"),
+    ("request", "bio"),
+    ("bio", "bi_blkg"),
+    ("blkcg_gq", "blkcg"),
+    ("blkcg", "css"),
+    ("cgroup_subsys_state", "cgroup"),
+    ("cgroup_subsys_state", "parent"),
+    ("cgroup", "kn"),
+    ("kernfs_node", "id"),
+];
+
 impl Offsets {
-    pub(super) fn learn(btf: &Btf<'_>) -> io::Result<Self> {
+    pub(super) fn learn(btf: &Btf) -> io::Result<Self> {
+        let mut offsets = [0; FIELDS.len()];
+        for (offset, (of, member)) in offsets.iter_mut().zip(FIELDS) {
+            *offset = btf.offset(of, member)?;
+        }
+        let [
+            request_flags,
+            request_bio,
+            bio_blkg,
+            blkg_blkcg,
+            blkcg_css,
+            css_cgroup,
+            css_parent,
+            cgroup_node,
+            node_id,
+        ] = offsets;
         Ok(Self {
-            request_flags: btf.offset("request", "cmd_flags")?,
-            request_bio: btf.offset("request", "bio")?,
-            bio_blkg: btf.offset("bio", "bi_blkg")?,
-            blkg_blkcg: btf.offset("blkcg_gq", "blkcg")?,
-            blkcg_css: btf.offset("blkcg", "css")?,
-            css_cgroup: btf.offset("cgroup_subsys_state", "cgroup")?,
-            css_parent: btf.offset("cgroup_subsys_state", "parent")?,
-            cgroup_node: btf.offset("cgroup", "kn")?,
-            node_id: btf.offset("kernfs_node", "id")?,
+            request_flags,
+            request_bio,
+            bio_blkg,
+            blkg_blkcg,
+            blkcg_css,
+            css_cgroup,
+            css_parent,
+            cgroup_node,
+            node_id,
         })
     }
 }

@@ -9,7 +9,7 @@ use super::registry::Sources;
 use crate::handle::Handle;
 use crate::parse::keyed::{Plan, Wanted};
 use crate::source::Seldom;
-use crate::source::item::{Cadence, Item, Shape, Window};
+use crate::source::item::{Cadence, Item, Shape, Window, Windows};
 
 const fn want(key: &'static [u8], cell: usize) -> Wanted {
     Wanted { key, cell, scale: 1 }
@@ -200,7 +200,7 @@ const GROUPS: [Group; 14] = [
     Group {
         name: "cpu pressure",
         windows: window!(PRESSURE_T0_NS, PRESSURE_T1_NS),
-        cadence: Cadence::EachSecond,
+        cadence: Cadence::EachTenth,
         candidates: &[file!(UNIFIED, "cpu.pressure", |_, _| Shape::Pressure {
             some: cell::CPU_SOME_US,
             full: cell::CPU_FULL_US
@@ -209,7 +209,7 @@ const GROUPS: [Group; 14] = [
     Group {
         name: "memory pressure",
         windows: window!(PRESSURE_T0_NS, PRESSURE_T1_NS),
-        cadence: Cadence::EachSecond,
+        cadence: Cadence::EachTenth,
         candidates: &[file!(UNIFIED, "memory.pressure", |_, _| Shape::Pressure {
             some: cell::MEMORY_SOME_US,
             full: cell::MEMORY_FULL_US
@@ -218,7 +218,7 @@ const GROUPS: [Group; 14] = [
     Group {
         name: "io pressure",
         windows: window!(PRESSURE_T0_NS, PRESSURE_T1_NS),
-        cadence: Cadence::EachSecond,
+        cadence: Cadence::EachTenth,
         candidates: &[file!(UNIFIED, "io.pressure", |_, _| Shape::Pressure {
             some: cell::IO_SOME_US,
             full: cell::IO_FULL_US
@@ -275,7 +275,7 @@ pub struct Opened {
 #[must_use]
 pub fn open(directories: &Directories, user_hz: u64) -> Opened {
     let mut opened = Opened { items: Vec::new(), sources: Sources::new() };
-    let mut shared: Vec<(PathBuf, usize, Vec<Window>)> = Vec::new();
+    let mut paths: Vec<PathBuf> = Vec::new();
     for group in GROUPS.iter().chain(&QUOTA) {
         let served = group.candidates.iter().find_map(|candidate| {
             let path = directories.of(candidate.controller)?.join(candidate.file);
@@ -286,26 +286,25 @@ pub fn open(directories: &Directories, user_hz: u64) -> Opened {
             continue;
         };
         opened.sources.insert(group.name.to_owned(), path.display().to_string());
-        if let Some((_, _, windows)) = shared.iter_mut().find(|(known, ..)| *known == path) {
-            windows.extend(group.windows);
+        // A file that serves several groups is opened once, and each item has its path at its place.
+        if let Some(at) = paths.iter().position(|known| *known == path) {
+            opened.items[at].windows.add(group.windows);
         } else {
-            shared.push((path, opened.items.len(), group.windows.to_vec()));
+            paths.push(path);
             opened.items.push(item);
         }
-    }
-    for (_, at, mut windows) in shared {
-        windows.dedup();
-        opened.items[at].windows = windows;
     }
     opened
 }
 
 fn open_one(path: &Path, candidate: &Candidate, group: &Group, user_hz: u64) -> Option<Item> {
     let sample = std::fs::read(path).ok()?;
+    let mut windows = Windows::default();
+    windows.add(group.windows);
     Some(Item {
         handle: Handle::open(path).ok()?,
         shape: (candidate.shape)(&sample, user_hz),
-        windows: Vec::new(),
+        windows,
         cadence: group.cadence,
         seldom: Seldom::default(),
     })

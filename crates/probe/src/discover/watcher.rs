@@ -18,9 +18,11 @@ use super::spec::{CgroupPlace, Spec};
 use crate::block::{self, BlockCounter, BlockSlot};
 use crate::clock;
 use crate::error::ProbeError;
+use crate::facts;
 use crate::sampler::{Command, PROBE_TARGET, Retired, Slot};
 use crate::source::cgroup::CgroupSource;
 use crate::source::device::Device;
+use crate::source::perf::PerfSource;
 use crate::source::process::ProcessSource;
 use crate::source::{Life, Source};
 
@@ -35,6 +37,8 @@ pub struct Pace {
     /// The host's sources are read in every n-th tick.
     pub host_every: u64,
     pub user_hz: u64,
+    /// Whether to open performance counters for control groups.
+    pub with_perf: bool,
 }
 
 /// Whether block requests are counted, and why not.
@@ -59,6 +63,7 @@ struct Tracked {
 enum Place {
     Host(&'static str),
     Cgroup(String),
+    Perf(String),
     Process(String, u32),
     Interfaces(String),
 }
@@ -229,7 +234,10 @@ impl Watcher {
             let detail = format!("{:?}", tracked.place);
             self.registry.event(What::Vanished, target, gone.tick, gone.at_ns, detail);
         }
-        if !matches!(tracked.place, Place::Cgroup(_)) {
+        if let Place::Cgroup(name) = tracked.place {
+            // The counters of a group that is gone never fail: they end with it.
+            self.drop_slot(&Place::Perf(name));
+        } else {
             self.ended.insert(tracked.place);
         }
     }
@@ -294,10 +302,35 @@ impl Watcher {
             directories.all().next().map(|path| path.display().to_string()).unwrap_or_default();
         let (block, served_by) = self.block_slot(&directories);
         opened.sources.insert("block".to_owned(), served_by);
+        let (perf, served_by) = self.open_perf(&directories);
+        opened.sources.insert("perf".to_owned(), served_by);
         let target = self.registry.add(TargetKind::Cgroup, name, &detail, opened.sources);
         let source = CgroupSource::new(target, opened.items, block.clone());
         self.track(Tracked { place, targets: vec![target], block }, Box::new(source), 1);
+        if let Some(perf) = perf {
+            let place = Place::Perf(name.to_owned());
+            self.drop_slot(&place);
+            self.add(place, Box::new(perf.with_target(target)), Vec::new(), 1);
+        }
         Ok(())
+    }
+
+    /// Performance counters of a control group, and what the table of targets says of them.
+    fn open_perf(&self, directories: &Directories) -> (Option<PerfSource>, String) {
+        if !self.pace.with_perf {
+            return (None, "absent: not asked for".to_owned());
+        }
+        let Some(directory) = directories.of("perf_event").or_else(|| directories.of(UNIFIED))
+        else {
+            return (None, "absent: no perf_event or v2 directory".to_owned());
+        };
+        match PerfSource::open(directory, &facts::cpu_numbers(), PROBE_TARGET) {
+            Ok(source) if source.has_hardware() => {
+                (Some(source), "hardware and software".to_owned())
+            }
+            Ok(source) => (Some(source), "software: this machine has no PMU".to_owned()),
+            Err(error) => (None, format!("absent: {error}")),
+        }
     }
 
     fn find_children(&mut self, path: &str) -> Result<(), String> {

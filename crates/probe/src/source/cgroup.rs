@@ -1,41 +1,55 @@
-//! A control group of either version: reads its files back to back, then parses them.
-
-use std::ops::Range;
+//! A control group of either version.
 
 use tare_record::tables::{self, cgroup};
 use tare_record::{ABSENT, Cell};
 
 use super::item::Item;
-use super::{Life, Source, send};
+use super::{Life, Source, send, timed};
 use crate::block::BlockSlot;
 use crate::clock::monotonic_ns;
 use crate::handle::Reading;
 use crate::ring::RowSender;
 
-/// Files of one group: more than any version has.
-const MOST_ITEMS: usize = 24;
-
-/// What one file gave in this tick.
-#[derive(Clone, Debug, Default)]
-struct Taken {
-    item: usize,
-    bytes: Range<usize>,
-    t0_ns: u64,
-    t1_ns: u64,
-}
-
 pub struct CgroupSource {
     target: u32,
     items: Vec<Item>,
     block: Option<BlockSlot>,
-    taken: [Taken; MOST_ITEMS],
 }
 
 impl CgroupSource {
     #[must_use]
-    pub fn new(target: u32, mut items: Vec<Item>, block: Option<BlockSlot>) -> Self {
-        items.truncate(MOST_ITEMS);
-        Self { target, items, block, taken: Default::default() }
+    pub fn new(target: u32, items: Vec<Item>, block: Option<BlockSlot>) -> Self {
+        Self { target, items, block }
+    }
+
+    /// Reads the files that are due into the row. Each is parsed at once, as long as its bytes are in
+    /// the nearest cache; its window ends before that.
+    fn read_files(
+        &mut self,
+        scratch: &mut [u8],
+        cells: &mut [Cell; cgroup::WIDTH],
+    ) -> (usize, Life) {
+        let (mut count, mut life) = (0, Life::Alive);
+        let now_ns = monotonic_ns();
+        for item in &mut self.items {
+            if !item.is_due(now_ns) {
+                continue;
+            }
+            let read = timed(&item.handle, scratch);
+            let bytes = match read.reading {
+                Reading::Bytes(bytes) => bytes,
+                Reading::Failed => 0,
+                Reading::Gone => {
+                    life = Life::Gone;
+                    continue;
+                }
+            };
+            let had_values = item.fill(&scratch[..bytes], cells);
+            item.stamp(read.t0_ns, read.t1_ns, cells);
+            item.rest(read.t1_ns, had_values);
+            count += 1;
+        }
+        (count, life)
     }
 
     fn read_block(&self, cells: &mut [Cell; cgroup::WIDTH]) {
@@ -46,51 +60,13 @@ impl CgroupSource {
         cells[cgroup::BLOCK_READS] = counts.reads;
         cells[cgroup::BLOCK_WRITES] = counts.writes;
     }
-
-    /// Reads all files that are due; the end of one window is the start of the next.
-    fn read_all(&mut self, scratch: &mut [u8]) -> (usize, Life) {
-        let mut life = Life::Alive;
-        let (mut count, mut filled) = (0, 0);
-        let mut now_ns = monotonic_ns();
-        for (at, item) in self.items.iter().enumerate() {
-            if !item.is_due(now_ns) {
-                continue;
-            }
-            let reading = item.handle.read(&mut scratch[filled..]);
-            let t1_ns = monotonic_ns();
-            let bytes = match reading {
-                Reading::Bytes(bytes) => filled..filled + bytes,
-                Reading::Failed => filled..filled,
-                Reading::Gone => {
-                    life = Life::Gone;
-                    continue;
-                }
-            };
-            filled = bytes.end;
-            self.taken[count] = Taken { item: at, bytes, t0_ns: now_ns, t1_ns };
-            count += 1;
-            now_ns = t1_ns;
-        }
-        (count, life)
-    }
-
-    fn parse_all(&mut self, count: usize, scratch: &[u8]) -> [Cell; cgroup::WIDTH] {
-        let mut cells = [ABSENT; cgroup::WIDTH];
-        for taken in &self.taken[..count] {
-            let item = &mut self.items[taken.item];
-            let had_values = item.fill(&scratch[taken.bytes.clone()], &mut cells);
-            item.stamp(taken.t0_ns, taken.t1_ns, &mut cells);
-            item.rest(taken.t1_ns, had_values);
-        }
-        cells
-    }
 }
 
 impl Source for CgroupSource {
     fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
-        let (count, life) = self.read_all(scratch);
+        let mut cells = [ABSENT; cgroup::WIDTH];
+        let (count, life) = self.read_files(scratch, &mut cells);
         if count > 0 {
-            let mut cells = self.parse_all(count, scratch);
             self.read_block(&mut cells);
             send(out, tables::CGROUP, self.target, tick, &cells);
         }

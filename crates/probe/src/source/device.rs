@@ -6,7 +6,7 @@ use std::path::Path;
 use tare_record::ABSENT;
 use tare_record::tables::{self, disk, interface};
 
-use super::{Life, Seldom, Source, Timed, send, timed};
+use super::{ABOUT_A_SECOND_NS, Life, Seldom, Source, Timed, send, timed};
 use crate::clock::monotonic_ns;
 use crate::handle::{Handle, Reading};
 use crate::parse::{diskstats, net_dev};
@@ -84,7 +84,7 @@ impl Lender {
         if !self.seldom.is_due(now_ns) {
             return false;
         }
-        self.seldom.rest(now_ns);
+        self.seldom.rest(now_ns, ABOUT_A_SECOND_NS);
         match self.stat.read(scratch) {
             Reading::Gone => true,
             Reading::Bytes(bytes) => crate::parse::pid_stat::has_ended(&scratch[..bytes]),

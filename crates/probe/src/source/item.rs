@@ -4,7 +4,7 @@ use tare_record::cell::from_option;
 use tare_record::tables::cgroup;
 use tare_record::{ABSENT, Cell};
 
-use super::Seldom;
+use super::{ABOUT_A_SECOND_NS, ABOUT_A_TENTH_NS, Seldom};
 use crate::handle::Handle;
 use crate::parse::fields::{Words, whole_number};
 use crate::parse::keyed::Plan;
@@ -15,6 +15,25 @@ use crate::parse::{blkio, io_stat, pressure};
 pub struct Window {
     pub t0: usize,
     pub t1: usize,
+}
+
+/// Windows of a file: `cpu.stat` of v2 has three groups of columns, every other file one.
+///
+/// Kept in place, so that a tick does not have to fetch them from somewhere else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Windows([Option<Window>; 3]);
+
+impl Windows {
+    /// Adds those that are not there yet; a fourth has no room and no file.
+    pub fn add(&mut self, windows: &[Window]) {
+        for window in
+            windows.iter().filter(|window| !self.0.contains(&Some(**window))).collect::<Vec<_>>()
+        {
+            if let Some(free) = self.0.iter_mut().find(|slot| slot.is_none()) {
+                *free = Some(*window);
+            }
+        }
+    }
 }
 
 /// What a file looks like and where its values go.
@@ -45,6 +64,8 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cadence {
     EachTick,
+    /// Worth less than it costs at high rates: pressure.
+    EachTenth,
     EachSecond,
     /// Each tick once it has values, each second while it is empty.
     EachTickOnceFilled,
@@ -54,7 +75,7 @@ pub enum Cadence {
 pub struct Item {
     pub handle: Handle,
     pub shape: Shape,
-    pub windows: Vec<Window>,
+    pub windows: Windows,
     pub cadence: Cadence,
     pub(crate) seldom: Seldom,
 }
@@ -102,7 +123,7 @@ impl Item {
 
     /// Stores the window: from before the first file of a group until after its last.
     pub fn stamp(&self, t0_ns: u64, t1_ns: u64, cells: &mut [Cell; cgroup::WIDTH]) {
-        for window in &self.windows {
+        for window in self.windows.0.iter().flatten() {
             if cells[window.t0] == ABSENT {
                 cells[window.t0] = t0_ns;
             }
@@ -130,7 +151,10 @@ impl Item {
         match self.cadence {
             Cadence::EachTick => {}
             Cadence::EachTickOnceFilled if had_values => {}
-            Cadence::EachSecond | Cadence::EachTickOnceFilled => self.seldom.rest(now_ns),
+            Cadence::EachTenth => self.seldom.rest(now_ns, ABOUT_A_TENTH_NS),
+            Cadence::EachSecond | Cadence::EachTickOnceFilled => {
+                self.seldom.rest(now_ns, ABOUT_A_SECOND_NS);
+            }
         }
     }
 }
@@ -144,7 +168,7 @@ mod tests {
         let item = Item {
             handle: Handle::open(Path::new("/dev/null")).expect("null"),
             shape,
-            windows: Vec::new(),
+            windows: Windows::default(),
             cadence: Cadence::EachTick,
             seldom: Seldom::default(),
         };

@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod device;
 pub mod item;
 pub mod memory;
+pub mod perf;
 pub mod pressure;
 pub mod process;
 pub mod stat;
@@ -52,22 +53,24 @@ pub(crate) fn send(out: &mut RowSender, table: u32, target: u32, tick: u64, cell
     out.send(Key { table, target, tick }, cells);
 }
 
-/// Lets something happen about once a second, whatever the tick.
+/// Lets something happen at most so often, whatever the tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seldom {
     next_ns: u64,
 }
 
-impl Seldom {
-    /// A little under a second, so that a 1 Hz tick that comes early by its jitter still counts.
-    const PAUSE_NS: u64 = 950_000_000;
+/// A little under a second, so that a 1 Hz tick that comes early by its jitter still counts.
+pub(crate) const ABOUT_A_SECOND_NS: u64 = 950_000_000;
+/// Likewise for a tenth of it.
+pub(crate) const ABOUT_A_TENTH_NS: u64 = 95_000_000;
 
+impl Seldom {
     pub(crate) fn is_due(self, now_ns: u64) -> bool {
         now_ns >= self.next_ns
     }
 
-    pub(crate) fn rest(&mut self, now_ns: u64) {
-        self.next_ns = now_ns + Self::PAUSE_NS;
+    pub(crate) fn rest(&mut self, now_ns: u64, pause_ns: u64) {
+        self.next_ns = now_ns + pause_ns;
     }
 }
 
@@ -84,7 +87,7 @@ mod tests {
                 // Wakes up to 40 µs late, as a real-time thread does.
                 let now = tick * period_ns + (tick * 7919) % 40_000;
                 if seldom.is_due(now) {
-                    seldom.rest(now);
+                    seldom.rest(now, ABOUT_A_SECOND_NS);
                     count += 1;
                 }
             }

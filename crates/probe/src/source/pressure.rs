@@ -1,4 +1,4 @@
-//! `/proc/pressure/*`, at most once a second.
+//! `/proc/pressure/*`, at most ten times a second.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tare_record::ABSENT;
 use tare_record::cell::from_option;
 use tare_record::tables::{self, pressure};
 
-use super::{Life, Seldom, Source, send, timed};
+use super::{ABOUT_A_TENTH_NS, Life, Seldom, Source, send, timed};
 use crate::handle::{Handle, Reading};
 use crate::parse;
 use crate::ring::RowSender;
@@ -41,7 +41,7 @@ impl Source for PressureSource {
         if !self.seldom.is_due(now_ns) {
             return Life::Alive;
         }
-        self.seldom.rest(now_ns);
+        self.seldom.rest(now_ns, ABOUT_A_TENTH_NS);
         let mut cells = [ABSENT; pressure::WIDTH];
         for (handle, first) in &self.files {
             let read = timed(handle, scratch);

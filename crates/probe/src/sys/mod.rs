@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod bpf;
+pub mod perf;
 
 use std::io;
 
@@ -40,7 +41,7 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// CPU time of a process, all its threads, brought up to date as of now.
+/// CPU time of a process, all its threads; those that run are as of their last scheduler tick.
 ///
 /// `None` where the process has ended or may not be asked. The clock's number is the kernel's
 /// `MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)` (include/linux/posix-timers_types.h).

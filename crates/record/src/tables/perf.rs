@@ -3,7 +3,7 @@
 use crate::schema::table;
 
 table! {
-    /// Performance counters of a control group or process, where asked for and the machine has them. One row each.
+    /// Performance counters of control groups since they were opened, where asked for (`--perf`) and the machine has them: sums over all CPUs, one row each.
     "perf" {
         T0_NS "t0_ns" Instant Exact "CLOCK_MONOTONIC" "before the counters were read";
         T1_NS "t1_ns" Instant Exact "CLOCK_MONOTONIC" "after";

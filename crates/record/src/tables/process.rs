@@ -8,7 +8,7 @@ table! {
         PID "pid" Gauge Exact "discovery" "process id";
         CPU_T0_NS "cpu_t0_ns" Instant Exact "CLOCK_MONOTONIC" "before its CPU clock was read";
         CPU_T1_NS "cpu_t1_ns" Instant Exact "CLOCK_MONOTONIC" "after";
-        CPU_NS "cpu_ns" Counter Exact "clock_gettime of the process's CPU clock" "CPU time of all threads, the running ones brought up to date";
+        CPU_NS "cpu_ns" Counter Tick "clock_gettime of the process's CPU clock" "CPU time of all threads, each as of its last scheduler tick or switch";
         STAT_T0_NS "stat_t0_ns" Instant Exact "CLOCK_MONOTONIC" "before /proc/PID/stat was read";
         STAT_T1_NS "stat_t1_ns" Instant Exact "CLOCK_MONOTONIC" "after";
         USER_TICKS "user_ticks" Counter UserTick "/proc/PID/stat utime" "CPU time in user mode";

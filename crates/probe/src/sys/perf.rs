@@ -1,0 +1,77 @@
+//! `perf_event_open(2)` for the counters of a control group.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const TYPE_HARDWARE: u32 = 0;
+const TYPE_SOFTWARE: u32 = 1;
+const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
+const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
+const FORMAT_GROUP: u64 = 1 << 3;
+const FLAG_PID_CGROUP: libc::c_ulong = 1 << 2;
+const FLAG_CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+/// The first published form of the kernel's struct; newer kernels take it for its size.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+/// A counter, by its number in `linux/perf_event.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Hardware(u64),
+    Software(u64),
+}
+
+/// Opens a counter of a control group on one CPU, in the group of `leader` if there is one.
+///
+/// A read of the leader returns, as 64-bit words: how many counters, time enabled, time running, and
+/// the counters in the order in which they were opened.
+///
+/// # Errors
+/// `ENOENT` without such a counter on this machine, `EACCES` by `perf_event_paranoid`.
+pub fn open_for_group(
+    group: BorrowedFd<'_>,
+    cpu: u64,
+    event: Event,
+    leader: Option<&OwnedFd>,
+) -> io::Result<OwnedFd> {
+    let (kind, config) = match event {
+        Event::Hardware(config) => (TYPE_HARDWARE, config),
+        Event::Software(config) => (TYPE_SOFTWARE, config),
+    };
+    let attributes = Attributes {
+        kind,
+        size: size_of::<Attributes>() as u32,
+        config,
+        read_format: FORMAT_GROUP | FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING,
+        ..Attributes::default()
+    };
+    // SAFETY: `attributes` has the size that it says and outlives the call, which only reads it.
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            group.as_raw_fd(),
+            cpu as libc::c_int,
+            leader.map_or(-1, AsRawFd::as_raw_fd),
+            FLAG_PID_CGROUP | FLAG_CLOSE_ON_EXEC,
+        )
+    };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just returned this descriptor and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+}

@@ -1,0 +1,408 @@
+"""What tare-probe costs, beside the tools that it replaces, as ratios within one run.
+
+    scripts/bench_probe.py --probe target/x86_64-unknown-linux-gnu/release/tare-probe --seconds 12
+
+Every tool samples once a second. Its cost is the CPU time of its processes and, for tools that ask the engine, of
+the engine's daemons over what they use without it. Of the daemons' seconds the dearest quarter is left out, with
+and without the tool, as others may use the engine too. `floor` is the least that can be spent: it reads the very
+files that tare-probe reads of control groups, when tare-probe reads them, and throws the bytes away. Needs root and
+a container engine; starts ten idle containers and removes them. $CADVISOR names the program of cAdvisor, if any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from statistics import fmean
+
+IMAGE = "tare-bench-probe:idle"
+CONTAINERS = 10
+WARM_UP_S = 3.0
+DAEMONS = ("dockerd", "containerd", "containerd-shim-runc-v2", "containerd-shim")
+NODE_EXPORTER_PORT = 19100
+CADVISOR_PORT = 19101
+SCRAPE_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = 10.0
+DOCKER_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """CPU of one tool a sample, its own and what it causes in the daemons; its largest resident memory."""
+
+    tool: str
+    containers: int
+    own_ms: float
+    daemons_ms: float
+    resident_mb: float
+
+    @property
+    def total_ms(self) -> float:
+        """CPU a sample with the daemons' share."""
+        return self.own_ms + self.daemons_ms
+
+
+@dataclass(frozen=True)
+class Rapid:
+    """A recording of one container at 1 kHz."""
+
+    load: str
+    core_share: float
+    floor_share: float | None
+    ticks: int
+    missed: int
+    lateness_p50_us: float
+    lateness_p99_us: float
+    lateness_max_us: float
+    resident_mb: float
+    scheduler: str
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process, brought up to date by the kernel; 0 once it has ended."""
+    clock = (~pid << 3) | 2  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
+    try:
+        return time.clock_gettime(clock)
+    except OSError:
+        return 0.0
+
+
+def processes() -> Iterator[tuple[int, int, str]]:
+    """Process id, parent and command of every process."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                text = (entry / "stat").read_text(errors="replace")
+                command = text[text.index("(") + 1 : text.rindex(")")]
+                yield int(entry.name), int(text[text.rindex(")") + 2 :].split()[1]), command
+
+
+def tree(root: int) -> set[int]:
+    """A process and its descendants."""
+    parents = {pid: parent for pid, parent, _ in processes()}
+    found = {root}
+    while grown := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= grown
+    return found
+
+
+def daemons_s() -> float:
+    """CPU time of the engine so far."""
+    # The kernel cuts a command to 15 letters.
+    names = {name[:15] for name in DAEMONS}
+    return sum(cpu_s(pid) for pid, _, command in processes() if command in names)
+
+
+def resident_mb(pids: set[int]) -> float:
+    """Largest resident memory that these processes have had, added up."""
+    total_kib = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    total_kib += int(line.split()[1])
+    return total_kib * 1024 / 1e6
+
+
+@dataclass(frozen=True)
+class Second:
+    """CPU seconds that passed within one second."""
+
+    own: float
+    daemons: float
+
+
+def watch(pids: set[int], seconds: float, each_second: Callable[[], None] | None = None) -> list[Second]:
+    """CPU time of a tool and of the daemons, second by second."""
+    passed = []
+    own, daemons = sum(map(cpu_s, pids)), daemons_s()
+    end = time.monotonic()
+    for _ in range(round(seconds)):
+        end += 1.0
+        if each_second is not None:
+            each_second()
+        time.sleep(max(0.0, end - time.monotonic()))
+        own_now, daemons_now = sum(map(cpu_s, pids)), daemons_s()
+        passed.append(Second(own_now - own, daemons_now - daemons))
+        own, daemons = own_now, daemons_now
+    return passed
+
+
+def usual(passed: Sequence[Second]) -> float:
+    """Mean of what the daemons used in a second, the dearest quarter left out."""
+    spent = sorted(second.daemons for second in passed)
+    return fmean(spent[: max(1, len(spent) * 3 // 4)])
+
+
+class Bench:
+    """Runs one tool after the other and keeps what each cost."""
+
+    def __init__(self, probe: Path, seconds: float, scratch: Path) -> None:
+        self.probe = str(probe)
+        self.seconds = seconds
+        self.scratch = scratch
+
+    def cost(
+        self,
+        tool: str,
+        containers: int,
+        command: Sequence[str],
+        *,
+        asks_engine: bool = False,
+        each_second: Callable[[], None] | None = None,
+    ) -> Cost:
+        """Cost of a tool while it samples once a second; starting it is left out."""
+        idle = usual(watch(set(), self.seconds)) if asks_engine else 0.0
+        with (self.scratch / "tool.log").open("wb") as log:
+            running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            try:
+                watch(set(), WARM_UP_S, each_second)
+                pids = tree(running.pid)
+                passed = watch(pids, self.seconds, each_second)
+                memory = resident_mb(pids)
+                if running.poll() is not None:
+                    said = Path(log.name).read_text(errors="replace")[-400:]
+                    raise SystemExit(f"{tool} ended before it was measured: {said}")
+            finally:
+                stop(running)
+        own = fmean(second.own for second in passed)
+        daemons = max(0.0, usual(passed) - idle) if asks_engine else 0.0
+        return Cost(tool, containers, 1e3 * own, 1e3 * daemons, memory)
+
+    def probe_command(self, what: str, groups: Sequence[str], hz: int, seconds: float) -> list[str]:
+        """`record` or `floor` over these control groups."""
+        command = [self.probe, what, "--hz", str(hz), "--duration", str(seconds)]
+        if what == "record":
+            out = tempfile.mkdtemp(dir=self.scratch)
+            command += ["--out", f"{out}/trace", "--no-convert"]
+        return command + [word for group in groups for word in ("--cgroup", group)]
+
+    def rapid(self, group: str, load: int) -> Rapid:
+        """A recording at 1 kHz, under so many endless loops."""
+        floor = None if load else self._floor_share(group)
+        command = self.probe_command("record", [group], 1000, self.seconds)
+        out = Path(command[command.index("--out") + 1])
+        burners = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(load)]
+        try:
+            subprocess.run(command, check=True, timeout=self.seconds + 60, capture_output=True)
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+        subprocess.run([self.probe, "convert", str(out)], check=True, timeout=120, capture_output=True)
+        trace = json.loads((out / "trace.json").read_text())
+        footer = trace["footer"]
+        return Rapid(
+            load=f"{load} endless loops" if load else "none of ours",
+            core_share=footer["probe_cpu_ns"]
+            / (footer["ended_monotonic_ns"] - trace["header"]["started_monotonic_ns"]),
+            floor_share=floor,
+            ticks=footer["ticks"],
+            missed=footer["missed_ticks"],
+            lateness_p50_us=footer["lateness_p50_ns"] / 1e3,
+            lateness_p99_us=footer["lateness_p99_ns"] / 1e3,
+            lateness_max_us=footer["lateness_max_ns"] / 1e3,
+            resident_mb=footer["peak_resident_bytes"] / 1e6,
+            scheduler=trace["header"]["scheduler"],
+        )
+
+    def _floor_share(self, group: str) -> float:
+        command = self.probe_command("floor", [group], 1000, self.seconds)
+        said = subprocess.run(command, check=True, timeout=self.seconds + 60, capture_output=True, text=True).stdout
+        return float(json.loads(said)["cpu_ns"]) / (self.seconds * 1e9)
+
+
+def stop(running: subprocess.Popen[bytes]) -> None:
+    """End a tool that was started here."""
+    running.terminate()
+    try:
+        running.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
+
+
+def idle_image() -> bytes:
+    """A file system with nothing but `sleep` and the libraries that it needs."""
+    sleep = shutil.which("sleep") or "/bin/sleep"
+    told = subprocess.run(["ldd", sleep], check=True, capture_output=True, text=True, timeout=10).stdout
+    files = [sleep] + [word for word in told.split() if word.startswith("/")]
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in files:
+            tar.add(os.path.realpath(name), arcname=name.lstrip("/"))
+    return packed.getvalue()
+
+
+def docker(*arguments: str, stdin: bytes | None = None) -> str:
+    """Call the engine's client."""
+    done = subprocess.run(
+        ["docker", *arguments], input=stdin, check=True, capture_output=True, timeout=DOCKER_TIMEOUT_S
+    )
+    return done.stdout.decode().strip()
+
+
+@contextlib.contextmanager
+def containers() -> Iterator[list[str]]:
+    """Ids of ten idle containers, which go afterwards with their image."""
+    docker("import", "-", IMAGE, stdin=idle_image())
+    sleep = shutil.which("sleep") or "/bin/sleep"
+    started: list[str] = []
+    try:
+        while len(started) < CONTAINERS:
+            started.append(docker("run", "--detach", "--network", "none", IMAGE, sleep, "86400"))
+        yield started
+    finally:
+        for name in started:
+            docker("rm", "--force", name)
+        docker("rmi", IMAGE)
+
+
+def group_of(container: str) -> str:
+    """The control group of a container, as tare-probe wants it named."""
+    pid = docker("inspect", "--format", "{{.State.Pid}}", container)
+    return f"c{container[:6]}=pid:{pid}"
+
+
+def scrape(port: int) -> Callable[[], None]:
+    """What fetches the metrics once, as Prometheus would; a server that is not up yet is left alone."""
+
+    def fetch() -> None:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SCRAPE_TIMEOUT_S) as answer,
+        ):
+            answer.read()
+
+    return fetch
+
+
+def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
+    """All tools that this machine has."""
+    groups = [group_of(name) for name in ids]
+    long_s = bench.seconds + 60
+    costs = []
+    for count in (1, CONTAINERS):
+        chosen = groups[:count]
+        for _ in range(2):  # the ratio of the two is the point, so they take turns
+            costs.append(bench.cost("floor", count, bench.probe_command("floor", chosen, 1, long_s)))
+            costs.append(bench.cost("tare-probe", count, bench.probe_command("record", chosen, 1, long_s)))
+        costs.append(
+            bench.cost("docker stats", count, ["docker", "stats", "--no-trunc", *ids[:count]], asks_engine=True)
+        )
+    host = [bench.probe, "record", "--host", "--hz", "1", "--no-convert", "--out", f"{bench.scratch}/host"]
+    costs.append(bench.cost("tare-probe --host", 0, host))
+    for tool in (
+        ["mpstat", "-P", "ALL", "1"],
+        ["iostat", "-x", "1"],
+        ["sar", "-u", "1"],
+        ["sar", "-A", "1"],
+        ["pidstat", "-u", "-r", "-d", "1"],
+    ):
+        if not shutil.which(tool[0]):
+            continue
+        costs.append(bench.cost(" ".join(tool[:-1]), 0, tool))
+    exporter = shutil.which("prometheus-node-exporter")
+    if exporter:
+        command = [exporter, f"--web.listen-address=127.0.0.1:{NODE_EXPORTER_PORT}"]
+        costs.append(bench.cost("node_exporter, scraped", 0, command, each_second=scrape(NODE_EXPORTER_PORT)))
+    cadvisor = os.environ.get("CADVISOR")
+    if cadvisor:
+        command = [
+            cadvisor,
+            "-listen_ip=127.0.0.1",
+            f"-port={CADVISOR_PORT}",
+            "-housekeeping_interval=1s",
+            "-allow_dynamic_housekeeping=false",
+        ]
+        costs.append(
+            bench.cost(
+                "cAdvisor, scraped", CONTAINERS, command, asks_engine=True, each_second=scrape(CADVISOR_PORT)
+            )
+        )
+    return costs
+
+
+def table(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> str:
+    """Both tables as Markdown, and the goals with what came of them."""
+    lines = ["| tool | containers | CPU ms a sample | of that in daemons | resident MB |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {cost.tool} | {cost.containers or '-'} | {cost.total_ms:.2f} | {cost.daemons_ms:.2f} "
+        f"| {cost.resident_mb:.1f} |"
+        for cost in costs
+    ]
+    lines += [
+        "",
+        "| 1 kHz, one container, load | share of a core | floor | ticks | missed | late p50 µs | p99 | max | MB |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {run.load}, {run.scheduler} | {100 * run.core_share:.1f} % | "
+        f"{'-' if run.floor_share is None else f'{100 * run.floor_share:.1f} %'} | {run.ticks} | {run.missed} | "
+        f"{run.lateness_p50_us:.0f} | {run.lateness_p99_us:.0f} | {run.lateness_max_us:.0f} "
+        f"| {run.resident_mb:.1f} |"
+        for run in rapid
+    ]
+    return "\n".join([*lines, "", *goals(costs, rapid)])
+
+
+def goals(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> list[str]:
+    """Each goal, the figure, and whether it was reached."""
+
+    def mean(tool: str, count: int) -> float:
+        found = [cost.total_ms for cost in costs if (cost.tool, cost.containers) == (tool, count)]
+        return sum(found) / len(found)
+
+    judged = []
+    for count in (1, CONTAINERS):
+        ratio = mean("tare-probe", count) / mean("floor", count)
+        judged.append((f"within 1.5 x of the floor, {count} containers", f"{ratio:.2f} x", ratio <= 1.5))
+        stats = mean("docker stats", count) / mean("tare-probe", count)
+        judged.append((f"50 x cheaper than docker stats, {count} containers", f"{stats:.0f} x", stats >= 50))
+    memory = max(
+        [cost.resident_mb for cost in costs if cost.tool == "tare-probe"] + [run.resident_mb for run in rapid]
+    )
+    judged.append(("under 8 MB resident", f"{memory:.1f} MB", memory < 8))
+    quiet, loaded = rapid[0], rapid[-1]
+    judged.append(("1 kHz below 6 % of a core", f"{100 * quiet.core_share:.1f} %", quiet.core_share < 0.06))
+    late = loaded.lateness_p99_us
+    judged.append(("99th percentile of lateness below 200 µs at load 10", f"{late:.0f} µs", late < 200))
+    return [f"- {'reached' if reached else 'NOT reached'}: {goal}: {figure}" for goal, figure, reached in judged]
+
+
+def main() -> None:
+    """Measure, print Markdown, write JSON."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--probe", type=Path, required=True)
+    options.add_argument("--seconds", type=float, default=12.0)
+    options.add_argument("--json", type=Path, help="write the figures here too")
+    chosen = options.parse_args()
+    if os.geteuid() != 0 or not shutil.which("docker"):
+        sys.exit("bench_probe: needs root and a container engine")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch, containers() as ids:
+        bench = Bench(chosen.probe, chosen.seconds, Path(scratch))
+        costs = compare(bench, ids)
+        rapid = [bench.rapid(group_of(ids[0]), load) for load in (0, 10)]
+    print(f"kernel {platform.release()}, {os.cpu_count()} CPUs, load before {os.getloadavg()[2]:.1f} (15 min)\n")
+    print(table(costs, rapid))
+    if chosen.json:
+        figures = {"costs": [asdict(cost) for cost in costs], "rapid": [asdict(run) for run in rapid]}
+        chosen.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""A tree with one of everything goes through the engine unchanged; what cannot be had is one sentence, and soon."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from docker import DockerClient
+from docker.models.images import Image as EngineImage
+
+from tare.errors import EnvironmentLacks, StudyError
+from tare.images import Image, ImageConfig
+from tare.images.digest import Entry, first_difference, image_digest, list_tree
+from tare.images.engine_image import DIGEST_LABEL, engine_config, export_tree, has_image, import_tree
+from tare.images.prepare import prepare
+from tare.images.removal import remove
+from tare.images.shelf import Shelf
+from tare.images.unpack import unpack
+from tare.images.verify import verify
+from tare.sites.engine import LABEL, connect
+from tare.sites.layout import Layout
+from tare.sites.local import LocalHost, own_process
+from tare.sites.process import to_ident
+from tare.sites.sqlite_ledger import SqliteLedger
+
+pytestmark = pytest.mark.engine
+
+CONFIG = ImageConfig(
+    entrypoint=("/bin/sh", "-c"),
+    command=("echo \"$PLAIN\" 'and' $$",),
+    env=(
+        ("PATH", "/bin"),
+        ("PLAIN", "a b"),
+        ("HOSTILE", "$PATH ${PATH} \"quoted\" 'single' back\\slash `tick` #no"),
+        ("UMLAUT", "größer"),
+        ("EMPTY", ""),
+    ),
+    user="7:8",
+    workdir="/a $PATH b",
+    data_dir="/data",
+)
+CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[DockerClient]:
+    client = connect(timeout_s=60)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    layout = Layout(tmp_path / "home")
+    return Shelf(layout, SqliteLedger(layout.ledger))
+
+
+@pytest.fixture
+def prepared(shelf: Shelf, engine: DockerClient) -> Iterator[Callable[..., Image]]:
+    """Prepares images, and removes from the engine all that were; none is held."""
+
+    def make(reference: str, *, rebuild: bool = False) -> Image:
+        return prepare(
+            reference,
+            host=LocalHost(),
+            layout=shelf.layout,
+            ledger=shelf.ledger,
+            engine=engine,
+            rebuild=rebuild,
+            hold=False,
+        )
+
+    yield make
+    with shelf.lock():
+        for each in shelf.all():
+            remove(each, shelf, engine)
+    assert shelf.ledger.entries() == ()
+    assert {path.name for path in shelf.layout.images.glob("*")} <= {"keys", "lock"}
+
+
+@pytest.fixture
+def rootfs(tmp_path: Path) -> Path:
+    """A tree with one of everything, and a shell."""
+    root = tmp_path / "rootfs"
+    for directory in ("bin", "etc", "proc", "sys", "dev", "data", "a $PATH b"):
+        (root / directory).mkdir(parents=True)
+    busybox = shutil.which("busybox")
+    assert busybox is not None, "these tests need busybox: scripts/packages.sh test"
+    shutil.copy(busybox, root / "bin" / "busybox")
+    for applet in ("sh", "rm", "mkdir", "ln", "touch", "chmod", "find", "sleep"):
+        (root / "bin" / applet).symlink_to("busybox")
+    (root / "bin" / "same").hardlink_to(root / "bin" / "busybox")
+    (root / "bin" / "able").write_bytes(b"#!")
+    os.setxattr(root / "bin" / "able", "security.capability", CAPABILITY)
+    (root / "bin" / "setuid").write_bytes(b"#!")
+    (root / "bin" / "setuid").chmod(0o4755)
+    (root / "etc" / "hosts").write_text("an image's own hosts\n")
+    (root / "etc" / "link").symlink_to("/outside/../etc//hosts")
+    os.mkfifo(root / "data" / "pipe")
+    os.lchown(root / "etc" / "link", 11, 12)
+    (root / "data").chmod(0o1770)
+    os.chown(root / "data", 700, 701)
+    for name in ("größe", "line\nbreak", os.fsdecode(b"latin-\xe9"), "x" * 200):
+        (root / "data" / name).write_text(name if name.isprintable() else "x")
+    (root / "data" / ("d" * 120)).mkdir()
+    (root / "data" / ("d" * 120) / ("e" * 120)).touch()
+    return root
+
+
+def as_image(root: Path, reference: str, config: ImageConfig = CONFIG) -> Image:
+    return Image(reference, image_digest(list_tree(root), config), str(root), None, config)
+
+
+def test_what_is_imported_is_what_containers_get(engine: DockerClient, rootfs: Path, tmp_path: Path) -> None:
+    image = as_image(rootfs, f"Tést/{uuid4().hex}")
+    engine_id = import_tree(engine, image, tmp_path)
+    try:
+        assert import_tree(engine, image, tmp_path) == engine_id
+        assert vars(engine_config(engine, engine_id)) == vars(CONFIG) | {"data_dir": None}
+        (tmp_path / "again").mkdir()
+        export_tree(engine, engine_id, tmp_path / "again", name=f"tare-test-{uuid4().hex[:8]}", labels=own())
+        given = ("etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab", ".dockerenv")
+        kept = [
+            [entry for entry in list_tree(root) if entry.path not in given and not entry.path.startswith("dev/")]
+            for root in (rootfs, tmp_path / "again")
+        ]
+        assert first_difference(*kept) is None
+    finally:
+        engine.images.remove(engine_id)
+    assert not has_image(engine, engine_id)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ImageConfig(env=(("A", 'x"\nENTRYPOINT ["/bin/evil"]'),)),
+        ImageConfig(user="db\nCMD evil"),
+        ImageConfig(workdir="/a\rb"),
+        ImageConfig(env=(("A B", "x"),)),
+    ],
+    ids=["variable", "user", "working directory", "name of a variable"],
+)
+def test_a_configuration_that_the_engine_would_take_otherwise_is_refused(
+    engine: DockerClient, rootfs: Path, tmp_path: Path, config: ImageConfig
+) -> None:
+    image = as_image(rootfs, "hostile", config)
+    with pytest.raises((StudyError, EnvironmentLacks), match=r"image hostile|engine"):
+        import_tree(engine, image, tmp_path)
+    assert engine.images.list(filters={"label": f"{DIGEST_LABEL}={image.digest}"}) == []
+
+
+def own() -> dict[str, str]:
+    return {LABEL: to_ident(own_process())}
+
+
+def write_tar(root: Path, target: Path) -> Path:
+    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.add(root, arcname=".")
+    return target
+
+
+def test_a_saved_tree_is_prepared_verified_and_removed(
+    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
+) -> None:
+    image = prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
+    (found,) = shelf.all()
+    verified = verify(found, shelf, engine)
+    assert verified.engine_checked
+    assert verified.good, verified
+    assert prepared(f"tar:{tmp_path / 'tree.tar'}") == image
+    with shelf.lock():
+        remove(found, shelf, engine)
+    assert image.engine_id is not None
+    assert not has_image(engine, image.engine_id)
+    assert verify_containers(engine) == []
+
+
+def verify_containers(engine: DockerClient) -> list[str]:
+    return [str(each.name) for each in engine.containers.list(all=True, filters={"name": "tare-verify-"})]
+
+
+def test_another_image_under_the_same_digest_is_found_out(
+    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
+) -> None:
+    prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
+    (rootfs / "bin" / "setuid").chmod(0o755)
+    other = prepared(f"tar:{write_tar(rootfs, tmp_path / 'other.tar')}")
+    first = next(each for each in shelf.all() if each.image.digest != other.digest)
+    mistaken = type(first)(
+        Image(**{**vars(first.image), "engine_id": other.engine_id}), first.size_bytes, first.made_at
+    )
+    verified = verify(mistaken, shelf, engine)
+    assert verified.tree is None
+    assert verified.engine == 'has "/bin/setuid" with mode 0755 in place of 4755'
+
+
+@pytest.fixture
+def layered(engine: DockerClient, rootfs: Path, tmp_path: Path) -> Iterator[EngineImage]:
+    """An image of three layers: the second and third remove, replace and move what is below them."""
+    (rootfs / "old" / "deep").mkdir(parents=True)
+    (rootfs / "old" / "deep" / "file").touch()
+    (rootfs / "was-directory").mkdir()
+    (rootfs / "was-directory" / "file").touch()
+    (rootfs / "was-file").touch()
+    (rootfs / "way").symlink_to("old")
+    name = f"tare-test-{uuid4().hex[:8]}"
+    base = import_tree(engine, as_image(rootfs, name, ImageConfig()), tmp_path)
+    second = "rm -r /old; mkdir /old; touch /old/only; rm /was-file; mkdir /was-file; touch /was-file/x; rm /way"
+    steps = (
+        "rm /old/deep/file; rm -r /was-directory; touch /was-directory; mkdir /later; touch /later/a",
+        f"{second}; mkdir /way; touch /way/y; rm /later/a; chmod 0700 /later; ln /was-directory /way/hard",
+    )
+    made = [base]
+    try:
+        for step in steps:
+            container = engine.containers.run(
+                made[-1],
+                entrypoint=["/bin/sh", "-c"],
+                command=[step],
+                detach=True,
+                network_mode="none",
+                labels=own(),
+            )
+            try:
+                assert container.wait(timeout=60)["StatusCode"] == 0
+                made.append(str(container.commit(repository=name, tag=f"l{len(made)}").id))
+            finally:
+                container.remove(force=True)
+        yield engine.images.get(made[-1])
+    finally:
+        for each in reversed(made):
+            engine.images.remove(each, force=True)
+
+
+def test_layers_with_deletions_become_what_a_container_sees(
+    prepared: Callable[..., Image], engine: DockerClient, layered: EngineImage, tmp_path: Path
+) -> None:
+    image = prepared(f"docker://{layered.tags[0]}")
+    container = engine.containers.create(str(layered.id), entrypoint=["-"], labels=own())
+    try:
+        with (tmp_path / "seen.tar").open("wb") as file:
+            file.writelines(container.export())  # type: ignore[arg-type] # types-docker says str
+    finally:
+        container.remove(force=True)
+    (tmp_path / "seen").mkdir()
+    unpack([tmp_path / "seen.tar"], tmp_path / "seen")
+    seen, ours = (own_entries(root) for root in (tmp_path / "seen", Path(image.rootfs)))
+    assert first_difference(seen, ours) is None
+    names = {entry.path for entry in ours if entry.path.split("/")[0] in ("old", "was-file", "way", "later")}
+    assert names == {"old", "old/only", "was-file", "was-file/x", "way", "way/y", "way/hard", "later"}
+
+
+def own_entries(root: Path) -> list[Entry]:
+    """Without what the engine puts into every container, and leaves as empty files in committed layers."""
+    given = ("etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab", ".dockerenv")
+    return [entry for entry in list_tree(root) if entry.path not in given and not entry.path.startswith("dev/")]
+
+
+def test_a_reference_that_cannot_be_pulled_is_one_sentence_soon(
+    prepared: Callable[..., Image], shelf: Shelf
+) -> None:
+    before = time.monotonic()
+    # Port 1 of the loopback address, where nobody listens: no registry is asked.
+    with pytest.raises(EnvironmentLacks, match=r"127\.0\.0\.1:1/none:1.*oci:PATH") as raised:
+        prepared("docker://127.0.0.1:1/none:1")
+    assert time.monotonic() - before < 60
+    assert "\n" not in str(raised.value)
+    assert shelf.ledger.entries() == ()
+
+
+@pytest.mark.parametrize("reference", ["UPPER case", "a b", "", "a@sha256:1", "-x"])
+def test_a_reference_that_is_none_is_one_sentence(prepared: Callable[..., Image], reference: str) -> None:
+    with pytest.raises((EnvironmentLacks, StudyError)) as raised:
+        prepared(f"docker://{reference}")
+    assert "\n" not in str(raised.value)
+
+
+RECIPE = "format: 1\nsuite: {suite}\npackages: [base-files]\n"
+
+
+def test_a_recipe_that_cannot_be_built_is_one_sentence_and_leaves_nothing(
+    prepared: Callable[..., Image], shelf: Shelf, tmp_path: Path
+) -> None:
+    if shutil.which("mmdebstrap") is None:
+        pytest.fail("this test needs mmdebstrap: scripts/packages.sh test")
+    (tmp_path / "none.yaml").write_text(RECIPE.format(suite="nosuchsuite"))
+    before = set(Path("/tmp").glob("mmdebstrap.*"))
+    with pytest.raises(EnvironmentLacks, match="nosuchsuite") as raised:
+        prepared(str(tmp_path / "none.yaml"))
+    assert "\n" not in str(raised.value)
+    assert shelf.ledger.entries() == ()
+    assert list(shelf.layout.images.glob(".*")) == []
+    assert set(Path("/tmp").glob("mmdebstrap.*")) == before
+    mounts = subprocess.run(["cat", "/proc/self/mountinfo"], capture_output=True, text=True, check=True, timeout=10)
+    assert str(shelf.layout.home) not in mounts.stdout

@@ -1,0 +1,309 @@
+"""Images, really: mmdebstrap, the engine's import, export and save, and a builder that is killed."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+from uuid import uuid4
+
+import pytest
+from docker import DockerClient
+
+from tare.errors import EnvironmentLacks
+from tare.images import Image, ImageConfig
+from tare.images.digest import image_digest, list_tree
+from tare.images.engine_image import DIGEST_LABEL, GIVEN_BY_ENGINE
+from tare.images.prepare import prepare
+from tare.images.removal import remove
+from tare.images.shelf import Shelf
+from tare.images.unpack import unpack
+from tare.images.verify import verify
+from tare.sites import Completed
+from tare.sites.engine import connect
+from tare.sites.layout import Layout, default_layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+
+pytestmark = pytest.mark.engine
+
+CACHED_S = 1.0
+"""A second call finds what the first one made, without building."""
+GONE_S = 30.0
+RECIPE = """\
+format: 1
+suite: bookworm
+packages: [hostname]
+users: [{name: db, uid: 900}]
+directories: [{path: /run/tare, owner: db}]
+"""
+# What only quoting keeps as it is.
+ODD = {
+    "PATH": "/bin",
+    "DOLLAR": "$PATH ${HOME}",
+    "QUOTED": 'a "b" \\c\\',
+    "UMLAUT": "ü",
+    "EMPTY": "",
+    "SPACE": " a  b ",
+}
+
+
+@pytest.fixture
+def engine() -> Iterator[DockerClient]:
+    client = connect(timeout_s=60)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, engine: DockerClient) -> Iterator[Shelf]:
+    """Empty, with a ledger of its own; what it gets is removed from the engine too."""
+    layout = Layout(tmp_path / "home")
+    made = Shelf(layout, SqliteLedger(layout.ledger))
+    yield made
+    with made.lock():
+        for each in made.all():
+            remove(each, made, engine)
+    assert not [entry for entry in made.ledger.entries() if "keys" not in entry.ident]
+
+
+def ready(reference: str, shelf: Shelf, engine: DockerClient | None, host: LocalHost | None = None) -> Image:
+    return prepare(
+        reference, host=host or LocalHost(), layout=shelf.layout, ledger=shelf.ledger, engine=engine, hold=False
+    )
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A root file system of busybox alone, as a plain tar; its marker makes it this test's own."""
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        pytest.fail("these tests need busybox: scripts/packages.sh test")
+    told = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False, timeout=30).stdout
+    needed = [word for word in told.split() if word.startswith("/")]
+    path = tmp_path / "busybox.tar"
+    with tarfile.open(path, "w", dereference=True) as tar:
+        for source, target in [(busybox, "bin/busybox"), *((each, each.lstrip("/")) for each in needed)]:
+            tar.add(source, target)
+        for name in ("sh", "rm", "env", "mkdir"):
+            _link(tar, f"bin/{name}", "busybox")
+        for name, content in {"marker": uuid4().hex, "etc/motd": "hello", "d/a": "1", "d/b": "2"}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content.encode()))
+    return path
+
+
+def _link(tar: tarfile.TarFile, name: str, target: str) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.SYMTYPE, target
+    tar.addfile(member)
+
+
+class Idle(LocalHost):
+    """Runs nothing: what is cached needs no program."""
+
+    def run(self, *args: object, **kwargs: object) -> Completed:
+        raise AssertionError(f"{args[0]!r} was run")
+
+
+def test_a_shipped_recipe_is_whole_in_tree_and_engine_and_found_again(engine: DockerClient) -> None:
+    layout = default_layout()
+    cache = Shelf(layout, SqliteLedger(layout.ledger))
+    image = ready("sysbench", cache, engine)
+    assert dict(image.packages)["sysbench"].startswith("1.0.20")
+    assert (Path(image.rootfs) / "usr/share/sysbench/oltp_read_only.lua").is_file()
+    found = verify(cache.meant(image.digest)[0], cache, engine)
+    assert found.engine_checked
+    assert (found.tree, found.engine) == (None, None)
+    began_s = time.monotonic()
+    assert ready("sysbench", cache, engine, Idle()) == image
+    assert time.monotonic() - began_s < CACHED_S
+
+
+def test_an_image_lost_by_the_engine_is_imported_again(archive: Path, shelf: Shelf, engine: DockerClient) -> None:
+    first = ready(f"tar:{archive}", shelf, engine)
+    engine.images.remove(str(first.engine_id))
+    again = ready(f"tar:{archive}", shelf, engine)
+    assert again.digest == first.digest
+    assert engine.images.get(str(again.engine_id)).labels[DIGEST_LABEL] == first.digest
+
+
+def test_an_image_whose_index_was_lost_is_found_in_the_engine(
+    archive: Path, shelf: Shelf, engine: DockerClient
+) -> None:
+    first = ready(f"tar:{archive}", shelf, engine)
+    shutil.rmtree(shelf.layout.images)
+    assert ready(f"tar:{archive}", shelf, engine) == first
+
+
+@pytest.mark.parametrize("spoil", ["content", "mode", "more", "less"])
+def test_verify_tells_what_differs_in_the_tree(archive: Path, shelf: Shelf, spoil: str) -> None:
+    image = ready(f"tar:{archive}", shelf, None)
+    motd = Path(image.rootfs) / "etc/motd"
+    if spoil == "content":
+        motd.write_text("hellO")
+    elif spoil == "mode":
+        motd.chmod(0o600)
+    elif spoil == "more":
+        motd.with_name("more").touch()
+    else:
+        motd.unlink()
+    found = verify(shelf.meant(image.digest)[0], shelf, None)
+    assert found.tree is not None
+    assert "/etc/mo" in found.tree
+
+
+def test_the_engine_s_image_starts_with_the_configuration_as_it_stands(
+    archive: Path, shelf: Shelf, engine: DockerClient, tmp_path: Path
+) -> None:
+    source = engine.images.get(str(ready(f"tar:{archive}", shelf, engine).engine_id))
+    container = engine.containers.create(source, command=["/bin/env"], environment=ODD, user="7", working_dir="/d")
+    try:
+        committed = container.commit(f"tare-test/{uuid4().hex}")
+    finally:
+        container.remove(force=True)
+    try:
+        image = ready(f"docker://{committed.tags[0]}", shelf, engine)
+    finally:
+        engine.images.remove(committed.tags[0])
+    assert dict(image.config.env) == ODD
+    assert (image.config.user, image.config.workdir, image.config.command) == ("7", "/d", ("/bin/env",))
+    printed = engine.containers.run(str(image.engine_id), remove=True, network_mode="none")
+    assert _variables(printed).items() >= ODD.items()
+    assert verify(shelf.meant(image.digest)[0], shelf, engine).good
+
+
+def _variables(printed: bytes) -> Mapping[str, str]:
+    pairs = (line.partition("=") for line in printed.decode().splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+@pytest.fixture
+def layered(archive: Path, shelf: Shelf, engine: DockerClient) -> Iterator[str]:
+    """A committed image of three layers that remove, replace and empty what is below them; its tag."""
+    below = str(ready(f"tar:{archive}", shelf, engine).engine_id)
+    steps = [
+        "rm /etc/motd; rm -r /d; mkdir /d; echo 3 > /d/c; chmod 4711 /d/c",
+        "rm /d/c; rm /bin/env; echo x > /bin/env",
+    ]
+    tags = []
+    for step in steps:
+        container = engine.containers.create(below, command=["/bin/sh", "-c", step], network_mode="none")
+        try:
+            container.start()
+            assert container.wait(timeout=60)["StatusCode"] == 0
+            below = container.commit(f"tare-test/{uuid4().hex}").tags[0]
+            tags.append(below)
+        finally:
+            container.remove(force=True)
+    yield below
+    for tag in reversed(tags):
+        engine.images.remove(tag)
+
+
+def test_layers_add_up_to_what_the_engine_itself_shows(
+    layered: str, shelf: Shelf, engine: DockerClient, tmp_path: Path
+) -> None:
+    saved, shown = tmp_path / "saved.tar", tmp_path / "shown"
+    with saved.open("wb") as file:
+        file.writelines(engine.images.get(layered).save())
+    from_tar = ready(f"tar:{saved}", shelf, engine)
+    from_engine = ready(f"docker://{layered}", shelf, engine)
+    assert from_tar.digest == from_engine.digest
+    root = Path(from_tar.rootfs)
+    assert [path.name for path in (root / "d").iterdir()] == []
+    assert not (root / "etc/motd").exists()
+    assert (root / "bin/env").read_text() == "x\n"
+    container = engine.containers.create(layered)
+    try:
+        with (tmp_path / "shown.tar").open("wb") as file:
+            file.writelines(cast("Iterator[bytes]", container.export()))
+    finally:
+        container.remove(force=True)
+    shown.mkdir()
+    unpack([tmp_path / "shown.tar"], shown)
+    assert _own_part(shown) == _own_part(root)
+
+
+def _own_part(root: Path) -> str:
+    """The digest of a tree without what an engine adds."""
+    added = tuple(f"{name}/" for name in GIVEN_BY_ENGINE)
+    kept = [entry for entry in list_tree(root) if not f"{entry.path}/".startswith(added)]
+    return image_digest(kept, ImageConfig())
+
+
+def test_an_image_that_a_container_uses_is_not_removed(archive: Path, shelf: Shelf, engine: DockerClient) -> None:
+    image = ready(f"tar:{archive}", shelf, engine)
+    container = engine.containers.create(str(image.engine_id), command=["/bin/env"])
+    try:
+        with shelf.lock(), pytest.raises(EnvironmentLacks, match="does not remove"):
+            remove(shelf.meant(image.digest)[0], shelf, engine)
+        assert verify(shelf.meant(image.digest)[0], shelf, engine).good
+    finally:
+        container.remove(force=True)
+
+
+def test_a_builder_that_is_killed_leaves_nothing_after_the_next(shelf: Shelf, tmp_path: Path) -> None:
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(RECIPE)
+    program = (
+        "import sys; from pathlib import Path; from tare.images.prepare import prepare; "
+        "from tare.sites.layout import Layout; from tare.sites.local import LocalHost; "
+        "from tare.sites.sqlite_ledger import SqliteLedger; layout = Layout(Path(sys.argv[1])); "
+        "prepare(sys.argv[2], host=LocalHost(), layout=layout, ledger=SqliteLedger(layout.ledger), engine=None)"
+    )
+    builder = subprocess.Popen([sys.executable, "-c", program, str(shelf.layout.home), str(recipe)])
+    try:
+        _wait(lambda: bool(list(shelf.layout.images.glob(".scratch-*/mmdebstrap.*/var/lib/dpkg/info/*.list"))), 120)
+        assert _processes_of(shelf.layout.home)
+    finally:
+        os.kill(builder.pid, signal.SIGKILL)
+        builder.wait(timeout=10)
+    _wait(lambda: not _processes_of(shelf.layout.home), GONE_S)
+    with shelf.lock():
+        shelf.sweep()
+    assert {path.name for path in shelf.layout.images.iterdir()} <= {"lock", "keys"}
+    assert shelf.ledger.entries() == ()
+    assert str(shelf.layout.home) not in Path("/proc/self/mountinfo").read_text()
+
+
+def _wait(until: object, seconds: float) -> None:
+    assert callable(until)
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        time.sleep(0.1)
+
+
+def _processes_of(home: Path) -> list[str]:
+    """Processes that name the directory on their command line, or work in it."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words, place = (entry / "cmdline").read_bytes(), os.readlink(entry / "cwd")  # noqa: PTH115 - may be gone
+        except OSError:
+            continue
+        if str(home).encode() in words or place.startswith(str(home)):
+            found.append(f"{entry.name} {words!r}")
+    return found
+
+
+@pytest.mark.slow  # two builds
+def test_a_recipe_gives_the_same_image_twice(shelf: Shelf, tmp_path: Path) -> None:
+    recipe = tmp_path / "small.yaml"
+    recipe.write_text(RECIPE)
+    first = ready(str(recipe), shelf, None)
+    again = prepare(
+        str(recipe),
+        host=LocalHost(), layout=shelf.layout, ledger=shelf.ledger, engine=None, rebuild=True, hold=False,
+    )  # fmt: skip
+    assert again == first
