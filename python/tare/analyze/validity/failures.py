@@ -12,7 +12,7 @@ FAILING = 0.1
 
 
 def errors(evidence: Evidence) -> Iterator[Alarm]:
-    """A good run with errors or reconnects, or an arm of which two attempts or more, and over one in ten, failed."""
+    """A good run with errors or reconnects, or an arm of which two attempts or more failed, over one in ten."""
     for arm in evidence.arms:
         good = evidence.good(arm)
         wrong = [run for run in good if any(number_at(run.measurement, (key,)) for key in ("errors", "reconnects"))]
