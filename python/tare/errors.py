@@ -51,7 +51,7 @@ class TimedOut(RunFailed):
 
 
 class NotComparable(TareError):
-    """Two runs differ in something that the study does not name as its factor; the study ends, no retry mends it."""
+    """Two runs differ in what the study does not name as its factor; the study ends, no retry mends it."""
 
     exit_code = 5
 

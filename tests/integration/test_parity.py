@@ -59,7 +59,7 @@ Run = Callable[..., list[RunRecord]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    """Runs a study of two arms with snapshots and work of its own; the last record is the refused one."""
+    """Runs a study of two arms with snapshots and work of its own."""
     cache, layout = default_layout(), Layout(tmp_path / "home")
     staging = tmp_path / "staging"
     staging.mkdir()
@@ -81,8 +81,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
             machine = local_machine(plan, engine, Interrupts(), layout)
             machine = replace(machine, prepare=ready, references=References())
             runs = execute(plan, machine, Desk("store", Done(), staging), lambda _: None)
-            for record in until_refused(runs, lambda _: None):
-                kept.append(record)  # noqa: PERF402 - it ends by raising, and what came before is wanted
+            kept.extend(until_refused(runs, lambda _: None))
         return kept
 
     yield run_study

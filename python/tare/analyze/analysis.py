@@ -14,6 +14,7 @@ from tare.analyze.metrics import METRICS, Metric
 from tare.analyze.pairing import pair
 from tare.analyze.resolution import below_resolution
 from tare.analyze.runs import Failure, Runs, select_runs
+from tare.analyze.validity import Alarm, check
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
 
@@ -33,6 +34,8 @@ class Analysis:
     blocks: tuple[int, ...]
     good: int
     attempted: int
+    alarms: tuple[Alarm, ...] = ()
+    """Rules of validity that the runs break."""
     control: Control | None = None
     """What two instances of the baseline differ by; `None` where a published protocol goes without."""
 
@@ -72,6 +75,7 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
         blocks=runs.blocks,
         good=len(runs.good),
         attempted=len(runs.attempted),
+        alarms=check(study, runs),
         control=control_of(study, runs),
     )
 

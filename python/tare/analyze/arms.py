@@ -55,7 +55,7 @@ def _summary(study: Study, runs: Runs, arm: Arm) -> ArmSummary:
         unit=next((str(unit) for unit in units if unit), None),
         values={
             metric.name: _level(
-                metric, [metric.read(run.measurement) for run in good], figure_of(study, arm, metric)
+                metric, [metric.of(run) for run in good], figure_of(study, arm, metric)
             )
             for metric in METRICS.values()
         },

@@ -51,7 +51,7 @@ _ESTIMATORS: dict[str, Estimator] = {"interleave": _paired, "fixed": _welch, "bu
 
 
 def _values(runs: Runs, arm: str, metric: Metric) -> list[float]:
-    read = [metric.read(run.measurement) for (_, name), run in runs.good.items() if name == arm]
+    read = [metric.of(run) for (_, name), run in runs.good.items() if name == arm]
     return [value for value in read if value is not None]
 
 

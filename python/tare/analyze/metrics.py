@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from tare.run.record import RunRecord
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,12 @@ class Metric:
     path: tuple[str, ...]
     more_is_better: bool
     bucketed: bool
+    derived: Callable[[RunRecord], float | None] | None = None
+    """How it follows from the whole record, where the generator alone does not know it."""
+
+    def of(self, run: RunRecord) -> float | None:
+        """The value of a run, `None` where it is not known."""
+        return self.read(run.measurement) if self.derived is None else self.derived(run)
 
     def read(self, measurement: Mapping[str, Any] | None) -> float | None:
         """The value, `None` where the generator did not report it."""
@@ -35,6 +43,18 @@ def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | 
         value = value.get(key) if isinstance(value, Mapping) else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None
+
+
+def cpu_per_operation_us(run: RunRecord) -> float | None:
+    """CPU time of the SUT, and of the docker-proxy that carried its bytes, for one operation; microseconds.
+
+    `None` where either is not known: a proxy whose time could not be read is not free.
+    """
+    operations = number_at(run.measurement, ("operations",))
+    sut, proxy = (number_at(run.usage, (key,)) for key in ("sut_cpu_s", "proxy_cpu_s"))
+    if sut is None or not operations or (proxy is None and (run.path or {}).get("hop") == "docker-proxy"):
+        return None
+    return 1e6 * (sut + (proxy or 0.0)) / operations
 
 
 def _latency(name: str, title: str, short: str, key: str, *, bucketed: bool) -> Metric:
@@ -58,6 +78,16 @@ METRICS: Mapping[str, Metric] = {
         _latency("latency_p50", "median latency", "median", "p50_ms", bucketed=True),
         _latency("latency_p95", "95th percentile latency", "p95", "p95_ms", bucketed=True),
         _latency("latency_p99", "99th percentile latency", "p99", "p99_ms", bucketed=True),
+        Metric(
+            "cpu_per_operation",
+            "CPU time per operation",
+            "CPU/op",
+            "µs",
+            (),
+            more_is_better=False,
+            bucketed=False,
+            derived=cpu_per_operation_us,
+        ),
     )
 }
 """In the order in which reports show them; the first is the primary metric."""

@@ -40,14 +40,14 @@ def _unusable(runs: Runs, block: int, arm: str, metric: Metric) -> str | None:
     run = runs.good.get((block, arm))
     if run is None:
         return runs.missing(block, arm)
-    value = metric.read(run.measurement)
+    value = metric.of(run)
     if value is None:
         return f"{arm} has no {metric.title}"
     return None if value > 0 else f"{arm} has a {metric.title} of {value:g}"
 
 
 def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float:
-    value = metric.read(runs.good[block, arm].measurement)
+    value = metric.of(runs.good[block, arm])
     assert value is not None  # noqa: S101 - `_unusable` has seen to it
     return value
 

@@ -11,6 +11,7 @@ from tare import __version__
 from tare.analyze import Analysis, Finding
 from tare.analyze.arms import ArmSummary, Level
 from tare.analyze.runs import Failure
+from tare.analyze.validity import Alarm
 from tare.protocols import PROTOCOLS
 from tare.report.content import Report
 
@@ -108,6 +109,16 @@ class ControlEntry(Entry):
     differs: bool = Field(description="The interval excludes zero (rule control-differs): the study is invalid.")
 
 
+class AlarmEntry(Entry):
+    """A rule of validity that is broken. `arm`: null where it is the whole study's; `runs`: those to look at."""
+
+    rule: str
+    arm: str | None
+    what: str
+    runs: tuple[str, ...]
+    do: str
+
+
 class FindingsFile(Entry):
     """Everything `tare report --format json` says."""
 
@@ -129,6 +140,7 @@ class FindingsFile(Entry):
     findings: tuple[FindingEntry, ...]
     arms: tuple[ArmEntry, ...]
     failures: tuple[FailureEntry, ...]
+    validity: tuple[AlarmEntry, ...] = Field(description="Rules of validity that the runs break.")
     notices: tuple[str, ...]
     deviations: tuple[str, ...]
 
@@ -160,6 +172,7 @@ def file_of(report: Report) -> FindingsFile:
         findings=tuple(_finding(finding) for finding in analysis.findings),
         arms=tuple(_arm(arm) for arm in analysis.arms),
         failures=_failures(analysis),
+        validity=tuple(_alarm(alarm) for alarm in analysis.alarms),
         notices=report.notices,
         deviations=study.deviations,
     )
@@ -227,6 +240,10 @@ def _value(level: Level) -> ValueEntry:
         published=level.published,
         published_unit=level.published_unit,
     )
+
+
+def _alarm(alarm: Alarm) -> AlarmEntry:
+    return AlarmEntry(rule=alarm.rule, arm=alarm.arm, what=alarm.what, runs=alarm.runs, do=alarm.do)
 
 
 def _failures(analysis: Analysis) -> tuple[FailureEntry, ...]:

@@ -24,6 +24,7 @@ from tare.report.content import Report
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
 from tare.report.summary import summary
+from tare.report.validity import warnings
 
 _LATENCY = "latency_p95"
 
@@ -62,6 +63,7 @@ def render(report: Report) -> str:
         interval=figures.interval,
         percent=figures.percent,
         told=told,
+        warnings=warnings(report.analysis.alarms),
         standing=standing,
         safe_url=safe_url,
         style=Markup(style),  # noqa: S704 - the package's own file

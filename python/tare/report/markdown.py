@@ -10,6 +10,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
 from tare.report.plain import plain
+from tare.report.validity import warnings
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
 
@@ -29,6 +30,7 @@ def render(report: Report) -> str:
         "",
         f"Relative to {text(study.baseline, 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
+        *_list("Validity", warnings(report.analysis.alarms)),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
     ]
     if study.source is not None:
@@ -88,7 +90,7 @@ def _latency(report: Report, arm: str, metric: str) -> str:
 
 
 def _list(title: str, items: tuple[str, ...]) -> list[str]:
-    return ["", f"## {title}", "", *(f"- {text(item, 500)}" for item in items)] if items else []
+    return ["", f"## {title}", "", *(f"- {text(item, 700)}" for item in items)] if items else []
 
 
 def _code(value: str) -> str:

@@ -16,6 +16,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
 from tare.report.plain import plain
+from tare.report.validity import warnings
 
 _WIDE = 100
 """From this width on, latency shows its interval too."""
@@ -39,6 +40,10 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     console.print(Text(report.answer))
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
+    if report.analysis.alarms:
+        console.print(Text("Validity", style="bold"))
+    for warning in warnings(report.analysis.alarms):
+        console.print(_item(plain(warning, 600)))
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 

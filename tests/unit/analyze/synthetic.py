@@ -132,6 +132,7 @@ def record(
         effective=EFFECTIVE,
         parity={"sut": observation(arm_name, run_id, "sut"), "client": observation("bare", run_id, "client")},
         path={"kind": arm_name, "server": "127.0.0.1:13306", "by_proxy": arm_name == "published-loopback"},
+        usage=USAGE,
         measurement=measurement(tps) if tps is not None else None,
         raw=("client.stdout",),
         outcome=Outcome(
@@ -181,6 +182,14 @@ def observation(name: str, run_id: str, side: str) -> dict[str, Any]:
         "mounts": {"/var/lib/mysql": "ext4 8:1"},
     }
 
+
+USAGE: Mapping[str, Any] = {
+    "wall_s": 4.0, "monotonic_s": 4.0, "sut_cpu_s": 3.95, "client_cpu_s": 2.4, "proxy_cpu_s": None,
+    "sut_cpus": 1.0, "client_cpus": 1.0,
+    "machine": {"user": 5.4, "nice": 0.0, "system": 1.0, "idle": 1.5, "iowait": 0.0, "irq": 0.0, "softirq": 0.1,
+                "steal": 0.0},
+}  # fmt: skip
+"""Two CPUs for 4 s."""
 
 HOST: Mapping[str, Any] = {
     "name": "local",

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.analyze.metrics import METRICS
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import RULES, Alarm, check
 from tare.analyze.validity.blocks import grubbs_share
@@ -210,7 +211,8 @@ def test_an_arm_that_often_fails_is_found() -> None:
 
 
 def test_runs_without_usage_or_windows_raise_no_alarm() -> None:
-    assert alarms(synthetic.records(ARMS, blocks=12)) == []
+    bare = [run.model_copy(update={"usage": None}) for run in synthetic.records(ARMS, blocks=12)]
+    assert alarms(bare) == []
 
 
 def test_clean_studies_raise_few_alarms() -> None:
@@ -226,3 +228,13 @@ def test_every_rule_is_documented_with_its_threshold(request: pytest.FixtureRequ
     text = (request.config.rootpath / "docs" / "concepts" / "validity.md").read_text()
     for name in RULES:
         assert f"| `{name}` |" in text
+
+
+def test_cpu_per_operation_counts_the_proxy_and_is_unknown_without_it() -> None:
+    (run, *_) = study(1)
+    operations = (run.measurement or {})["operations"]
+    assert METRICS["cpu_per_operation"].of(run) == pytest.approx(3.95e6 / operations)
+    carried = run.model_copy(update={"path": {"hop": "docker-proxy"}})
+    assert METRICS["cpu_per_operation"].of(carried) is None
+    known = carried.model_copy(update={"usage": usage(proxy_cpu_s=1.0)})
+    assert METRICS["cpu_per_operation"].of(known) == pytest.approx(4.95e6 / operations)

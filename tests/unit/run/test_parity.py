@@ -262,8 +262,7 @@ def test_an_arm_with_another_variable_ends_the_study_after_one_refused_attempt(r
     plan = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": tuple(arms)})})
     kept: list[RunRecord] = []
     with pytest.raises(NotComparable, match="variable delay_ms: ") as ended:
-        for one in until_refused(iter_runs(rig, plan), rig.events.append):
-            kept.append(one)
+        kept.extend(until_refused(iter_runs(rig, plan), rig.events.append))
     assert [one.outcome.ok for one in kept[:-1]] == [True] * (len(kept) - 1)
     assert kept[-1].outcome.refused
     assert kept[-1].outcome.failed_in == "warm-up"

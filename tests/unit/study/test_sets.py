@@ -36,18 +36,18 @@ def test_a_buffer_pool_of_its_own_in_one_level_is_refused_by_name(registry: Regi
     text = text.replace(PATH, "  path:\n    sets: [sut.deployment, sut.network]\n    levels:\n")
     wrong = text.replace("{sut.network: bridge}", "{sut.network: bridge, sut.settings.innodb_buffer_pool_size: 1G}")
     assert loads(text, registry).varies["path"] == ("sut.deployment", "sut.network")
-    with pytest.raises(StudyError, match="innodb_buffer_pool_size is not among"):
+    with pytest.raises(StudyError, match=r"innodb_buffer_pool_size is not among"):
         loads(wrong, registry)
 
 
 def test_a_key_that_no_level_sets_is_refused(registry: Registry, text: str) -> None:
     new = "  path:\n    sets: [sut.deployment, sut.network, sut.image]\n    levels:\n"
-    with pytest.raises(StudyError, match="no level sets sut.image"):
+    with pytest.raises(StudyError, match=r"no level sets sut\.image"):
         changed(registry, text, PATH, new)
 
 
 def test_a_published_port_may_not_call_itself_bridge(registry: Registry, text: str) -> None:
-    with pytest.raises(StudyError, match="the level 'bridge' has sut.network: published-loopback"):
+    with pytest.raises(StudyError, match=r"the level 'bridge' has sut.network: published-loopback"):
         changed(registry, text, "{sut.network: bridge}", "{sut.network: published-loopback}")
 
 

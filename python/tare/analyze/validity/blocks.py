@@ -95,7 +95,7 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
     rows = []
     for block in evidence.runs.blocks:
         good = [evidence.runs.good.get((block, arm)) for arm in arms]
-        values = [None if run is None else metric.read(run.measurement) for run in good]
+        values = [None if run is None else metric.of(run) for run in good]
         if all(value is not None and value > 0 for value in values):
             rows.append(
                 ([math.log(value or 1.0) for value in values], [run.position if run else 0 for run in good])

@@ -12,7 +12,7 @@ FAILING = 0.1
 
 
 def errors(evidence: Evidence) -> Iterator[Alarm]:
-    """A good run with errors or reconnects, or an arm of whose attempts more than one in ten failed."""
+    """A good run with errors or reconnects, or an arm of which two attempts or more failed, over one in ten."""
     for arm in evidence.arms:
         good = evidence.good(arm)
         wrong = [run for run in good if any(number_at(run.measurement, (key,)) for key in ("errors", "reconnects"))]
@@ -25,7 +25,7 @@ def errors(evidence: Evidence) -> Iterator[Alarm]:
                 "read their raw files; a refused or repeated operation is no operation",
             )
         failed = [failure for failure in evidence.runs.failures if failure.arm == arm]
-        if len(failed) > FAILING * (len(failed) + len(good)):
+        if len(failed) > max(1, FAILING * (len(failed) + len(good))):
             yield Alarm(
                 "errors",
                 arm,
