@@ -66,7 +66,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
     def run_study(
         first: str, second: str, *, name: str = "second", deployment: str = "bare", sets: str = ""
-    ) -> list:
+    ) -> list[RunRecord]:
         text = STUDY.format(first=first, second=second, name=name, deployment=deployment, sets=sets)
         plan = expand(loads(text, installed()))
         kept: list[RunRecord] = []

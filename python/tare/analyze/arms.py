@@ -54,9 +54,7 @@ def _summary(study: Study, runs: Runs, arm: Arm) -> ArmSummary:
         attempted=sum(name == arm.name for _, name in runs.attempted),
         unit=next((str(unit) for unit in units if unit), None),
         values={
-            metric.name: _level(
-                metric, [metric.of(run) for run in good], figure_of(study, arm, metric)
-            )
+            metric.name: _level(metric, [metric.of(run) for run in good], figure_of(study, arm, metric))
             for metric in METRICS.values()
         },
     )

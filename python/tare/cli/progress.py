@@ -198,7 +198,8 @@ def _log(event: Event, tally: Tally) -> None:
         _say(f"preparing {event.what}")
     elif isinstance(event, RunEnded):
         record, blocks = event.record, tally.blocks
-        place = f"[{len(tally.good)} runs] block {record.block} of about {blocks} {record.arm}"
+        expected = blocks * len(tally.plan.study.arms)
+        place = f"[{len(tally.good)} of about {expected}] block {record.block} {record.arm}"
         _say(f"{place}: {result(record)} (about {spoken(tally.remaining_s)} remaining)")
         for notice in record.notices:
             _say(f"{record.run_id}: {notice}")

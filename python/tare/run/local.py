@@ -57,9 +57,11 @@ def local_engine() -> Iterator[Engine]:
         client.close()
 
 
-def local_machine(plan: Plan, engine: Engine, interrupts: Interrupts | None = None) -> Machine:
+def local_machine(
+    plan: Plan, engine: Engine, interrupts: Interrupts | None = None, layout: Layout | None = None
+) -> Machine:
     """The local machine with every plug-in of this installation."""
-    layout = default_layout()
+    layout = layout or default_layout()
     host, ledger = LocalHost(), SqliteLedger(layout.ledger)
     return Machine(
         site=Site(sut=host, client=host),

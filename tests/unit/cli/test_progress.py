@@ -93,7 +93,7 @@ def test_without_a_terminal_there_is_a_line_a_run(capsys: pytest.CaptureFixture[
     assert out == ""
     lines = err.splitlines()
     assert lines[0] == "preparing image mariadb"
-    assert lines[1].startswith(f"[1/4] block 1 of 2 {PLAN.runs[0].arm}: 1,234.6 ")
+    assert lines[1].startswith(f"[1 of about 4] block 1 {PLAN.runs[0].arm}: 1,234.6 ")
     assert lines[2:] == [
         f"{PLAN.runs[0].id}: the directory sticks",
         "removed what a dead run left: container x on local",

@@ -254,7 +254,7 @@ def test_a_failed_run_is_no_reference() -> None:
 
 
 def test_an_arm_with_another_variable_ends_the_study_after_one_refused_attempt(rig: Any, plans: Any) -> None:
-    plan = plans(arms=("plain", "slow"), retries=2, blocks=2)
+    plan = plans(arms=("plain", "slow"), retries=2, blocks=2, warmup_s=0.1)
     slow = plan.study.arms[1]
     other = slow.settings.sut.model_copy(update={"settings": {"delay_ms": 2}})
     arms = list(plan.study.arms)
