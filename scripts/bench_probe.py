@@ -3,10 +3,10 @@
     scripts/bench_probe.py --probe target/x86_64-unknown-linux-gnu/release/tare-probe --seconds 12
 
 Every tool samples once a second. Its cost is the CPU time of its processes and, for tools that ask the engine, of
-the engine's daemons over what they use without it. Of the daemons' seconds the dearest quarter is left out, with
-and without the tool, as others may use the engine too. `floor` is the least that can be spent: it reads the very
-files that tare-probe reads of control groups, when tare-probe reads them, and throws the bytes away. Needs root and
-a container engine; starts ten idle containers and removes them. $CADVISOR names the program of cAdvisor, if any.
+the engine's daemons over what they use without it. The dearest quarter of the seconds is left out everywhere, as
+others may use the machine and its engine too. `floor` is the least that can be spent: it reads the very files that
+tare-probe reads of control groups, when tare-probe reads them, and throws the bytes away. Needs root and a
+container engine; starts ten idle containers and removes them. $CADVISOR names the program of cAdvisor, if any.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -142,9 +142,9 @@ def watch(pids: set[int], seconds: float, each_second: Callable[[], None] | None
     return passed
 
 
-def usual(passed: Sequence[Second]) -> float:
-    """Mean of what the daemons used in a second, the dearest quarter left out."""
-    spent = sorted(second.daemons for second in passed)
+def usual(seconds: Iterable[float]) -> float:
+    """Mean of what was used in a second, the dearest quarter of the seconds left out."""
+    spent = sorted(seconds)
     return fmean(spent[: max(1, len(spent) * 3 // 4)])
 
 
@@ -166,7 +166,7 @@ class Bench:
         each_second: Callable[[], None] | None = None,
     ) -> Cost:
         """Cost of a tool while it samples once a second; starting it is left out."""
-        idle = usual(watch(set(), self.seconds)) if asks_engine else 0.0
+        idle = usual(second.daemons for second in watch(set(), self.seconds)) if asks_engine else 0.0
         with (self.scratch / "tool.log").open("wb") as log:
             running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
             try:
@@ -179,8 +179,8 @@ class Bench:
                     raise SystemExit(f"{tool} ended before it was measured: {said}")
             finally:
                 stop(running)
-        own = fmean(second.own for second in passed)
-        daemons = max(0.0, usual(passed) - idle) if asks_engine else 0.0
+        own = usual(second.own for second in passed)
+        daemons = max(0.0, usual(second.daemons for second in passed) - idle) if asks_engine else 0.0
         return Cost(tool, containers, 1e3 * own, 1e3 * daemons, memory)
 
     def probe_command(self, what: str, groups: Sequence[str], hz: int, seconds: float) -> list[str]:

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
 use tare_record::RecordError;
 use tare_record::header::{Event, Target, What};
@@ -11,9 +10,6 @@ use tare_record::header::{Event, Target, What};
 use crate::inspect::Inspector;
 use crate::ring::RowReceiver;
 use crate::sink::Sink;
-
-/// Wakes without being told, in case the sampling thread sleeps long.
-const IDLE: Duration = Duration::from_secs(2);
 
 /// What discovery tells the sinks.
 #[derive(Debug)]
@@ -53,7 +49,8 @@ impl Pump {
             if last {
                 break None;
             }
-            std::thread::park_timeout(IDLE);
+            // Without a time limit: its timer would cost more than writing a row does.
+            std::thread::park();
         };
         Pumped { inspector, sinks: self.sinks, error }
     }

@@ -1,0 +1,152 @@
+//! Finds and opens control groups, processes and namespaces that were asked for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tare_record::header::TargetKind;
+
+use super::{Place, Tracked, Watcher};
+use crate::block::{self, BlockSlot};
+use crate::discover::hierarchy::{Directories, UNIFIED};
+use crate::discover::registry::Sources;
+use crate::discover::spec::{CgroupPlace, Spec};
+use crate::discover::{cgroup, process};
+use crate::facts;
+use crate::sampler::PROBE_TARGET;
+use crate::source::cgroup::CgroupSource;
+use crate::source::perf::PerfSource;
+use crate::source::process::ProcessSource;
+
+impl Watcher {
+    /// Opens what is there and not open yet; the names of what is missing, and why.
+    pub(super) fn scan(&mut self) -> Vec<(String, String)> {
+        let mut missing = Vec::new();
+        for spec in self.specs.clone() {
+            let found = match &spec {
+                Spec::Cgroup { name, place } => self.find_cgroup(name, place),
+                Spec::Children { path } => self.find_children(path),
+                Spec::Process { name, pid, tree } => self.find_process(name, *pid, *tree),
+                Spec::Interfaces { name, pid } => self.find_interfaces(name, Some(*pid)),
+            };
+            if let Err(reason) = found {
+                missing.push((spec.name().to_owned(), reason));
+            }
+        }
+        missing
+    }
+
+    fn find_cgroup(&mut self, name: &str, at: &CgroupPlace) -> Result<(), String> {
+        let place = Place::Cgroup(name.to_owned());
+        if self.is_live(&place) {
+            return Ok(());
+        }
+        let directories = self.hierarchies.directories(at);
+        if directories.is_empty() {
+            return Err(format!("no control group at {at:?}"));
+        }
+        let mut opened = cgroup::open(&directories, self.pace.user_hz);
+        if opened.items.is_empty() {
+            return Err("its control group has no file that could be read".to_owned());
+        }
+        let detail =
+            directories.all().next().map(|path| path.display().to_string()).unwrap_or_default();
+        let (block, served_by) = self.block_slot(&directories);
+        opened.sources.insert("block".to_owned(), served_by);
+        let (perf, served_by) = self.open_perf(&directories);
+        opened.sources.insert("perf".to_owned(), served_by);
+        let target = self.registry.add(TargetKind::Cgroup, name, &detail, opened.sources);
+        let source = CgroupSource::new(target, opened.items, block.clone());
+        self.track(Tracked { place, targets: vec![target], block }, Box::new(source), 1);
+        if let Some(perf) = perf {
+            let place = Place::Perf(name.to_owned());
+            self.drop_slot(&place);
+            self.add(place, Box::new(perf.with_target(target)), Vec::new(), 1);
+        }
+        Ok(())
+    }
+
+    /// Performance counters of a control group, and what the table of targets says of them.
+    fn open_perf(&self, directories: &Directories) -> (Option<PerfSource>, String) {
+        if !self.pace.with_perf {
+            return (None, "absent: not asked for".to_owned());
+        }
+        let Some(directory) = directories.of("perf_event").or_else(|| directories.of(UNIFIED))
+        else {
+            return (None, "absent: no perf_event or v2 directory".to_owned());
+        };
+        match PerfSource::open(directory, &facts::cpu_numbers(), PROBE_TARGET) {
+            Ok(source) if source.has_hardware() => {
+                (Some(source), "hardware and software".to_owned())
+            }
+            Ok(source) => (Some(source), "software: this machine has no PMU".to_owned()),
+            Err(error) => (None, format!("absent: {error}")),
+        }
+    }
+
+    fn find_children(&mut self, path: &str) -> Result<(), String> {
+        let parent = self.hierarchies.directories(&CgroupPlace::Path(path.to_owned()));
+        let names: BTreeSet<String> = parent.all().flat_map(child_names).collect();
+        for name in names {
+            let below = format!("{}/{name}", path.trim_end_matches('/'));
+            // One that went between the listing and now is none of ours.
+            let _ = self.find_cgroup(&name, &CgroupPlace::Path(below));
+        }
+        if parent.is_empty() { Err(format!("no control group at {path}")) } else { Ok(()) }
+    }
+
+    fn find_process(&mut self, name: &str, pid: u32, tree: bool) -> Result<(), String> {
+        let root = self.open_process(name, pid);
+        if tree {
+            for pid in process::descendants(pid) {
+                // One that ended between the listing and now had nothing to tell.
+                let _ = self.open_process(name, pid);
+            }
+        }
+        root
+    }
+
+    fn open_process(&mut self, name: &str, pid: u32) -> Result<(), String> {
+        let place = Place::Process(name.to_owned(), pid);
+        if !self.may_come(&place) {
+            return Ok(());
+        }
+        let directory = process::directory(pid);
+        let command = process::command(pid).ok_or_else(|| format!("no process {pid}"))?;
+        let target_source = ProcessSource::open(&directory, pid, 0)
+            .map_err(|error| format!("process {pid}: {error}"))?;
+        let io = if target_source.has_io() { "io" } else { "absent: may not be read by this user" };
+        let sources = Sources::from([
+            ("cpu".to_owned(), "CPU clock of the process".to_owned()),
+            ("stat".to_owned(), format!("{}/stat", directory.display())),
+            ("io".to_owned(), io.to_owned()),
+        ]);
+        let detail = format!("pid {pid} {command}");
+        let target = self.registry.add(TargetKind::Process, name, &detail, sources);
+        self.add(place, Box::new(target_source.with_target(target)), vec![target], 1);
+        Ok(())
+    }
+
+    /// A block slot for a control group, and what the table of targets says of it.
+    fn block_slot(&mut self, directories: &Directories) -> (Option<BlockSlot>, String) {
+        let directory = directories.of("blkio").or_else(|| directories.of(UNIFIED));
+        match (&mut self.block, directory) {
+            (Some(counter), Some(directory)) => match counter.add(directory) {
+                Ok(slot) => (Some(slot), block::SOURCE.to_owned()),
+                Err(error) => (None, format!("absent: {error}")),
+            },
+            (None, _) => {
+                (None, "absent: block requests are not counted, see the header".to_owned())
+            }
+            (_, None) => (None, "absent: no blkio or v2 directory".to_owned()),
+        }
+    }
+}
+
+fn child_names(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! Keeps the sampler's list in step with the machine: what appears is opened, what ended is closed.
+
+mod devices;
+mod find;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rtrb::{Consumer, Producer};
+use tare_record::header::What;
+
+use super::hierarchy::Hierarchies;
+use super::host;
+use super::registry::Registry;
+use super::spec::Spec;
+use crate::block::{BlockCounter, BlockSlot};
+use crate::clock;
+use crate::error::ProbeError;
+use crate::sampler::{Command, PROBE_TARGET, Retired, Slot};
+use crate::source::{Life, Source};
+
+/// Between two looks for containers and processes that came.
+const SCAN: Duration = Duration::from_secs(1);
+/// Between two looks for new disks and interfaces, where nothing else is looked for.
+const DEVICE_SCAN: Duration = Duration::from_secs(10);
+
+/// How often host and targets are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The host's sources are read in every n-th tick.
+    pub host_every: u64,
+    pub user_hz: u64,
+    /// Whether to open performance counters for control groups.
+    pub with_perf: bool,
+}
+
+/// Whether block requests are counted, and why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockState {
+    Attached,
+    Refused(String),
+    NotAsked,
+}
+
+/// What a slot of the sampler stands for.
+#[derive(Clone, Debug)]
+struct Tracked {
+    /// What it keeps alive; a target that vanishes frees its place.
+    place: Place,
+    targets: Vec<u32>,
+    block: Option<BlockSlot>,
+}
+
+/// Identity of something watched, so that it is opened once only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Host(&'static str),
+    Cgroup(String),
+    Perf(String),
+    Process(String, u32),
+    Interfaces(String),
+}
+
+pub struct Watcher {
+    specs: Vec<Spec>,
+    hierarchies: Hierarchies,
+    registry: Registry,
+    pace: Pace,
+    with_host: bool,
+    block: Option<BlockCounter>,
+    live: BTreeMap<u32, Tracked>,
+    /// Trees whose root has ended, and processes that did: they do not come back under their pid.
+    ended: BTreeSet<Place>,
+    device_names: BTreeMap<Place, Vec<Vec<u8>>>,
+    device_targets: BTreeMap<(Place, Vec<u8>), u32>,
+    next_slot: u32,
+    fresh: Vec<Slot>,
+    stale: Vec<u32>,
+}
+
+impl Watcher {
+    #[must_use]
+    pub fn new(specs: Vec<Spec>, with_host: bool, pace: Pace, registry: Registry) -> Self {
+        Self {
+            specs,
+            hierarchies: Hierarchies::of_host(),
+            registry,
+            pace,
+            with_host,
+            block: None,
+            live: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            device_names: BTreeMap::new(),
+            device_targets: BTreeMap::new(),
+            next_slot: 0,
+            fresh: Vec::new(),
+            stale: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> &'static str {
+        self.hierarchies.layout()
+    }
+
+    /// Attaches the program that counts block requests, if there is a control group to count for.
+    pub fn attach_block(&mut self) -> BlockState {
+        let has_groups = self
+            .specs
+            .iter()
+            .any(|spec| matches!(spec, Spec::Cgroup { .. } | Spec::Children { .. }));
+        if !has_groups {
+            return BlockState::NotAsked;
+        }
+        match BlockCounter::attach() {
+            Ok(counter) => {
+                self.block = Some(counter);
+                BlockState::Attached
+            }
+            Err(error) => BlockState::Refused(error.to_string()),
+        }
+    }
+
+    /// Opens all that was asked for.
+    ///
+    /// # Errors
+    /// Where a target is not there and `wait_for_targets` is not set.
+    pub fn open_first(&mut self, wait_for_targets: bool) -> Result<Vec<Slot>, ProbeError> {
+        if self.with_host {
+            for source in host::open_fixed(&mut self.registry)? {
+                self.add(Place::Host("fixed"), source, Vec::new(), self.pace.host_every);
+            }
+        }
+        self.scan_devices();
+        let missing = self.scan();
+        for (name, reason) in missing {
+            if !wait_for_targets {
+                return Err(ProbeError::TargetNotFound { name, reason, advice: MISSING_ADVICE });
+            }
+            let now_ns = clock::monotonic_ns();
+            self.registry.event(
+                What::NotFound,
+                PROBE_TARGET,
+                0,
+                now_ns,
+                format!("{name}: {reason}"),
+            );
+        }
+        Ok(std::mem::take(&mut self.fresh))
+    }
+
+    /// Runs until told to stop.
+    pub fn run(
+        mut self,
+        commands: &mut Producer<Command>,
+        retired: &mut Consumer<Retired>,
+        stop: &Arc<AtomicBool>,
+    ) {
+        let mut devices_at_ns = clock::monotonic_ns();
+        while !stop.load(Ordering::Acquire) {
+            let pause = if self.must_scan() { SCAN } else { DEVICE_SCAN };
+            std::thread::park_timeout(pause);
+            while let Ok(gone) = retired.pop() {
+                self.bury(&gone);
+            }
+            if self.must_scan() {
+                self.scan();
+            }
+            let now_ns = clock::monotonic_ns();
+            if now_ns - devices_at_ns >= DEVICE_SCAN.as_nanos() as u64 {
+                devices_at_ns = now_ns;
+                self.scan_devices();
+            }
+            self.send_out(commands);
+        }
+        while let Ok(gone) = retired.pop() {
+            self.bury(&gone);
+        }
+    }
+
+    /// Whether anything that was asked for may still appear.
+    fn must_scan(&self) -> bool {
+        self.specs.iter().any(|spec| match spec {
+            Spec::Children { .. } | Spec::Process { tree: true, .. } => true,
+            Spec::Cgroup { name, .. } => !self.is_live(&Place::Cgroup(name.clone())),
+            Spec::Process { name, pid, .. } => self.may_come(&Place::Process(name.clone(), *pid)),
+            Spec::Interfaces { name, .. } => self.may_come(&Place::Interfaces(name.clone())),
+        })
+    }
+
+    fn may_come(&self, place: &Place) -> bool {
+        !self.is_live(place) && !self.ended.contains(place)
+    }
+
+    fn is_live(&self, place: &Place) -> bool {
+        self.live.values().any(|tracked| tracked.place == *place)
+    }
+
+    fn send_out(&mut self, commands: &mut Producer<Command>) {
+        // A full queue keeps the rest for the next turn.
+        while let Some(id) = self.stale.pop() {
+            if let Err(rtrb::PushError::Full(_)) = commands.push(Command::Remove(id)) {
+                self.stale.push(id);
+                return;
+            }
+        }
+        while let Some(slot) = self.fresh.pop() {
+            if let Err(rtrb::PushError::Full(Command::Add(slot))) =
+                commands.push(Command::Add(slot))
+            {
+                self.fresh.push(slot);
+                return;
+            }
+        }
+    }
+
+    /// Tells of what ended and lets go of its handles (`gone` is dropped by the caller).
+    fn bury(&mut self, gone: &Retired) {
+        let Some(tracked) = self.live.remove(&gone.slot.id) else { return };
+        if let (Some(counter), Some(slot)) = (&mut self.block, &tracked.block) {
+            counter.remove(slot);
+        }
+        if gone.life == Life::Alive {
+            return;
+        }
+        for &target in &tracked.targets {
+            let detail = format!("{:?}", tracked.place);
+            self.registry.event(What::Vanished, target, gone.tick, gone.at_ns, detail);
+        }
+        if let Place::Cgroup(name) = tracked.place {
+            // The counters of a group that is gone never fail: they end with it.
+            self.drop_slot(&Place::Perf(name));
+        } else {
+            self.ended.insert(tracked.place);
+        }
+    }
+
+    fn add(&mut self, place: Place, source: Box<dyn Source>, targets: Vec<u32>, every: u64) {
+        self.track(Tracked { place, targets, block: None }, source, every);
+    }
+
+    fn track(&mut self, tracked: Tracked, source: Box<dyn Source>, every: u64) {
+        let id = self.next_slot;
+        self.next_slot += 1;
+        self.live.insert(id, tracked);
+        self.fresh.push(Slot { id, source, every, next_tick: 0 });
+    }
+
+    /// Has the sampler give back a slot, because a new one takes its place.
+    fn drop_slot(&mut self, place: &Place) {
+        let found =
+            self.live.iter().find(|(_, tracked)| tracked.place == *place).map(|(id, _)| *id);
+        if let Some(id) = found {
+            self.live.remove(&id);
+            self.stale.push(id);
+        }
+    }
+}
+
+const MISSING_ADVICE: &str = "check its name, or give --wait to record once it is there";
