@@ -19,25 +19,22 @@ import platform
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from io import BytesIO
 from pathlib import Path
 from statistics import fmean
 
-IMAGE = "tare-bench-probe:idle"
-CONTAINERS = 10
+from idle_containers import CONTAINERS, containers, group_of
+
 WARM_UP_S = 3.0
 DAEMONS = ("dockerd", "containerd", "containerd-shim-runc-v2", "containerd-shim")
 NODE_EXPORTER_PORT = 19100
 CADVISOR_PORT = 19101
 SCRAPE_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
-DOCKER_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -234,48 +231,6 @@ def stop(running: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         running.kill()
         running.wait()
-
-
-def idle_image() -> bytes:
-    """A file system with nothing but `sleep` and the libraries that it needs."""
-    sleep = shutil.which("sleep") or "/bin/sleep"
-    told = subprocess.run(["ldd", sleep], check=True, capture_output=True, text=True, timeout=10).stdout
-    files = [sleep] + [word for word in told.split() if word.startswith("/")]
-    packed = BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        for name in files:
-            tar.add(os.path.realpath(name), arcname=name.lstrip("/"))
-    return packed.getvalue()
-
-
-def docker(*arguments: str, stdin: bytes | None = None) -> str:
-    """Call the engine's client."""
-    done = subprocess.run(
-        ["docker", *arguments], input=stdin, check=True, capture_output=True, timeout=DOCKER_TIMEOUT_S
-    )
-    return done.stdout.decode().strip()
-
-
-@contextlib.contextmanager
-def containers() -> Iterator[list[str]]:
-    """Ids of ten idle containers, which go afterwards with their image."""
-    docker("import", "-", IMAGE, stdin=idle_image())
-    sleep = shutil.which("sleep") or "/bin/sleep"
-    started: list[str] = []
-    try:
-        while len(started) < CONTAINERS:
-            started.append(docker("run", "--detach", "--network", "none", IMAGE, sleep, "86400"))
-        yield started
-    finally:
-        for name in started:
-            docker("rm", "--force", name)
-        docker("rmi", IMAGE)
-
-
-def group_of(container: str) -> str:
-    """The control group of a container, as tare-probe wants it named."""
-    pid = docker("inspect", "--format", "{{.State.Pid}}", container)
-    return f"c{container[:6]}=pid:{pid}"
 
 
 def scrape(port: int) -> Callable[[], None]:
