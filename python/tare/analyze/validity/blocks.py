@@ -30,7 +30,7 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
                 arm,
                 f"{len(ratios)} blocks; below {FEWEST} an interval rests on the assumption of normal noise alone",
                 (),
-                f"raise protocol.blocks to {FEWEST} or more; `tare run` goes on where it stopped",
+                f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, in a new store",
             )
 
 
