@@ -1,14 +1,14 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow check check-rust bench-probe setup engine engine-stop clean
+.PHONY: help demo test test-slow check check-rust test-probe-root bench-probe setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Set up, run the study percona-2016 at demo scale, show overheads and the HTML report
 	@scripts/demo.sh
@@ -26,6 +26,10 @@ check: setup ## Exactly what CI checks before the tests: format, lint, types, sc
 
 check-rust: ## The Rust part of `make check` alone
 	@scripts/check_rust.sh
+
+test-probe-root: ## The tests of tare-probe that need root, and eBPF where the kernel has BTF
+	cargo test --locked -p tare-bin --test root -- --ignored
+	cargo test --locked -p tare-probe --lib block -- --ignored
 
 bench-probe: setup ## What tare-probe costs, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
 	@scripts/bench_probe.sh

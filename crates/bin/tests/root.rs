@@ -118,7 +118,7 @@ fn last_number(out: &Path, column: &str) -> Option<i64> {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn cpu_of_a_group_is_what_its_process_used() {
     let group = Group::new("cpu");
     let home = tempfile::tempdir().expect("a directory");
@@ -142,7 +142,7 @@ fn cpu_of_a_group_is_what_its_process_used() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn block_requests_are_counted_for_the_group_and_its_parent() {
     let group = Group::new("block");
     let child = group.child("inner");
@@ -174,7 +174,7 @@ fn block_requests_are_counted_for_the_group_and_its_parent() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn a_group_that_vanishes_ends_and_its_return_is_a_new_target() {
     let group = Group::new("gone");
     let home = tempfile::tempdir().expect("a directory");
@@ -198,7 +198,7 @@ fn a_group_that_vanishes_ends_and_its_return_is_a_new_target() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn five_hundred_groups_are_sampled_without_a_drop() {
     let group = Group::new("many");
     let children: Vec<Group> = (0..500).map(|number| group.child(&format!("c{number}"))).collect();
@@ -214,7 +214,7 @@ fn five_hundred_groups_are_sampled_without_a_drop() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn groups_that_come_and_go_below_a_parent_are_followed() {
     let group = Group::new("flux");
     let first = group.child("first");
@@ -238,7 +238,7 @@ fn groups_that_come_and_go_below_a_parent_are_followed() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn a_full_disk_is_told_and_ends_with_a_failure() {
     let home = tempfile::tempdir().expect("a directory");
     let script = format!(
@@ -254,7 +254,7 @@ fn a_full_disk_is_told_and_ends_with_a_failure() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn interfaces_of_a_namespace_end_with_the_process_that_lent_it() {
     let home = tempfile::tempdir().expect("a directory");
     let out = home.path().join("trace");
@@ -272,7 +272,7 @@ fn interfaces_of_a_namespace_end_with_the_process_that_lent_it() {
 }
 
 #[test]
-#[ignore = "needs root"]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn performance_counters_of_a_group_count_its_context_switches() {
     let group = Group::new("perf");
     let home = tempfile::tempdir().expect("a directory");
