@@ -54,3 +54,6 @@ def main() -> None:
     except (DockerException, RequestException) as error:  # an engine that stops answering may do so anywhere
         sys.stderr.write(f"tare: the container engine failed or did not answer in time: {error}\n")
         sys.exit(EnvironmentLacks.exit_code)
+    except OSError as error:  # a full disk, a file that cannot be written, standard output among them
+        sys.stderr.write(f"tare: {error}\n")
+        sys.exit(EnvironmentLacks.exit_code)

@@ -47,7 +47,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
-    blocks: Annotated[int | None, typer.Option(min=1, help="Cap on blocks, in place of the study's own.")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
+    ] = None,
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002

@@ -6,7 +6,7 @@ import io
 from typing import Literal
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tare.analyze import Finding
@@ -20,6 +20,9 @@ from tare.report.validity import warnings
 
 _WIDE = 100
 """From this width on, latency shows its interval too."""
+_NARROW = 80
+"""Below it, only the overhead of throughput: a row squeezed out of its arm's name would say nothing."""
+_OVERHEAD_COLUMNS = (0, 1, 3, 4)
 _LATENCY = "latency_p95"
 _LONGEST_ARM = 24
 
@@ -35,7 +38,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     for headline in report.headlines:
         console.print(Text(headline.text, style="bold red" if headline.grave else "dim"))
     console.print()
-    console.print(_table(report, wide=width >= _WIDE))
+    console.print(_table(report, width))
     console.print()
     console.print(Text(report.answer))
     for note in (*failures(report.analysis), *report.notes, *report.notices):
@@ -48,32 +51,36 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _table(report: Report, *, wide: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("arm", overflow="fold", max_width=_LONGEST_ARM)
-    table.add_column("n", justify="right")
-    table.add_column(f"{_unit(report)}/s", justify="right", no_wrap=True)
-    table.add_column("throughput", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="left", no_wrap=True)
-    table.add_column("published", justify="right", no_wrap=True)
-    table.add_column("p95 latency" if wide else "p95", justify="right", no_wrap=True)
-    if wide:
-        table.add_column("95 % interval", justify="left", no_wrap=True)
+def _table(report: Report, width: int) -> Table:
+    columns = [
+        Column("arm", overflow="fold", max_width=_LONGEST_ARM),
+        Column("n", justify="right"),
+        Column(f"{_unit(report)}/s", justify="right", no_wrap=True),
+        Column("throughput", justify="right", no_wrap=True),
+        Column("95 % interval", justify="left", no_wrap=True),
+        Column("published", justify="right", no_wrap=True),
+        Column("p95 latency" if width >= _WIDE else "p95", justify="right", no_wrap=True),
+        Column("95 % interval", justify="left", no_wrap=True),
+    ]
+    shown = range(len(columns) if width >= _WIDE else len(columns) - 1) if width >= _NARROW else _OVERHEAD_COLUMNS
+    chosen = [columns[n] for n in shown]
+    table = Table(*chosen, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for arm in report.analysis.arms:
-        table.add_row(*_baseline(arm, wide=wide) if arm.is_baseline else _row(report, arm, wide=wide))
+        cells = _baseline(arm) if arm.is_baseline else _row(report, arm)
+        table.add_row(*(cells[n] for n in shown))
     return table
 
 
-def _baseline(arm: ArmSummary, *, wide: bool) -> list[Text]:
+def _baseline(arm: ArmSummary) -> list[Text]:
     value = arm.values[PRIMARY]
     cells = [f"{plain(arm.arm, 80)}", str(arm.good), amount(value.median), "baseline", "", "", "", ""]
-    return [Text(cell) for cell in (cells if wide else cells[:-1])]
+    return [Text(cell) for cell in cells]
 
 
-def _row(report: Report, arm: ArmSummary, *, wide: bool) -> list[Text]:
+def _row(report: Report, arm: ArmSummary) -> list[Text]:
     throughput = report.analysis.finding(arm.arm, PRIMARY)
     latency = report.analysis.finding(arm.arm, _LATENCY)
-    cells = [
+    return [
         Text(plain(arm.arm, 80)),
         Text(str(throughput.estimate.n)),
         Text(amount(arm.values[PRIMARY].median)),
@@ -81,8 +88,8 @@ def _row(report: Report, arm: ArmSummary, *, wide: bool) -> list[Text]:
         Text(interval(throughput.estimate)),
         Text(NONE if throughput.published is None else percent(throughput.published)),
         Text(point(latency), style=_style(latency)),
+        Text(interval(latency.estimate)),
     ]
-    return [*cells, Text(interval(latency.estimate))] if wide else cells
 
 
 def _style(finding: Finding) -> str:

@@ -15,14 +15,13 @@ from tare.run.client import Client
 from tare.run.machine import Machine
 from tare.run.rooms import Room
 from tare.run.server import Server
-from tare.study.model import ArmSettings, LimitsSpec, Placement
+from tare.study.model import ArmSettings, LimitsSpec, Placement, size_bytes
 from tare.workloads import ClientCommand, Parameters, Target, Workload
 
 _RUN_DIR = "/run/tare"
 _DATA_DIR = "/data"
 _TOKEN_DIGITS = 12
 _LOOPBACK, _ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a network namespace of its own
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -154,11 +153,6 @@ def limits_of(spec: LimitsSpec) -> Limits:
         memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
         nofile=spec.nofile,
     )
-
-
-def size_bytes(text: str) -> int:
-    """`"512M"` → 536870912."""
-    return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
 
 
 def parameters_of(workload: Workload, settings: ArmSettings, seed: int | None = None) -> Parameters:

@@ -116,7 +116,7 @@ def last_words(bench: Bench, name: str) -> str:
     """The last lines that a program wrote, for a message: the cause often stands before a mere "aborting"."""
     output = bench.room.output(name)
     for path in (output.stderr, output.stdout):
-        lines = (bench.room.host.read(path) or b"").decode(errors="replace").strip().splitlines()
-        if lines:
-            return " / ".join(line.strip() for line in lines[-_LAST_LINES:])[-_LONGEST_WORDS:]
+        text = (bench.room.host.read(path) or b"").decode(errors="replace")
+        if lines := [line.strip() for line in text.splitlines() if line.strip()]:
+            return " / ".join(lines[-_LAST_LINES:])[-_LONGEST_WORDS:]
     return "it wrote nothing"

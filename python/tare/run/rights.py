@@ -9,10 +9,9 @@ from tare.deployments import Right
 from tare.deployments.registry import DeploymentFactory
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
-from tare.run.bench import size_bytes
 from tare.sites import Host
 from tare.sites.layout import Layout
-from tare.study.model import ArmSettings, Placement
+from tare.study.model import ArmSettings, Placement, size_bytes
 
 _TIMEOUT_S = 30.0
 _SPARE_DISK = 1.1

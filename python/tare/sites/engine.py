@@ -29,6 +29,11 @@ def connect(url: str | None = None, *, timeout_s: float = 60.0) -> docker.Docker
             else docker.from_env(timeout=int(timeout_s))
         )
         client.ping()
+    except PermissionError as error:
+        raise EnvironmentLacks(
+            f"this user may not use the container engine at {address}",
+            hint="run tare with sudo, or have the user made a member of the socket's group (it is as good as root)",
+        ) from error
     except (DockerException, OSError) as error:
         raise EnvironmentLacks(
             f"no container engine answers at {address}: {error}",

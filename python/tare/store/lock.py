@@ -14,7 +14,13 @@ from tare.errors import StoreError
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Hold the lock (flock(2), released even by `kill -9`); `StoreError` when another process holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StoreError(
+            f"the store {path.parent} cannot be written: {error.strerror}",
+            hint="`tare report` reads it all the same",
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

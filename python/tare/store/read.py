@@ -21,6 +21,9 @@ from tare.store.migrations import bring_up_to_date, check_format
 from tare.store.rows import from_row
 from tare.store.schema import FORMAT, begin_with, connect, endings, facts, runs, study
 
+_UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError)
+"""What a damaged database and damaged records in a sound one give."""
+
 
 class Store:
     """One study's plan and the records made of it so far. Every call reads what is committed now."""
@@ -41,7 +44,7 @@ class Store:
         with self.reading() as connection:
             rows = connection.execute(select(runs).order_by(runs.c.run_index, runs.c.attempt)).mappings().all()
             bodies = {row.digest: row.body for row in connection.execute(select(facts))}
-        return tuple(from_row(dict(row), bodies) for row in rows)
+            return tuple(from_row(dict(row), bodies) for row in rows)
 
     def endings(self) -> tuple[Ending, ...]:
         """Why `tare run` ended the study, in the order in which it did; more than one where it was gone on with."""
@@ -59,7 +62,7 @@ class Store:
         try:
             with self.engine.connect() as connection:
                 yield connection
-        except (SQLAlchemyError, sqlite3.Error, ValidationError) as error:
+        except _UNREADABLE as error:
             raise StoreError(f"the store {self.path} cannot be read: {_said(error)}") from error
 
 
@@ -75,7 +78,7 @@ def open_store(path: Path) -> Store:
             if 0 < found < FORMAT:
                 engine = _migrated_copy(connection, path)
         return Store(path, engine)
-    except (SQLAlchemyError, sqlite3.Error, ValidationError) as error:
+    except _UNREADABLE as error:
         raise StoreError(f"the store {path} cannot be read: {_said(error)}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -109,7 +110,7 @@ def connect(path: Path, *, read_only: bool) -> Engine:
     Writing: WAL, synchronous=FULL (https://www.sqlite.org/wal.html), and transactions that begin at once, so
     that a migration's DDL is undone with the rest.
     """
-    mode = "ro" if read_only else "rwc"
+    mode = "rwc" if not read_only else "ro&immutable=1" if _at_rest(path) else "ro"
 
     def open_database() -> sqlite3.Connection:
         database = sqlite3.connect(
@@ -124,6 +125,15 @@ def connect(path: Path, *, read_only: bool) -> Engine:
     engine = create_engine("sqlite://", creator=open_database, poolclass=NullPool)
     begin_with(engine, "BEGIN" if read_only else "BEGIN IMMEDIATE")
     return engine
+
+
+def _at_rest(path: Path) -> bool:
+    """Whether nobody writes the database and we could not either: someone else's store, a read-only medium.
+
+    SQLite would make its -wal and -shm there even for reading (https://www.sqlite.org/wal.html#read_only_databases).
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    return not wal.exists() and not os.access(path.parent, os.W_OK)
 
 
 def begin_with(engine: Engine, statement: str) -> None:

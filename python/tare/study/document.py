@@ -48,6 +48,7 @@ class Document:
         """The error at `path`, or at the nearest thing above it that was written."""
         origin = self.origin(path)
         key = f" {dotted(origin.path)}:" if origin.path else ""
+        key = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in key)
         return StudyError(f"{self.file}:{origin.line}:{origin.column}:{key} {what}", hint=hint)
 
     def origin(self, path: KeyPath) -> Origin:

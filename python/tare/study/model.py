@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from tare.deployments import CgroupPlace, NetworkKind
 
@@ -32,13 +32,43 @@ class Source(Strict):
     url: str
 
 
+_LAST_CPU = 8191
+"""Linux is built for 8192 CPUs at most (NR_CPUS in arch/x86/Kconfig)."""
+_LEAST_MEMORY_BYTES = 6 << 20
+"""Docker starts no container below it (`linuxMinMemory` in its daemon), so no bare task either."""
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def size_bytes(text: str) -> int:
+    """`"512M"` → 536870912."""
+    return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
+
+
 class LimitsSpec(Strict):
     """Limits of one side. `cpus`: a CPU list such as "0-1"; `memory`: bytes, or with K, M, G (powers of 1024)."""
 
     cpus: str | None = Field(default=None, pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$")
-    cpu_quota: float | None = Field(default=None, gt=0)
+    cpu_quota: float | None = Field(default=None, ge=0.01)  # 1 ms of a period of 100 ms: the kernel's least
     memory: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
     nofile: int = Field(default=65536, gt=0)
+
+    @field_validator("cpus")
+    @classmethod
+    def _cpus_can_be(cls, cpus: str | None) -> str | None:
+        for part in cpus.split(",") if cpus else ():
+            first, _, last = part.partition("-")
+            if int(last or first) < int(first):
+                raise ValueError(f"{part!r} ends before it begins")
+            if int(last or first) > _LAST_CPU:
+                raise ValueError(f"no machine has a CPU {last or first}")
+        return cpus
+
+    @field_validator("memory")
+    @classmethod
+    def _memory_can_be(cls, memory: str | None) -> str | None:
+        if memory is not None and size_bytes(memory) < _LEAST_MEMORY_BYTES:
+            raise ValueError(f"must be at least 6M, got {memory!r}")
+        return memory
 
 
 class Placement(Strict):

@@ -70,3 +70,11 @@ def test_arms_that_lack_the_same_are_named_together() -> None:
     made = [each for each in synthetic.records() if each.arm not in ("bridge", "host") or each.block < 2]
     text = terminal.render(build_report(synthetic.study(), made), width=200)
     assert "* host and bridge are without an interval: 2 blocks only, an interval takes 3." in text
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_terminal_still_names_the_arms(width: int) -> None:
+    lines = terminal.render(usual(), width=width).splitlines()
+    assert max(len(line) for line in lines) <= width
+    named = [line.split()[0] for line in lines if line.startswith(("bare ", "bridge ", "host "))]
+    assert named[:3] == ["bare", "host", "bridge"]

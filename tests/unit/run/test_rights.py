@@ -8,12 +8,12 @@ import pytest
 from tare.deployments import Limits, NetworkKind, Right
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
-from tare.run.bench import limits_of, size_bytes
+from tare.run.bench import limits_of
 from tare.run.rights import Means, Needs, lacking, means_of, parse_cpus, require
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
-from tare.study.model import LimitsSpec
+from tare.study.model import LimitsSpec, size_bytes
 
 RICH = Means(
     root=True,

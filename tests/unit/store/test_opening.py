@@ -10,6 +10,7 @@ import pytest
 
 from tare.errors import StoreError
 from tare.store import open_store, resume_store, verify
+from tare.store.lock import held
 from tare.store.schema import APPLICATION_ID, FORMAT
 
 
@@ -152,3 +153,30 @@ def _execute(path: Path, statement: str) -> None:
     with database:
         database.execute(statement)
     database.close()
+
+
+def test_a_damaged_record_in_a_sound_database_is_told(path: Path, committed: Any) -> None:
+    assert committed.outcome.ok
+    with sqlite3.connect(path / "store.sqlite") as database:
+        database.execute("UPDATE runs SET record = '{}'")
+    database.close()
+    with pytest.raises(StoreError, match="cannot be read"):
+        open_store(path).records()
+
+
+def test_a_lock_that_cannot_be_opened_is_told_with_the_way_to_read_the_store(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StoreError, match=r"cannot be written: Is a directory \(`tare report` reads"),
+        held(tmp_path),
+    ):
+        pytest.fail("it is held")
+
+
+def test_a_store_that_only_others_may_write_is_read(path: Path, plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with resume_store(path, plan):
+        pass
+    for left in path.glob("store.sqlite-*"):
+        left.unlink()
+    monkeypatch.setattr("tare.store.schema.os.access", lambda *_: False)
+    assert open_store(path).records() == ()
+    assert not list(path.glob("store.sqlite-*"))
