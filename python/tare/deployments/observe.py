@@ -9,7 +9,7 @@ from tare.deployments.cgroups import Cgroups, parse_proc_cgroup
 from tare.deployments.mountinfo import covering, parse_mountinfo
 from tare.errors import RunFailed
 from tare.sites import Host
-from tare.sites.process import parse_stat
+from tare.sites.process import Stat, parse_stat
 
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
@@ -17,30 +17,48 @@ _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadli
 _V1_NO_LIMIT = 1 << 62
 """memory.limit_in_bytes without a limit is LONG_MAX rounded down to a page."""
 _DIGEST_S = 60.0
+_ENDED = ("Z", "X")
+"""States of a process that has ended (proc_pid_stat(5))."""
 
 
 def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> Observation:
-    """Read all of /proc/PID and its cgroups; `targets` are the bind targets to look up."""
+    """Read all of /proc/PID and its cgroups; `targets` are the bind targets to look up.
+
+    `RunFailed` when the process ended meanwhile: what is missing of it then says nothing of how it was placed.
+    """
     paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup") or "")
     status = parse_status(_text(host, f"/proc/{pid}/status") or "")
-    stat = host.read(f"/proc/{pid}/stat")
-    policy = parse_stat(stat).policy if stat else None
     oom = _text(host, f"/proc/{pid}/oom_score_adj")
+    limits = parse_limits(_text(host, f"/proc/{pid}/limits") or "")
+    namespaces, binary_digest = _namespaces(host, pid), _digest(host, pid)
+    mounts = mounts_of(_text(host, f"/proc/{pid}/mountinfo") or "", targets)
+    weight, quota = _cpu_weight(host, cgroups, paths), _cpu_quota(host, cgroups, paths)
+    memory_bytes = _memory_bytes(host, cgroups, paths)
+    stat = _last_look(host, pid)
     return Observation(
         cgroups=paths,
-        cpu_weight=_cpu_weight(host, cgroups, paths),
+        cpu_weight=weight,
         cpus_allowed=status.get("Cpus_allowed_list"),
-        cpu_quota=_cpu_quota(host, cgroups, paths),
-        memory_bytes=_memory_bytes(host, cgroups, paths),
-        limits=parse_limits(_text(host, f"/proc/{pid}/limits") or ""),
+        cpu_quota=quota,
+        memory_bytes=memory_bytes,
+        limits=limits,
         seccomp=status.get("Seccomp"),
         speculation={name: value for name, value in status.items() if name.startswith("Speculation")},
-        namespaces=_namespaces(host, pid),
-        binary_digest=_digest(host, pid),
-        scheduler=None if policy is None else _SCHEDULERS.get(policy, str(policy)),
+        namespaces=namespaces,
+        binary_digest=binary_digest,
+        scheduler=_SCHEDULERS.get(stat.policy, str(stat.policy)),
         oom_score_adj=None if oom is None else int(oom),
-        mounts=mounts_of(_text(host, f"/proc/{pid}/mountinfo") or "", targets),
+        mounts=mounts,
     )
+
+
+def _last_look(host: Host, pid: int) -> Stat:
+    """Taken after all that belongs to the process was read: while it lives, all of that was its own."""
+    raw = host.read(f"/proc/{pid}/stat")
+    stat = parse_stat(raw) if raw else None
+    if stat is None or stat.state in _ENDED:
+        raise RunFailed(f"process {pid} ended before it could be observed")
+    return stat
 
 
 def parse_status(text: str) -> Mapping[str, str]:

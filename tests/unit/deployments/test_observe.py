@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tare.deployments import Limits
 from tare.deployments.cgroups import parse_cgroups
 from tare.deployments.mountinfo import below, covering, parse_mountinfo
 from tare.deployments.observe import mounts_of, observe, parse_limits, parse_status
 from tare.deployments.rlimits import Rlimit, ceilings, rlimits
+from tare.errors import RunFailed
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 
@@ -110,11 +113,10 @@ def test_v2_limits_are_read() -> None:
     assert (seen.cpu_quota, seen.memory_bytes) == (None, None)
 
 
-def test_of_a_process_that_is_gone_nothing_is_made_up() -> None:
+def test_a_process_that_ended_meanwhile_is_not_observed_rather_than_observed_without_anything() -> None:
     host = FakeHost(answers={("sha256sum",): Completed((), 1), ("readlink",): Completed((), 1)})
-    seen = observe(host, parse_cgroups(HYBRID), 4711, ["/data"])
-    assert (seen.cpu_weight, seen.cpu_quota, seen.memory_bytes, seen.scheduler) == (None, None, None, None)
-    assert (seen.limits, seen.mounts, seen.namespaces, seen.oom_score_adj) == ({}, {}, {}, None)
+    with pytest.raises(RunFailed, match="4711 ended before it could be observed"):
+        observe(host, parse_cgroups(HYBRID), 4711, ["/data"])
 
 
 def test_limits_stay_below_the_ceiling_where_root_may_not_lift_them() -> None:
