@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 
+from tare.analyze.estimate import Estimate
 from tare.analyze.published.mean_square_error import mean_square_error
 from tare.analyze.published.median_run import median_run
 from tare.analyze.published.min_max_mean import Repetitions, min_max_mean
@@ -87,3 +89,10 @@ def test_min_max_mean() -> None:
     assert found.stddev == pytest.approx(math.sqrt(7))
     assert min_max_mean([4.0]) == Repetitions(1, 4.0, 4.0, 4.0, None)
     assert min_max_mean([]) is None
+
+
+@pytest.mark.parametrize("judge", [welch, pooled_windows])
+def test_nothing_is_relative_to_a_baseline_of_zero(judge: Callable[..., Estimate]) -> None:
+    made = judge([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
+    assert (made.point, made.low, made.high, made.n) == (None, None, None, 3)
+    assert made.why == "nothing is relative to a baseline of zero"

@@ -24,6 +24,8 @@ def pooled_windows(arm: Sequence[float], baseline: Sequence[float]) -> Estimate:
         return Estimate(None, None, None, n, 0.95, METHOD, "fewer than 2 windows on a side")
     one, other = np.asarray(arm, dtype=float), np.asarray(baseline, dtype=float)
     reference = float(other.mean())
+    if reference <= 0:
+        return Estimate(None, None, None, n, 0.95, METHOD, "nothing is relative to a baseline of zero")
     difference = float(one.mean()) - reference
     reach = _Z * math.sqrt(float(one.var(ddof=1)) / len(one) + float(other.var(ddof=1)) / len(other))
     low, high = (difference - reach) / reference, (difference + reach) / reference

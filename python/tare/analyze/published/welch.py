@@ -23,6 +23,8 @@ def welch(arm: Sequence[float], baseline: Sequence[float], confidence: float = 0
     if n == 0:
         return Estimate(None, None, None, n, confidence, METHOD, "no run of one side")
     reference = float(np.mean(baseline))
+    if reference <= 0:
+        return Estimate(None, None, None, n, confidence, METHOD, "nothing is relative to a baseline of zero")
     point = float(np.mean(arm)) / reference - 1
     if n < 2:
         return Estimate(point, None, None, n, confidence, METHOD, "one run of a side has no spread")
