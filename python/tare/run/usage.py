@@ -17,6 +17,7 @@ from tare.run.clock import Clock
 from tare.sites import Host
 from tare.sites.process import TICKS_PER_S, parse_stat
 
+_READINGS = 5
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in user and nice already."""
 
@@ -101,9 +102,10 @@ class Meter:
     def _moment(self) -> _Moment:
         pid = self.sut.process.pid
         file = _usage_file(self.host, self._cgroups, pid)
+        wall, monotonic = both_clocks(self.clock)
         return _Moment(
-            wall=self.clock.wall(),
-            monotonic=self.clock.monotonic(),
+            wall=wall,
+            monotonic=monotonic,
             sut=_cpu_s(self.host, file, pid),
             proxy=self._proxy_s(),
             machine=machine_times(_text(self.host, "/proc/stat") or ""),
@@ -115,6 +117,16 @@ class Meter:
         raw = _read(self.host, f"/proc/{self.proxy['pid']}/stat")
         stat = parse_stat(raw) if raw else None
         return stat.cpu_s if stat and stat.started_ticks == self.proxy["started_ticks"] else None
+
+
+def both_clocks(clock: Clock) -> tuple[float, float]:
+    """Wall and monotonic clock at one moment: the closest of a few readings, as a busy machine may pause in between."""
+    readings = []
+    for _ in range(_READINGS):
+        before, wall, after = clock.monotonic(), clock.wall(), clock.monotonic()
+        readings.append((after - before, wall, (before + after) / 2))
+    _, wall, monotonic = min(readings)
+    return wall, monotonic
 
 
 def machine_times(proc_stat: str) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from tare.run.properties import parent_cgroup
 from tare.run.record import Outcome, RunRecord
 from tare.run.references import References, until_refused
 from tare.run.resume import Done
+from tare.run.usage import both_clocks
 from tare.study.model import Arm, ArmSettings, InterleaveSpec, LimitsSpec, Placement, Study, SutSpec
 
 TOKEN = "0123456789ab"
@@ -280,6 +281,27 @@ def test_a_good_run_tells_the_cpu_time_of_its_measure_phase(rig: Any, plans: Any
     assert set(one.usage["machine"]) >= {"user", "idle", "steal"}
     assert one.usage["proxy_cpu_s"] is None
     assert one.parity["sut_after"] is not None
+
+
+def test_both_clocks_are_read_without_the_pause_that_fell_between_them() -> None:
+    class Paused:
+        """A machine that stands still for a second just after the first reading of the wall clock."""
+
+        now = 100.0
+        paused = False
+
+        def monotonic(self) -> float:
+            return self.now
+
+        def wall(self) -> float:
+            told, self.now, self.paused = 1000.0 + self.now, self.now + (not self.paused), True
+            return told
+
+        def sleep(self, seconds: float) -> None:
+            raise AssertionError(seconds)
+
+    wall, monotonic = both_clocks(Paused())
+    assert wall - monotonic == 1000.0
 
 
 def iter_runs(rig: Any, plan: Any) -> Any:
