@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 a run failed, 2 bad input, 3 the environment cannot do it.
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 from docker.errors import DockerException
@@ -39,8 +40,18 @@ app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)
 
 
+def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    _version: Annotated[  # noqa: FBT002
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print tare's version.")
+    ] = False,
+) -> None:
     """Weigh the container: the same database from the same bits, bare, in a container, in a machine."""
 
 
