@@ -120,7 +120,7 @@ class Meter:
 
 
 def both_clocks(clock: Clock) -> tuple[float, float]:
-    """Wall and monotonic clock at one moment: the closest of a few readings, as a busy machine may pause between."""
+    """Wall and monotonic clock at one moment: the closest of a few readings, as a machine may pause between two."""
     readings = []
     for _ in range(_READINGS):
         before, wall, after = clock.monotonic(), clock.wall(), clock.monotonic()
