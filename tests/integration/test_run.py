@@ -118,7 +118,7 @@ def test_a_study_runs_to_its_report_and_a_finished_one_is_only_reported(
     first = tare("run", str(study), "--store", str(store), "--format", "json")
     findings = json.loads(first.stdout)
     assert findings["study"] == "tiny"
-    assert "[4 runs]" in first.stderr
+    assert "[4 of about 4]" in first.stderr
     assert_whole(store)
     assert left(home) == []
     again = tare("run", str(study), "--store", str(store), "--format", "json")
