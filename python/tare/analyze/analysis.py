@@ -10,7 +10,7 @@ from tare.analyze.arms import ArmSummary, figure_of, summarise
 from tare.analyze.control import Control, control_of
 from tare.analyze.estimate import Finding
 from tare.analyze.estimator import estimate_of
-from tare.analyze.metrics import METRICS, Metric
+from tare.analyze.metrics import METRICS, Metric, metrics_of
 from tare.analyze.pairing import pair
 from tare.analyze.resolution import below_resolution
 from tare.analyze.runs import Failure, Runs, select_runs
@@ -23,7 +23,7 @@ from tare.study.model import Arm, Study
 class Analysis:
     """All that is concluded from a study's records.
 
-    `findings`: arms in the study's order without the baseline, each in every metric of `METRICS`.
+    `findings`: arms in the study's order without the baseline, each in every metric of `metrics`.
     `blocks`: those of which anything was run. `good`: runs with a usable attempt, of those
     `attempted`.
     """
@@ -38,6 +38,9 @@ class Analysis:
     """Rules of validity that the runs break."""
     control: Control | None = None
     """What two instances of the baseline differ by; `None` where a published protocol goes without."""
+
+    metrics: tuple[Metric, ...] = tuple(METRICS.values())
+    """What was compared: `METRICS`, then latencies of single kinds of operations, where these are told apart."""
 
     @property
     def invalid(self) -> bool:
@@ -63,20 +66,22 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
     Of each run the one good attempt counts; failed ones are listed, never averaged in.
     """
     runs = select_runs(study, records)
+    metrics = metrics_of(runs.good.values())
     return Analysis(
         findings=tuple(
             _finding(study, runs, arm, metric)
             for arm in study.arms
             if arm.name != study.baseline
-            for metric in METRICS.values()
+            for metric in metrics
         ),
-        arms=summarise(study, runs),
+        arms=summarise(study, runs, metrics),
         failures=runs.failures,
         blocks=runs.blocks,
         good=len(runs.good),
         attempted=len(runs.attempted),
         alarms=check(study, runs),
         control=control_of(study, runs),
+        metrics=metrics,
     )
 
 

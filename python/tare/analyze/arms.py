@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tare.analyze.metrics import METRICS, Metric
+from tare.analyze.metrics import Metric
 from tare.analyze.runs import Runs
 from tare.study.model import Arm, Published, Study
 
@@ -38,12 +38,12 @@ class ArmSummary:
     """Metric → its level."""
 
 
-def summarise(study: Study, runs: Runs) -> tuple[ArmSummary, ...]:
+def summarise(study: Study, runs: Runs, metrics: Sequence[Metric]) -> tuple[ArmSummary, ...]:
     """Every arm in the study's order, the baseline among them."""
-    return tuple(_summary(study, runs, arm) for arm in study.arms)
+    return tuple(_summary(study, runs, arm, metrics) for arm in study.arms)
 
 
-def _summary(study: Study, runs: Runs, arm: Arm) -> ArmSummary:
+def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> ArmSummary:
     good = [run for (_, name), run in runs.good.items() if name == arm.name]
     units = (run.measurement.get("unit") for run in good if run.measurement is not None)
     return ArmSummary(
@@ -55,7 +55,7 @@ def _summary(study: Study, runs: Runs, arm: Arm) -> ArmSummary:
         unit=next((str(unit) for unit in units if unit), None),
         values={
             metric.name: _level(metric, [metric.of(run) for run in good], figure_of(study, arm, metric))
-            for metric in METRICS.values()
+            for metric in metrics
         },
     )
 

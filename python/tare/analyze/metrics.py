@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tare.run.record import RunRecord
@@ -26,6 +26,8 @@ class Metric:
     bucketed: bool
     derived: Callable[[RunRecord], float | None] | None = None
     """How it follows from the whole record, where the generator alone does not know it."""
+    operation: str | None = None
+    """The kind of operation that it is of, `None` for all of them together."""
 
     def of(self, run: RunRecord) -> float | None:
         """The value of a run, `None` where it is not known."""
@@ -93,6 +95,44 @@ METRICS: Mapping[str, Metric] = {
 """In the order in which reports show them; the first is the primary metric."""
 
 PRIMARY = "throughput"
+
+_PER_OPERATION = tuple(name for name, metric in METRICS.items() if metric.path[:1] == ("latency",))
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of that name: one of `METRICS`, or of one kind of operation, `read_latency_mean`.
+
+    Raises `KeyError` for any other name.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    for whole in _PER_OPERATION:
+        operation = name.removesuffix(f"_{whole}")
+        if operation and operation != name:
+            return of_operation(METRICS[whole], operation)
+    raise KeyError(name)
+
+
+def of_operation(metric: Metric, operation: str) -> Metric:
+    """A latency metric of one kind of operation."""
+    return replace(
+        metric,
+        name=f"{operation}_{metric.name}",
+        title=f"{metric.title} of {operation}",
+        short=f"{operation} {metric.short}",
+        path=("by_operation", operation, *metric.path),
+        operation=operation,
+    )
+
+
+def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
+    """What can be compared of these runs: `METRICS`, and latencies by operation where there are several kinds."""
+    kinds = dict.fromkeys(kind for run in runs for kind in (run.measurement or {}).get("by_operation") or ())
+    several = sorted(kinds) if len(kinds) > 1 else ()
+    return (
+        *METRICS.values(),
+        *(of_operation(METRICS[name], kind) for kind in several for name in _PER_OPERATION),
+    )
 
 
 def resolution_of(measurement: Mapping[str, Any] | None) -> float | None:

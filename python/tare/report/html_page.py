@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from tare import __version__
 from tare.analyze import Finding
-from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.metrics import METRICS, PRIMARY, metric_named
 from tare.report import figures
 from tare.report.charts import blocks, overheads
 from tare.report.charts.svg import draw
@@ -57,6 +57,7 @@ def render(report: Report) -> str:
         facts=summary(report),
         figure=_figures(report),
         metrics=list(METRICS.values()),
+        by_operation=[metric for metric in report.analysis.metrics if metric.operation],
         PRIMARY=PRIMARY,
         unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),
         point=figures.point,
@@ -82,7 +83,7 @@ def standing(finding: Finding) -> str:
     """`worse`, `better` or `open`, as far as the interval bears it out."""
     if not finding.excludes_zero or finding.estimate.point is None:
         return "open"
-    return "better" if (finding.estimate.point > 0) == METRICS[finding.metric].more_is_better else "worse"
+    return "better" if (finding.estimate.point > 0) == metric_named(finding.metric).more_is_better else "worse"
 
 
 def safe_url(url: str) -> str | None:

@@ -29,6 +29,7 @@ def render(report: Report) -> str:
         *_table(report),
         "",
         f"Relative to {text(study.baseline, 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
+        *_by_operation(report),
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
@@ -67,6 +68,19 @@ def _table(report: Report) -> list[str]:
     for arm in report.analysis.arms:
         cells = _baseline(arm) if arm.is_baseline else _cells(report, arm)
         cells += [NONE if arm.is_baseline else _latency(report, arm.arm, metric.name) for metric in metrics]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _by_operation(report: Report) -> list[str]:
+    """A table of latencies by kind of operation, where the generator tells them apart."""
+    metrics = [metric for metric in report.analysis.metrics if metric.operation is not None]
+    if not metrics:
+        return []
+    titles = ["arm", *(metric.title for metric in metrics)]
+    rows = ["", "| " + " | ".join(text(title) for title in titles) + " |", "|" + "---|" + "---:|" * len(metrics)]
+    for arm in (each for each in report.analysis.arms if not each.is_baseline):
+        cells = [text(arm.arm, 80), *(_latency(report, arm.arm, metric.name) for metric in metrics)]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
 

@@ -11,10 +11,11 @@ from rich.text import Text
 
 from tare.analyze import Finding
 from tare.analyze.arms import ArmSummary
-from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.metrics import PRIMARY, metric_named
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
+from tare.report.operations import operations_table
 from tare.report.plain import plain
 from tare.report.validity import warnings
 
@@ -40,6 +41,9 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     console.print()
     console.print(_table(report, width))
     console.print()
+    if any(metric.operation for metric in report.analysis.metrics):
+        console.print(operations_table(report))
+        console.print()
     console.print(Text(report.answer))
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
@@ -96,7 +100,7 @@ def _style(finding: Finding) -> str:
     """Worse is red and better green where the interval bears it out; the figures say the same without colour."""
     if not finding.excludes_zero or finding.estimate.point is None:
         return ""
-    better = (finding.estimate.point > 0) == METRICS[finding.metric].more_is_better
+    better = (finding.estimate.point > 0) == metric_named(finding.metric).more_is_better
     return "green" if better else "bold red"
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tare.study.model import InterleaveSpec, Name, ProtocolSpec, Scalar, Source, Strict
+from tare.study.model import InterleaveSpec, Name, ProtocolSpec, PublishedMetric, Scalar, Source, Strict
 
 DEFAULT_SCALE = "full"
 
@@ -77,7 +77,7 @@ class PublishedSpec(Strict):
     """One published figure, as the file has it; see `Published`."""
 
     levels: LevelRefs
-    metric: Literal["throughput", "latency_mean", "latency_p50", "latency_p95", "latency_p99"]
+    metric: PublishedMetric
     value: float | None = Field(default=None, gt=0)
     unit: Text | None = None
     relative: float | None = Field(default=None, gt=-1)

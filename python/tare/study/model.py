@@ -172,11 +172,15 @@ class ArmSettings(Strict):
     workload: Mapping[str, Any]
 
 
+PublishedMetric = Annotated[str, Field(pattern=r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$")]
+"""A metric that publications tell of: of all operations together, or of one kind: `read_latency_mean`."""
+
+
 class Published(Strict):
     """One published figure: of an arm (`levels`), absolute (`value`, `unit`) and relative to the baseline."""
 
     levels: Mapping[str, str]
-    metric: Literal["throughput", "latency_mean", "latency_p50", "latency_p95", "latency_p99"]
+    metric: PublishedMetric
     value: float | None = None
     unit: str | None = None
     relative: float | None = None

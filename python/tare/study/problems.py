@@ -35,6 +35,10 @@ _PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "a plain name: letters, digits, dots, hyphens; at most 63",
     r"\S": "a text that is not empty",
     r"^\d+(-\d+)?(,\d+(-\d+)?)*$": 'a CPU list such as "0-1,3"',
+    r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$": (
+        "a metric: throughput, latency_mean, latency_p50, latency_p95, latency_p99, or a latency of one kind of "
+        "operation: read_latency_mean"
+    ),
     r"^[1-9]\d*[KMG]?$": "a size in bytes, or with K, M or G: 512M",
 }
 

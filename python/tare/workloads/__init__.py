@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -79,6 +79,24 @@ class Latency:
     What a stalled server kept from being sent is then never timed: with a stop of 2 s in 10 s at 1,000/s, whose
     true p99 is about 1.9 s, a closed loop of sysbench reported 0.21 ms.
     """
+    timed_from: Literal["intended-send", "actual-send"] | None = None
+    """From when to the answer: latency proper from the intended send, the mere service time from the actual one."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What the generator reported of one kind of operation, where it tells kinds apart.
+
+    `answers`: return code → count, as the generator names them. `service_time`: from the actual send, where
+    `latency` is from the intended one and both were measured. `histogram`: as that of `Measurement`, of `latency`.
+    """
+
+    operations: int
+    errors: int
+    latency: Latency
+    service_time: Latency | None = None
+    histogram: tuple[tuple[float, int], ...] = ()
+    answers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,6 +117,12 @@ class Measurement:
     windows: tuple[Window, ...]
     details: Mapping[str, float] = field(default_factory=dict)
     """What else the generator told, by names that the workload's reference page explains."""
+    by_operation: Mapping[str, Operation] = field(default_factory=dict)
+    """Kind of operation (lower case, words joined by hyphens: `read`, `read-modify-write`) → what was told of it.
+
+    Empty where the generator does not tell them apart. Their counts add up to `operations` at least, and `latency`
+    is that of all of them together; of what cannot be had from the parts (percentiles, without a histogram) `None`.
+    """
 
 
 class Workload(Protocol):

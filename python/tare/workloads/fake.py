@@ -164,6 +164,7 @@ def _measurement(done: list[tuple[float, float]], seconds: float, parameters: Pa
             p99_ms=_quantile(latencies, 0.99),
             resolution=None,
             blind_to_stalls=True,
+            timed_from="actual-send",
         ),
         histogram=tuple(counts.items()),
         windows=_windows(done, parameters),

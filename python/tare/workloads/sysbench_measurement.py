@@ -153,6 +153,7 @@ def _latency(printed: Printed, *, closed_loop: bool) -> Latency:
         p99_ms=percentile_ms(printed.histogram, 99),
         resolution=RESOLUTION,
         blind_to_stalls=closed_loop,
+        timed_from="actual-send" if closed_loop else "intended-send",
     )
 
 

@@ -13,7 +13,7 @@ from tare.run.snapshot import Snapshot
 from tare.run.usage import Usage
 from tare.store.layout import StoreLayout
 from tare.store.schema import FORMAT, metadata
-from tare.workloads import Latency, Measurement, Window
+from tare.workloads import Latency, Measurement, Operation, Window
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "store.md").read_text()
 SECTION = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -57,7 +57,7 @@ def test_no_key_of_a_record_is_documented_that_is_not_there() -> None:
     [
         ("`parity.sut`, `parity.client`", keys(Observation)),
         ("`path`", keys(NetworkPath) | {hop.value for hop in Hop}),
-        ("`measurement`", keys(Measurement) | keys(Latency) | keys(Window)),
+        ("`measurement`", keys(Measurement) | keys(Latency) | keys(Window) | keys(Operation)),
         ("`usage`", keys(Usage)),
         ("Phases", {phase.value for phase in Phase}),
         ("The record", keys(Snapshot) - {"data"}),

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze import Finding
-from tare.analyze.metrics import METRICS
+from tare.analyze.metrics import metric_named
 from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, percent_axis, themed
 from tare.report.figures import interval, percent, point, signed
 from tare.report.plain import distinct, plain
@@ -36,7 +36,7 @@ def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
         ),
     )
     room = alt.X("low:Q").scale(nice=False, padding=14)
-    title = f"{METRICS[findings[0].metric].title} relative to {plain(findings[0].baseline, _LONGEST_LABEL)}"
+    title = f"{metric_named(findings[0].metric).title} relative to {plain(findings[0].baseline, _LONGEST_LABEL)}"
     whole = alt.Chart(alt.InlineData(values=rows))
     measured = whole.transform_filter("isValid(datum.low)")
     pointed = whole.transform_filter("isValid(datum.point)")
@@ -65,7 +65,7 @@ def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
 
 def in_words(findings: Sequence[Finding]) -> str:
     """The chart for those who cannot see it."""
-    title = METRICS[findings[0].metric].title
+    title = metric_named(findings[0].metric).title
     told = [
         f"{plain(one.arm, 60)} {point(one)}, 95 % interval {interval(one.estimate)}"
         + ("" if one.published is None else f", published {percent(one.published)}")
