@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from tare.errors import StudyError
 from tare.study.document import Document, KeyPath, dotted
+from tare.study.model import PUBLISHED_METRIC
 from tare.study.suggest import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -35,12 +36,20 @@ _PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "a plain name: letters, digits, dots, hyphens; at most 63",
     r"\S": "a text that is not empty",
     r"^\d+(-\d+)?(,\d+(-\d+)?)*$": 'a CPU list such as "0-1,3"',
-    r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$": (
-        "a metric: throughput, latency_mean, latency_p50, latency_p95, latency_p99, or a latency of one kind of "
-        "operation: read_latency_mean"
-    ),
     r"^[1-9]\d*[KMG]?$": "a size in bytes, or with K, M or G: 512M",
 }
+
+_CHOICES = {
+    PUBLISHED_METRIC: (
+        "throughput",
+        "latency_mean",
+        "latency_p50",
+        "latency_p95",
+        "latency_p99",
+        "read_latency_mean",
+    )
+}
+"""Patterns that stand for names, with the names to offer."""
 
 
 def checked(model: type[Model], document: Document, prefix: KeyPath = ()) -> Model:
@@ -136,6 +145,8 @@ def _ill_formed(detail: ErrorDetails) -> Said | None:
     if detail["type"] != "string_pattern_mismatch":
         return None
     pattern = detail.get("ctx", {}).get("pattern", "")
+    if pattern in _CHOICES:
+        return f"unknown value {shown(detail['input'])}", did_you_mean(detail["input"], _CHOICES[pattern])
     return f"{shown(detail['input'])} is not {_PATTERNS.get(pattern, f'of the form {pattern}')}", None
 
 
