@@ -172,7 +172,8 @@ class ArmSettings(Strict):
     workload: Mapping[str, Any]
 
 
-PublishedMetric = Annotated[str, Field(pattern=r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$")]
+PUBLISHED_METRIC = r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
+PublishedMetric = Annotated[str, Field(pattern=PUBLISHED_METRIC)]
 """A metric that publications tell of: of all operations together, or of one kind: `read_latency_mean`."""
 
 
