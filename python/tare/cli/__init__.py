@@ -5,6 +5,7 @@ Exit codes: 0 fine, 1 a run failed, 2 bad input, 3 the environment cannot do it.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -15,6 +16,9 @@ from requests.exceptions import RequestException
 from tare import __version__
 from tare.cli import clean, doctor, images, init, plan, report, run
 from tare.errors import EnvironmentLacks, TareError
+
+_CLOSED_PIPE = 128 + 13
+"""What a shell shows of a program that SIGPIPE ended."""
 
 app = typer.Typer(
     name="tare",
@@ -65,6 +69,9 @@ def main() -> None:
     except (DockerException, RequestException) as error:  # an engine that stops answering may do so anywhere
         sys.stderr.write(f"tare: the container engine failed or did not answer in time: {error}\n")
         sys.exit(EnvironmentLacks.exit_code)
+    except BrokenPipeError:  # whoever read standard output wants no more of it, as `tare plan … | head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_CLOSED_PIPE)
     except OSError as error:  # a full disk, a file that cannot be written, standard output among them
         sys.stderr.write(f"tare: {error}\n")
         sys.exit(EnvironmentLacks.exit_code)

@@ -15,16 +15,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tare.cli.planned import planned
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
-from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.protocols.stopping import Rule
 from tare.run.local import refuse_without_rights
-from tare.study.catalogue import find_study
-from tare.study.load import load
 from tare.study.model import Study
-from tare.study.registry import installed
 
 _MOST_COLUMNS = 3
 """What fits beside the arms' names in 80 characters."""
@@ -41,13 +38,16 @@ def plan(
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
+    ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
     elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002
 ) -> None:
     """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
     from tare.workloads import WORKLOADS
 
-    made = expand(load(find_study(study), installed(), scale), seed)
+    made = planned(study, scale, seed, blocks)
     expected = estimate(made, data_sets(WORKLOADS))
     if output is Format.JSON:
         sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")

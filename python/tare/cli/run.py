@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tare.cli.planned import planned
 from tare.cli.progress import progress
 from tare.errors import StoreError
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
-from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.report import EXPORTERS, build_report, terminal
 from tare.run.ending import Ending, ending_of
@@ -25,9 +25,6 @@ from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.references import References, until_refused
 from tare.run.resume import Done, remaining
 from tare.store import Store, Writer, open_store, resume_store
-from tare.study.catalogue import find_study
-from tare.study.load import load
-from tare.study.registry import installed
 from tare.workloads import WORKLOADS
 
 NO_GOOD_RESULT = 1
@@ -55,7 +52,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
 ) -> None:
     """Run a study, or go on with one that was broken off; every finished run is kept."""
-    plan = _plan(study, scale, seed, blocks)
+    plan = planned(study, scale, seed, blocks)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
     if not _finished(path, plan):
         refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)  # before there is a store
@@ -77,14 +74,6 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         valid = _show(writer, output, ending)
         if remaining(plan, done) or not valid:
             raise typer.Exit(NO_GOOD_RESULT)
-
-
-def _plan(study: str, scale: str | None, seed: int | None, blocks: int | None) -> Plan:
-    loaded = load(find_study(study), installed(), scale)
-    if blocks is not None:
-        protocol = loaded.protocol.model_copy(update={"blocks": blocks})
-        loaded = loaded.model_copy(update={"protocol": protocol})
-    return expand(loaded, seed)
 
 
 def _finished(path: Path, plan: Plan) -> bool:

@@ -12,6 +12,7 @@ from tare.databases import Database, Secrets, ServerCommand, ServerPlan
 from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, NetworkKind, Task
 from tare.images import Image
 from tare.run.client import Client
+from tare.run.death import oom_kills
 from tare.run.machine import Machine
 from tare.run.rooms import Room
 from tare.run.server import Server
@@ -92,8 +93,10 @@ class Bench:
             binds=(Bind(self.room.data, plan.data_dir), Bind(run_dir, plan.run_dir)),
             port=plan.port,
         )
+        host = self.machine.site.sut
+        before = oom_kills(host)
         instance = self.sut_deployment.start(task)
-        return Server(self.machine.site.sut, self.sut_deployment, self.database, plan, instance)
+        return Server(host, self.sut_deployment, self.database, plan, instance, before)
 
     def client_run_dir(self, name: str) -> str:
         """The run directory of a client as the client sees it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.errors import RunFailed
+from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
 from tare.run.attempt import attempt
@@ -119,3 +119,15 @@ def _until_good(session: _Session, run: PlannedRun, images: Images) -> Iterator[
         session.observer(RunEnded(record))
         if record.outcome.ok:
             return
+        _refuse_without_engine(session, run)
+
+
+def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
+    """An engine that has gone fails every run to come: better to end, with the cause, than to use up their retries."""
+    settings = session.settings(run)
+    why = session.machine.engine_lost(settings.sut.deployment, settings.client.deployment)
+    if why is not None:
+        raise EnvironmentLacks(
+            f"the container engine stopped answering: {why}",
+            hint="start it again, then give the same command: it goes on from here",
+        )

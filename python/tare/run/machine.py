@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from docker import DockerClient
+from docker.errors import DockerException
+from requests.exceptions import RequestException
 
 from tare.databases import Database
-from tare.deployments import Deployment, Instance
+from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
 from tare.images import Image
 from tare.run.clock import Clock, SystemClock
@@ -52,3 +54,13 @@ class Machine:
     def deployment(self, name: str, host: Host) -> Deployment:
         """The deployment of that name on one of the site's hosts."""
         return self.deployments[name](host, self.ledger, self.engine)
+
+    def engine_lost(self, *names: str) -> str | None:
+        """Why the engine does not answer any more, `None` where it does or none of these deployments needs one."""
+        if self.engine is None or not any(Right.ENGINE in self.deployments[name].needs for name in names):
+            return None
+        try:
+            self.engine.ping()
+        except (DockerException, RequestException) as error:
+            return str(error)
+        return None

@@ -9,6 +9,7 @@ from tare.databases import Database, ServerPlan
 from tare.deployments import Deployment, Instance
 from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
+from tare.run.death import death_of
 from tare.sites import Completed, Host
 from tare.sites.process import alive
 
@@ -27,6 +28,8 @@ class Server:
     database: Database
     plan: ServerPlan
     instance: Instance
+    oom_kills_before: int | None = None
+    """The machine's count just before the start."""
 
     def inside(self, argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
         """Run a program inside the server's root."""
@@ -49,7 +52,8 @@ class Server:
     def must_live(self, when: str) -> None:
         """Raise when the server has ended; one that something restarted is another process and counts as ended."""
         if not self.lives:
-            raise RunFailed(f"the server ended {when}", hint="sut.stderr among the raw files has its last words")
+            told = death_of(self.host, self.deployment, self.instance, self.oom_kills_before)
+            raise RunFailed(f"{told} {when}", hint="sut.stderr among the raw files has its last words")
 
     def effective(self) -> Mapping[str, str]:
         """The settings in force."""

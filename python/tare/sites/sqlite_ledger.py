@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tare.errors import StoreError
+from tare.errors import EnvironmentLacks, StoreError
 from tare.sites import Host, Process
 from tare.sites.ledger import Kind, Made
 from tare.sites.local import LocalHost, own_process
@@ -35,16 +37,13 @@ class SqliteLedger:
         self._path = path
         self._here = here or LocalHost()
         self.owner = own_process()
-        with self._open() as db:
-            found = db.execute("PRAGMA user_version").fetchone()[0]
-            if found > FORMAT:
-                raise StoreError(f"{path} was written by a newer tare (format {found})", hint="update tare")
-            db.execute(_SCHEMA)
-            db.execute(f"PRAGMA user_version = {FORMAT}")
+        if path.exists():
+            with self._read() as db:
+                _refuse_newer(path, db)
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
         """About to be made; noted twice, the later owner holds it."""
-        with self._open() as db:
+        with self._write() as db:
             db.execute(
                 "INSERT OR REPLACE INTO made (host, kind, ident, owner, keep) VALUES (?, ?, ?, ?, ?)",
                 (host, kind.value, ident, to_ident(self.owner), int(keep)),
@@ -52,12 +51,16 @@ class SqliteLedger:
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
         """Seen to be gone; striking out what does not stand there is no error."""
-        with self._open() as db:
+        if not self._path.exists():
+            return
+        with self._write() as db:
             db.execute("DELETE FROM made WHERE host = ? AND kind = ? AND ident = ?", (host, kind.value, ident))
 
     def entries(self) -> tuple[Made, ...]:
         """In order of removal: by kind, then the youngest first."""
-        with self._open() as db:
+        if not self._path.exists():
+            return ()
+        with self._read() as db:
             rows = db.execute("SELECT kind, ident, host, owner, keep FROM made ORDER BY rowid DESC").fetchall()
         made = [
             Made(Kind(kind), ident, host, from_ident(owner), bool(keep)) for kind, ident, host, owner, keep in rows
@@ -74,17 +77,49 @@ class SqliteLedger:
         return tuple(entry for entry in entries if not entry.keep and not living[entry.owner])
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _write(self) -> Iterator[sqlite3.Connection]:
         """One connection a call: nothing to hand over to a thread or a fork, nothing to close at the end."""
-        try:
+        with self._failing_clearly():
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            db = sqlite3.connect(self._path, timeout=_BUSY_S)
-            try:
+            with closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as db:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = FULL")
                 with db:
+                    _refuse_newer(self._path, db)
+                    db.execute(_SCHEMA)
+                    db.execute(f"PRAGMA user_version = {FORMAT}")
                     yield db
-            finally:
-                db.close()
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        """Looking makes nothing, so that it needs no right to write either."""
+        with self._failing_clearly():
+            writable = os.access(self._path.parent, os.W_OK) and os.access(self._path, os.W_OK)
+            # Reading in WAL mode writes its index; where that may not be, nobody who writes is met either.
+            uri = f"{self._path.as_uri()}?{'mode=rw' if writable else 'immutable=1'}"
+            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_S)) as db:
+                yield db
+
+    @contextmanager
+    def _failing_clearly(self) -> Iterator[None]:
+        """A place that cannot be written is the environment's fault, a file that is none of ours the file's."""
+        try:
+            yield
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"the ledger {self._path} cannot be used: {error}") from error
+            told = f"the ledger {self._path} cannot be used: {error}"
+            if _not_writable(error):
+                raise EnvironmentLacks(told, hint="set TARE_HOME to a directory that you may write to") from error
+            raise StoreError(told) from error
+
+
+def _refuse_newer(path: Path, db: sqlite3.Connection) -> None:
+    found = db.execute("PRAGMA user_version").fetchone()[0]
+    if found > FORMAT:
+        raise StoreError(f"{path} was written by a newer tare (format {found})", hint="update tare")
+
+
+def _not_writable(error: sqlite3.Error | OSError) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.ENOTDIR}
+    code = getattr(error, "sqlite_errorcode", None)
+    return code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL}

@@ -94,7 +94,7 @@ def parse(text: str, file: str) -> Document:
     if not isinstance(node, MappingNode):
         what = "the file is empty" if node is None else "a study is a mapping of keys to values"
         raise root.error((), what, hint="`tare init` writes a study to start from")
-    reader = _Reader(root, {(): Origin(1, 1, ())}, set())
+    reader = _Reader(root, {(): Origin(1, 1, ())})
     tree = reader.mapping(node, ())
     return replace(root, tree=tree, origins=reader.origins)
 
@@ -143,16 +143,14 @@ def _at(root: Document, origin: Origin) -> Document:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Turns YAML nodes into plain values, noting origins; `seen` finds a node that is used twice."""
+    """Turns YAML nodes into plain values, noting origins."""
 
     root: Document
     origins: dict[KeyPath, Origin]
-    seen: set[int]
 
     def value(self, node: Node, path: KeyPath) -> Any:
-        if id(node) in self.seen:
+        if node.anchor is not None:
             raise self._error(path, "anchors and aliases are not read", hint="write the value out")
-        self.seen.add(id(node))
         if isinstance(node, MappingNode):
             return self.mapping(node, path)
         if isinstance(node, SequenceNode):

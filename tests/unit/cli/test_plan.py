@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tare.cli.plan as command
+from tare.cli import planned
 from tare.cli import app
 from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.estimate import RUN_OVERHEAD_S
@@ -42,7 +43,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         protocols=frozenset({"interleave", "fixed", "buckets"}),
         recipes=frozenset({"tiny"}),
     )
-    monkeypatch.setattr(command, "installed", lambda: registry)
+    monkeypatch.setattr(planned, "installed", lambda: registry)
     monkeypatch.setenv("COLUMNS", "80")
     path = tmp_path / "study.yaml"
     path.write_text(STUDY)

@@ -7,11 +7,14 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from docker.errors import DockerException
 
+from tare.deployments import Right
 from tare.deployments.fake import FakeDeployment
+from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run import collect as collecting
 from tare.run.clock import SystemClock
@@ -214,3 +217,19 @@ def test_no_password_is_kept_anywhere(rig: Any, plans: Any, monkeypatch: pytest.
     assert not any(password in text for text in kept)
     home = [path for path in rig.machine.layout.home.rglob("*") if path.is_file()]
     assert not any(password.encode() in path.read_bytes() for path in home)
+
+
+def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(rig: Any, plans: Any) -> None:
+    class Gone:
+        def ping(self) -> bool:
+            raise DockerException("connection refused")
+
+    class NeedsEngine(FakeDeployment):
+        needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+
+    rig.swap(engine=Gone(), deployments={"fake": NeedsEngine})
+    records: list[RunRecord] = []
+    with pytest.raises(EnvironmentLacks, match=r"stopped answering: connection refused .*goes on from here"):
+        _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), lambda _: None, records)
+    assert [record.outcome.ok for record in records] == [False]
+    assert rig.leftovers == []

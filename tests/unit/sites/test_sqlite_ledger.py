@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.errors import StoreError
+from tare.errors import EnvironmentLacks, StoreError
 from tare.sites import Process
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
@@ -89,6 +89,7 @@ def test_what_a_killed_process_noted_is_abandoned(tmp_path: Path) -> None:
 
 
 def test_a_newer_ledger_is_refused(ledger: SqliteLedger, tmp_path: Path) -> None:
+    ledger.note(Kind.NETWORK, "seen")
     db = sqlite3.connect(tmp_path / "deep" / "ledger.sqlite")
     db.execute("PRAGMA user_version = 99")
     db.close()
@@ -112,3 +113,16 @@ def test_idents_go_there_and_back() -> None:
     own = identify(LocalHost(), 1)
     assert own is not None
     assert from_ident(to_ident(own)) == own
+
+
+def test_looking_makes_no_ledger(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "home" / "ledger.sqlite")
+    assert ledger.entries() == ledger.abandoned() == ()
+    ledger.forget(Kind.NETWORK, "never there")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_takes_no_ledger_is_what_the_environment_lacks(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentLacks, match="set TARE_HOME"):
+        SqliteLedger(tmp_path / "file" / "ledger.sqlite").note(Kind.NETWORK, "one")

@@ -1,0 +1,49 @@
+"""What ended a server that should live: in words, for the one line that a user reads first."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+
+from tare.deployments import Deployment, Instance
+from tare.errors import TareError
+from tare.sites import Host
+
+_KILLED = int(signal.SIGKILL)
+_SHELL_BASE = 128
+_ASK_S = 5.0
+
+
+def oom_kills(host: Host) -> int | None:
+    """How often the kernel has killed for want of memory since boot, by any limit.
+
+    `oom_kill` of /proc/vmstat (include/linux/vm_event_item.h). It is the machine's: a control group's own counter is
+    gone together with its container.
+    """
+    raw = host.read("/proc/vmstat") or b""
+    return next((int(line.split()[1]) for line in raw.splitlines() if line.startswith(b"oom_kill ")), None)
+
+
+def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_before: int | None) -> str:
+    """How the instance's first process ended: `the server was killed by SIGSEGV`."""
+    try:
+        code = deployment.wait(instance, _ASK_S)
+    except TareError:
+        return "the server ended"
+    number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
+    if number == _KILLED and _struck(host, oom_kills_before):
+        return f"the kernel killed the server for want of memory ({_limit(instance)})"
+    with suppress(ValueError):
+        if number:
+            return f"the server was ended by {signal.Signals(number).name}"
+    return f"the server ended with exit code {code}"
+
+
+def _struck(host: Host, before: int | None) -> bool:
+    now = oom_kills(host)
+    return now is not None and before is not None and now > before
+
+
+def _limit(instance: Instance) -> str:
+    limit = instance.task.limits.memory_bytes
+    return "it has no limit of its own" if limit is None else f"its limit is {limit / (1 << 20):.0f} MiB"

@@ -1,0 +1,56 @@
+"""What is said of a server that ended by itself."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from tare.deployments import Deployment, Instance, Limits, Task
+from tare.errors import TimedOut
+from tare.images import Image, ImageConfig
+from tare.run.death import death_of, oom_kills
+from tare.sites import Output, Process
+from tare.sites.fake import FakeHost
+
+
+class Ended:
+    """A deployment whose task has ended with a code, or that cannot tell."""
+
+    def __init__(self, code: int | None) -> None:
+        self.code = code
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        if self.code is None:
+            raise TimedOut("it does not tell")
+        return self.code
+
+
+def death(code: int | None, *, before: int | None = 3, now: int = 3, memory_bytes: int | None = None) -> str:
+    host = FakeHost(files={"/proc/vmstat": f"nr_free_pages 9\noom_kill {now}\n".encode()})
+    image = Image("tar:x", "0" * 64, "/", None, ImageConfig())
+    task = Task("t", image, ("x",), Output("/o", "/e"), "tare/x", limits=Limits(memory_bytes=memory_bytes))
+    instance = Instance(task, "fake", Process(1, 1, "boot"), None, "127.0.0.1", None)
+    return death_of(host, cast("Deployment", cast("Any", Ended(code))), instance, before)
+
+
+@pytest.mark.parametrize("code", [137, -9])
+def test_a_kill_while_the_kernel_ran_out_of_memory_is_called_that(code: int) -> None:
+    told = death(code, now=4, memory_bytes=64 << 20)
+    assert told == "the kernel killed the server for want of memory (its limit is 64 MiB)"
+
+
+def test_a_kill_by_somebody_else_is_not_put_down_to_memory() -> None:
+    assert death(137) == "the server was ended by SIGKILL"
+    assert death(137, before=None, now=4) == "the server was ended by SIGKILL"
+
+
+def test_signals_and_exit_codes_are_named() -> None:
+    assert death(139) == "the server was ended by SIGSEGV"
+    assert death(-6) == "the server was ended by SIGABRT"
+    assert death(1) == "the server ended with exit code 1"
+
+
+def test_what_cannot_be_known_is_left_out() -> None:
+    assert death(None) == "the server ended"
+    assert oom_kills(FakeHost()) is None
