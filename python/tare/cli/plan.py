@@ -34,7 +34,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-def plan(
+def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,

@@ -17,8 +17,8 @@ _ASK_S = 5.0
 def oom_kills(host: Host) -> int | None:
     """How often the kernel has killed for want of memory since boot, by any limit.
 
-    `oom_kill` of /proc/vmstat (include/linux/vm_event_item.h). It is the machine's: a control group's own counter is
-    gone together with its container.
+    `oom_kill` of /proc/vmstat (include/linux/vm_event_item.h). It is the machine's: a control group's own counter
+    is gone together with its container.
     """
     raw = host.read("/proc/vmstat") or b""
     return next((int(line.split()[1]) for line in raw.splitlines() if line.startswith(b"oom_kill ")), None)

@@ -123,7 +123,7 @@ def _until_good(session: _Session, run: PlannedRun, images: Images) -> Iterator[
 
 
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
-    """An engine that has gone fails every run to come: better to end, with the cause, than to use up their retries."""
+    """An engine that has gone fails all runs to come: better to end, with the cause, than to use up retries."""
     settings = session.settings(run)
     why = session.machine.engine_lost(settings.sut.deployment, settings.client.deployment)
     if why is not None:

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tare.cli.plan as command
-from tare.cli import planned
-from tare.cli import app
+from tare.cli import app, planned
 from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.estimate import RUN_OVERHEAD_S
 from tare.plan.model import Plan

@@ -79,8 +79,11 @@ class Rig:
 
     def execute(self, plan: Plan, done: Done | None = None) -> list[RunRecord]:
         """All records of a plan."""
-        desk = Desk("store", done or Done(), self.staging)
-        return list(execute(plan, self.machine, desk, self.events.append))
+        return list(execute(plan, self.machine, self.desk(done), self.events.append))
+
+    def desk(self, done: Done | None = None) -> Desk:
+        """A store id of its own, as ports and names are made of it: suites may run side by side."""
+        return Desk(str(self.staging), done or Done(), self.staging)
 
     def swap(self, **parts: Any) -> None:
         """Put other parts into the machine."""

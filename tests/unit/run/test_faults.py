@@ -19,10 +19,9 @@ from tare.plan.model import Plan
 from tare.run import collect as collecting
 from tare.run.clock import SystemClock
 from tare.run.events import Event, Observer, PhaseStarted
-from tare.run.execute import Desk, execute
+from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.record import Phase, RunRecord
-from tare.run.resume import Done
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 
@@ -51,7 +50,7 @@ def _die() -> None:
 
 def _take(rig: Any, plan: Plan, observer: Observer, into: list[RunRecord]) -> None:
     """Keep each record as it comes: what comes before a crash counts."""
-    into.extend(execute(plan, rig.machine, Desk("store", Done(), rig.staging), observer))
+    into.extend(execute(plan, rig.machine, rig.desk(), observer))
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -77,7 +76,7 @@ def test_ctrl_c_in_any_phase_tears_down_and_loses_no_finished_run(rig: Any, plan
     with interrupts.installed(), pytest.raises(Interrupted):
         _take(rig, plan, press, records)
     finished = phase in (Phase.COLLECT, Phase.TEARDOWN)
-    assert [record.outcome.ok for record in records] == ([True] if finished else [])
+    assert [record.outcome.ok for record in records] == ([True] if finished else []), records
     assert rig.leftovers == []
 
 
@@ -90,7 +89,7 @@ def test_a_second_ctrl_c_does_not_break_into_the_teardown(rig: Any, plans: Any) 
             os.kill(os.getpid(), signal.SIGINT)
 
     with interrupts.installed(), pytest.raises(Interrupted):
-        list(execute(plans(), rig.machine, Desk("store", Done(), rig.staging), press))
+        list(execute(plans(), rig.machine, rig.desk(), press))
     assert rig.leftovers == []
 
 
@@ -108,7 +107,7 @@ def test_a_server_that_dies_while_measured_fails_the_run(rig: Any, plans: Any) -
         os.killpg(server.process.pid, signal.SIGKILL)
 
     rig.swap(deployments={"fake": Mortal})
-    desk = Desk("store", Done(), rig.staging)
+    desk = rig.desk()
     (record,) = execute(plans(measure_s=5.0), rig.machine, desk, At(Phase.MEASURE, kill_server))
     assert not record.outcome.ok
     assert record.outcome.failed_in is Phase.MEASURE
@@ -126,7 +125,7 @@ def test_a_client_that_hangs_is_ended_at_its_time_limit(rig: Any, plans: Any) ->
             return super().monotonic() * Hasty.pace
 
     rig.swap(clock=Hasty())
-    desk = Desk("store", Done(), rig.staging)
+    desk = rig.desk()
     hurry = At(Phase.MEASURE, lambda: setattr(Hasty, "pace", 50))
     (record,) = execute(plans(fault="hang", measure_s=20.0), rig.machine, desk, hurry)
     assert "did not end within 30 s" in str(record.outcome.reason)
@@ -180,7 +179,7 @@ def test_a_teardown_that_fails_voids_no_good_data(rig: Any, plans: Any) -> None:
     seen: list[int] = []
     host = Sticky()
     rig.swap(site=type(rig.machine.site)(sut=host, client=host))
-    desk = Desk("store", Done(), rig.staging)
+    desk = rig.desk()
     (record,) = execute(plans(), rig.machine, desk, At(Phase.TEARDOWN, lambda: seen.append(1)))
     assert record.outcome.ok
     assert any("the directory sticks" in notice for notice in record.notices)

@@ -12,12 +12,11 @@ from tare.deployments.path import Hop
 from tare.errors import NotComparable
 from tare.run.declared import promised_hops, undeclared
 from tare.run.events import RunEnded
-from tare.run.execute import Desk, execute
+from tare.run.execute import execute
 from tare.run.parity import Server, changed_during, differences
 from tare.run.properties import parent_cgroup
 from tare.run.record import Outcome, RunRecord
 from tare.run.references import References, until_refused
-from tare.run.resume import Done
 from tare.run.usage import both_clocks
 from tare.study.model import Arm, ArmSettings, InterleaveSpec, LimitsSpec, Placement, Study, SutSpec
 
@@ -305,4 +304,4 @@ def test_both_clocks_are_read_without_the_pause_that_fell_between_them() -> None
 
 
 def iter_runs(rig: Any, plan: Any) -> Any:
-    return execute(plan, rig.machine, Desk("store", Done(), rig.staging), rig.events.append)
+    return execute(plan, rig.machine, rig.desk(), rig.events.append)

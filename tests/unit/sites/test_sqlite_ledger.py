@@ -125,4 +125,4 @@ def test_looking_makes_no_ledger(tmp_path: Path) -> None:
 def test_a_place_that_takes_no_ledger_is_what_the_environment_lacks(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentLacks, match="set TARE_HOME"):
-        SqliteLedger(tmp_path / "file" / "ledger.sqlite").note(Kind.NETWORK, "one")
+        SqliteLedger(tmp_path / "file" / "home" / "ledger.sqlite").note(Kind.NETWORK, "one")
