@@ -80,7 +80,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
             machine = local_machine(plan, engine, Interrupts(), layout)
             machine = replace(machine, prepare=ready, references=References())
-            runs = execute(plan, machine, Desk("store", Done(), staging), lambda _: None)
+            runs = execute(plan, machine, Desk(str(staging), Done(), staging), lambda _: None)
             kept.extend(until_refused(runs, lambda _: None))
         return kept
 
