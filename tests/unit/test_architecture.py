@@ -165,7 +165,8 @@ def one_protocol_one_dict(tree: ast.Module, folder: str) -> Iterator[str]:
 
 
 def _is_protocol(node: ast.ClassDef) -> bool:
-    return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases)
+    bases = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+    return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in bases)
 
 
 def _target(node: ast.stmt) -> str:
@@ -270,6 +271,7 @@ def test_the_rule_finds_what_breaks_it(rule: Rule, folder: str, source: str) -> 
             "monitors",
             "class Monitor(Protocol):\n    pass\nMONITORS: Mapping[str, Monitor] = {}",
         ),
+        (one_protocol_one_dict, "monitors", "class Monitor(Protocol[T]):\n    pass\nMONITORS = {}"),
     ],
 )
 def test_the_rule_leaves_good_code_alone(rule: Rule, folder: str, source: str) -> None:

@@ -53,10 +53,22 @@ def cpu_per_operation_us(run: RunRecord) -> float | None:
     `None` where either is not known: a proxy whose time could not be read is not free.
     """
     operations = number_at(run.measurement, ("operations",))
-    sut, proxy = (number_at(run.usage, (key,)) for key in ("sut_cpu_s", "proxy_cpu_s"))
+    sut, proxy = sut_cpu_s(run), number_at(run.usage, ("proxy_cpu_s",))
     if sut is None or not operations or (proxy is None and (run.path or {}).get("hop") == "docker-proxy"):
         return None
     return 1e6 * (sut + (proxy or 0.0)) / operations
+
+
+def sut_cpu_s(run: RunRecord) -> float | None:
+    """CPU time of the SUT over the measure phase; of a program that is itself the SUT, at the rate that was read.
+
+    The counter of such a program is read while it runs, from a little after its start to a little before its end.
+    """
+    used, over_s = (number_at(run.usage, (key,)) for key in ("sut_cpu_s", "sut_over_s"))
+    if used is None or over_s is None:
+        return used
+    whole_s = number_at(run.measurement, ("duration_s",))
+    return None if not over_s or whole_s is None else used / over_s * whole_s
 
 
 def _latency(name: str, title: str, short: str, key: str, *, bucketed: bool) -> Metric:

@@ -152,14 +152,15 @@ def _shown(value: object) -> str:
 
 def _expectation(made: Plan, expected: PlanEstimate) -> str:
     sets = "1 data set" if expected.data_sets == 1 else f"{expected.data_sets} data sets"
+    loading = f"loading {sets} {_duration(expected.load_s)}" if expected.data_sets else "nothing to load"
     block_s = None if expected.block_copy_s is None else expected.block_copy_s + expected.block_run_s
     disk = "unknown" if expected.disk_bytes is None else f"{expected.disk_bytes / 1e9:.1f} GB"
     most = "" if expected.total_s == expected.most_s else f", at most {_duration(expected.most_s)}"
     return (
         f"{_how_many(made.study, expected)}\n"
-        f"Estimated time: {_duration(expected.total_s)}{most} (loading {sets} {_duration(expected.load_s)}, "
+        f"Estimated time: {_duration(expected.total_s)}{most} ({loading}, "
         f"a block {_duration(block_s)}; without building images).\n"
-        f"Estimated disk: {disk} for loaded data, without images."
+        + (f"Estimated disk: {disk} for loaded data, without images." if expected.data_sets else "No data on disk.")
     )
 
 

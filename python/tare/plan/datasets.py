@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from math import prod
+from typing import Any
 
 from tare.plan.estimate import DataSet
 from tare.study.model import ArmSettings
@@ -12,9 +13,11 @@ from tare.workloads import Workload
 
 _ROWS = (("tables", "table_size"), ("record_count",), ("rows",))
 """Keys of a data set whose product is its number of rows."""
+_BYTES = "bytes"
+"""Key of a data set of plain files that says how large they are."""
 
 
-def data_sets(workloads: Mapping[str, Workload]) -> Callable[[ArmSettings], DataSet]:
+def data_sets(workloads: Mapping[str, Workload[Any]]) -> Callable[[ArmSettings], DataSet]:
     """A function from an arm's settings to its data set, by the workload that will load it."""
 
     def of(settings: ArmSettings) -> DataSet:
@@ -23,7 +26,10 @@ def data_sets(workloads: Mapping[str, Workload]) -> Callable[[ArmSettings], Data
         loaded = workload.dataset(parameters)
         sut = settings.sut
         parts = [sut.image, sut.database, dict(sut.settings), settings.workload_name, dict(loaded)]
-        return DataSet(key=json.dumps(parts, sort_keys=True), rows=_rows(loaded))
+        key = json.dumps(parts, sort_keys=True)
+        if not workloads[settings.workload_name].needs_database:
+            return DataSet(key=key, rows=None, file_bytes=int(loaded.get(_BYTES, 0)))
+        return DataSet(key=key, rows=_rows(loaded))
 
     return of
 

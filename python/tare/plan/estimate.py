@@ -27,6 +27,8 @@ LOAD_ROWS_PER_S = 100_000.0
 """Assumed: rows loaded a second, secondary index included."""
 COPY_BYTES_PER_S = 500e6
 """Assumed: copying a snapshot for each run, where the file system has no reflinks."""
+WRITE_BYTES_PER_S = 100e6
+"""Assumed: making and syncing the files of a workload without a database, and reading them for their digest."""
 EXPECTED_SPREAD = 0.0175
 """Standard deviation of the log throughput ratio of two arms over blocks, while nothing is known of the machine.
 Measured: 24 blocks of two identical, pinned servers, both restarted each block (± 0.74 % at 95 %)."""
@@ -43,19 +45,27 @@ class BlockCount:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What one arm loads. `key`: equal for arms that start from the same snapshot. `rows`: `None` if unknown."""
+    """What one arm loads. `key`: equal for arms that start from the same snapshot. `rows`: `None` if unknown.
+
+    `file_bytes`: of the files of a workload without a database, 0 for none; `None` for a database's data.
+    """
 
     key: str
     rows: int | None
+    file_bytes: int | None = None
 
     @property
     def size_bytes(self) -> float | None:
         """Bytes of a loaded data directory."""
+        if self.file_bytes is not None:
+            return float(self.file_bytes)
         return None if self.rows is None else EMPTY_SERVER_BYTES + self.rows * BYTES_PER_ROW
 
     @property
     def load_s(self) -> float | None:
         """Seconds to initialise and load it."""
+        if self.file_bytes is not None:
+            return self.file_bytes / WRITE_BYTES_PER_S
         return None if self.rows is None else SERVER_SETUP_S + self.rows / LOAD_ROWS_PER_S
 
 
@@ -94,7 +104,7 @@ class PlanEstimate:
 def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> PlanEstimate:
     """Estimate `plan`; `data_set` tells what an arm loads."""
     loaded = [data_set(arm.settings) for arm in plan.study.arms]
-    snapshots = {each.key: each for each in loaded}
+    snapshots = {each.key: each for each in loaded if each.size_bytes != 0}
     sizes = [snapshot.size_bytes for snapshot in snapshots.values()]
     copied = _sum(each.size_bytes for each in loaded)
     copy_s = None if copied is None else copied / COPY_BYTES_PER_S

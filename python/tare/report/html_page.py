@@ -54,6 +54,7 @@ def render(report: Report) -> str:
         study=report.study,
         analysis=report.analysis,
         setting=report.setting,
+        clients=any(arm.settings.client is not None for arm in report.study.arms),
         facts=summary(report),
         figure=_figures(report),
         metrics=list(METRICS.values()),

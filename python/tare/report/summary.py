@@ -36,6 +36,8 @@ def _measured(report: Report) -> str:
     settings = report.study.arms[0].settings
     script = settings.workload.get("script")
     work = settings.workload_name if script is None else f"{settings.workload_name} {script}"
+    if settings.sut.database is None:
+        return plain(f"{work}, which is itself the SUT: no database, no client", 160)
     version = _value(report.setting.effective, "version")
     database = settings.sut.database if version is None else f"{settings.sut.database} {version}"
     return plain(f"{database} under {work}", 160)

@@ -17,7 +17,7 @@ from tare.run.machine import Machine
 from tare.run.rooms import Room
 from tare.run.server import Server
 from tare.study.model import ArmSettings, LimitsSpec, Placement, size_bytes
-from tare.workloads import ClientCommand, Parameters, Target, Workload
+from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
 
 _RUN_DIR = "/run/tare"
 _DATA_DIR = "/data"
@@ -27,10 +27,10 @@ _LOOPBACK, _ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a network namesp
 
 @dataclass(frozen=True)
 class Images:
-    """The bits of both sides."""
+    """The bits of both sides. `client`: `None` where the workload's program is itself the SUT."""
 
     sut: Image
-    client: Image
+    client: Image | None
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Bench:
 
     @property
     def database(self) -> Database:
-        """The database under test."""
-        return self.machine.databases[self.settings.sut.database]
+        """The database under test; `KeyError` where there is none."""
+        return self.machine.databases[self.settings.sut.database or ""]
 
     @property
-    def workload(self) -> Workload:
+    def workload(self) -> Workload[Any]:
         """The load generator."""
         return self.machine.workloads[self.settings.workload_name]
 
@@ -62,8 +62,15 @@ class Bench:
 
     @cached_property
     def client_deployment(self) -> Deployment:
-        """How the clients are placed."""
+        """How the clients are placed; a workload that is itself the SUT is placed as that."""
+        if self.settings.client is None:
+            return self.sut_deployment
         return self.machine.deployment(self.settings.client.deployment, self.machine.site.client)
+
+    @property
+    def data_dir(self) -> str:
+        """The SUT's data directory as the SUT sees it."""
+        return (self.images.sut.config.data_dir or _DATA_DIR) if self.sut_deployment.own_root else self.room.data
 
     @property
     def cgroup_parent(self) -> str:
@@ -74,7 +81,7 @@ class Bench:
         """How the server is told to run; `run_dir` is the host's path of its run directory."""
         sut, own_root = self.settings.sut, self.sut_deployment.own_root
         return ServerPlan(
-            data_dir=(self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.room.data,
+            data_dir=self.data_dir,
             run_dir=_RUN_DIR if own_root else run_dir,
             listen=_LOOPBACK if sut.network is NetworkKind.HOST else _ANY,
             port=self.port,
@@ -102,9 +109,12 @@ class Bench:
         """The run directory of a client as the client sees it."""
         return _RUN_DIR if self.client_deployment.own_root else f"{self.room.path}/{name}"
 
-    def start_client(self, name: str, command: ClientCommand, server: Server) -> Client:
-        """Start a client of a running server."""
+    def start_client(self, name: str, command: ClientCommand, server: Server | None) -> Client:
+        """Start a client of a running server; without one, the program that is itself the SUT, on its data."""
+        if server is None:
+            return self._start_program(name, command)
         client, image = self.settings.client, self.images.client
+        assert client is not None and image is not None  # noqa: S101, PT018 - a server is there for its client
         run_dir = self._run_dir(name, command, image)
         task = replace(
             self._task(name, client, image, command),
@@ -113,13 +123,24 @@ class Bench:
         )
         return Client(self.machine.site.client, self.client_deployment, self.client_deployment.start(task))
 
-    def target(self, server: Server) -> Target:
-        """The server as the client must address it."""
+    def target(self, server: Server | None) -> Target | Files:
+        """The server as the client must address it, or the files of a workload that needs none."""
+        if server is None:
+            return Files(self.data_dir)
         return Target(
-            database=self.settings.sut.database,
+            database=self.settings.sut.database or "",
             endpoint=address_of(server.instance, self.settings),
             secrets=self.secrets,
         )
+
+    def _start_program(self, name: str, command: ClientCommand) -> Client:
+        image = self.images.sut
+        run_dir = self._run_dir(name, command, image)
+        task = replace(
+            self._task(name, self.settings.sut, image, command),
+            binds=(Bind(self.room.data, self.data_dir), Bind(run_dir, self.client_run_dir(name))),
+        )
+        return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
 
     def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:
         """The command's run directory; what was started, and with which files, is kept among the raw files."""
@@ -128,6 +149,7 @@ class Bench:
         return self.room.run_dir(name, command.files, image)
 
     def _task(self, name: str, placement: Placement, image: Image, command: ServerCommand | ClientCommand) -> Task:
+        asked = command.workdir if isinstance(command, ClientCommand) else None
         return Task(
             name=f"tare-{self.token}-{name}",
             image=image,
@@ -136,7 +158,7 @@ class Bench:
             cgroup_parent=self.cgroup_parent,
             env={**dict(image.config.env), **command.env},
             user=image.config.user,
-            workdir=image.config.workdir,
+            workdir=asked or image.config.workdir,
             limits=limits_of(placement.limits),
             network=placement.network,
             cgroup=placement.cgroup,
@@ -158,7 +180,7 @@ def limits_of(spec: LimitsSpec) -> Limits:
     )
 
 
-def parameters_of(workload: Workload, settings: ArmSettings, seed: int | None = None) -> Parameters:
+def parameters_of(workload: Workload[Any], settings: ArmSettings, seed: int | None = None) -> Parameters:
     """The workload's own parameters of an arm, with the run's seed where it takes one and the study gives none."""
     tree: dict[str, Any] = dict(settings.workload)
     if "seed" in workload.parameters.model_fields and tree.get("seed") is None:
@@ -168,6 +190,6 @@ def parameters_of(workload: Workload, settings: ArmSettings, seed: int | None = 
 
 def address_of(server: Instance, settings: ArmSettings) -> Endpoint:
     """Where a client of this arm finds the server."""
-    if settings.client.network is NetworkKind.SHARED:
+    if settings.client is not None and settings.client.network is NetworkKind.SHARED:
         return Endpoint(_LOOPBACK, server.task.port)
     return server.published or Endpoint(server.address, server.task.port)

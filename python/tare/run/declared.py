@@ -7,7 +7,7 @@ from typing import Any
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.deployments.path import Hop
-from tare.run.properties import parent_cgroup
+from tare.run.properties import NAMES, parent_cgroup
 from tare.study.model import ArmSettings, Placement, size_bytes
 
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
@@ -20,9 +20,9 @@ def undeclared(
 ) -> tuple[str, ...]:
     """What is not as declared, a sentence each; `token` is in the name of the run's own control group."""
     found = [
-        f"{side}: {what}"
-        for side, placement in (("SUT", settings.sut), ("client", settings.client))
-        for what in _side(placement, parity.get(side.lower()), token)
+        f"{NAMES[side]}: {what}"
+        for side, placement in settings.sides.items()
+        for what in _side(placement, parity.get(side), token)
     ]
     return (*found, *_hop(settings, path))
 
@@ -64,6 +64,8 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
 
 def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]:
     hop = (path or {}).get("hop")
+    if settings.client is None:
+        return
     sut, client = settings.sut.network, settings.client.network
     wanted = promised_hops(sut, client)
     if hop is not None and hop not in wanted:

@@ -80,12 +80,15 @@ def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Mapping[st
     """The images of every arm that is still to be run, each made ready once."""
     arms = {run.arm: session.settings(run) for run in runs}
     ready: dict[str, Image] = {}
-    for reference in [placement.image for each in arms.values() for placement in (each.sut, each.client)]:
+    for reference in [placement.image for each in arms.values() for placement in each.sides.values()]:
         if reference not in ready:
             session.observer(Preparing(f"image {reference}"))
             with session.machine.interrupts.allowed():
                 ready[reference] = session.machine.prepare(reference)
-    return {arm: Images(sut=ready[each.sut.image], client=ready[each.client.image]) for arm, each in arms.items()}
+    return {
+        arm: Images(sut=ready[each.sut.image], client=None if each.client is None else ready[each.client.image])
+        for arm, each in arms.items()
+    }
 
 
 def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping[str, Images]) -> None:
@@ -97,10 +100,11 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping
     for run in runs:
         settings = loader_of(session.plan, session.settings(run))
         contents = contents_of(machine, settings, images[run.arm])
-        if contents.key in tried or shelf_of(machine).find(contents):
+        if not contents.dataset or contents.key in tried or shelf_of(machine).find(contents):
             continue
         tried.add(contents.key)
-        session.observer(Preparing(f"data of {settings.sut.database} for {settings.workload_name}"))
+        of = "" if settings.sut.database is None else f" of {settings.sut.database}"
+        session.observer(Preparing(f"data{of} for {settings.workload_name}"))
         try:
             with machine.interrupts.allowed():
                 ensure_snapshot(machine, settings, images[run.arm])

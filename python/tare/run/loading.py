@@ -68,11 +68,14 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
         make_room(room, machine.ledger)
         bench = Bench(machine, settings, images, room, token, free_port(host, token), new_secrets())
         room.empty_data(images.sut)
-        _initialise(bench, teardown)
-        _fill(bench, teardown)
+        if settings.sut.database is None:
+            load_data(bench, None, teardown)
+        else:
+            _initialise(bench, teardown)
+            _fill(bench, teardown)
         made_by = {
-            "sut": {"deployment": settings.sut.deployment, "network": settings.sut.network.value},
-            "client": {"deployment": settings.client.deployment, "network": settings.client.network.value},
+            side: {"deployment": placement.deployment, "network": placement.network.value}
+            for side, placement in settings.sides.items()
         }
         return shelf_of(machine).keep(contents, room.data, made_by)
     finally:
@@ -98,15 +101,18 @@ def _fill(bench: Bench, teardown: Teardown) -> None:
     server.stop()
 
 
-def load_data(bench: Bench, server: Server, teardown: Teardown) -> None:
+def load_data(bench: Bench, server: Server | None, teardown: Teardown) -> None:
     """Run the workload's load command to its end; `RunFailed` when it ends with an error."""
     parameters = parameters_of(bench.workload, bench.settings)
     command = bench.workload.load(parameters, bench.target(server), bench.client_run_dir("load"))
     client = bench.start_client("load", command, server)
     teardown.add("stopping the loader", client.stop)
-    code = client.wait(
-        bench.machine.clock, command.timeout_s, lambda: server.must_live("while the data was loaded")
-    )
+
+    def watch() -> None:
+        if server is not None:
+            server.must_live("while the data was loaded")
+
+    code = client.wait(bench.machine.clock, command.timeout_s, watch)
     if code != 0:
         raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
     client.stop()

@@ -104,7 +104,7 @@ def _preparer(
 
 
 def _looks_into_images(plan: Plan) -> bool:
-    placements = [each for arm in plan.study.arms for each in (arm.settings.sut, arm.settings.client)]
+    placements = [each for arm in plan.study.arms for each in arm.settings.sides.values()]
     return any(DEPLOYMENTS[placement.deployment].own_root for placement in placements)
 
 

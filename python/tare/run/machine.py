@@ -41,7 +41,7 @@ class Machine:
     engine: DockerClient | None
     deployments: Mapping[str, DeploymentFactory]
     databases: Mapping[str, Database]
-    workloads: Mapping[str, Workload]
+    workloads: Mapping[str, Workload[Any]]
     prepare: Callable[[str], Image]
     observe_path: Callable[[Instance, Instance], Tree | None]
     host_facts: Callable[[], Tree]

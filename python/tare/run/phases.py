@@ -12,7 +12,7 @@ from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.run.bench import Bench, Images, make_token, parameters_of
 from tare.run.declared import undeclared
-from tare.run.loading import ensure_snapshot, last_words, loader_of
+from tare.run.loading import contents_of, ensure_snapshot, last_words, loader_of
 from tare.run.machine import Machine
 from tare.run.parity import Server as Known
 from tare.run.parity import changed_during, told
@@ -116,19 +116,30 @@ class Phases:
         port = free_port(host, job.token)
         return Bench(machine, job.arm.settings, job.images, room, job.token, port, self.secrets)
 
-    def _load(self, bench: Bench) -> Server:
-        """Loaded data in place and served: an identical copy of the snapshot, and a server that answers on it."""
-        loader = loader_of(self.job.plan, bench.settings)
-        snapshot = ensure_snapshot(self.machine, loader, self.job.images)
-        self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
-        copy_snapshot(bench.room.host, snapshot, bench.room.data)
+    def _load(self, bench: Bench) -> Server | None:
+        """Loaded data in place and served: an identical copy of the snapshot, and a server that answers on it.
+
+        `None` where the workload's own program is the SUT: then there is the data, and nothing to serve it.
+        """
+        self._place_data(bench)
+        if bench.settings.sut.database is None:
+            return None
         server = bench.start_server("sut")
         self.stops.add("stopping the server", lambda: server.stop(GRACE_S))
         server.wait_until_ready(self.machine.clock)
         self.found.effective = dict(server.effective())
         return server
 
-    def _warm_up(self, bench: Bench, server: Server, parameters: Parameters) -> None:
+    def _place_data(self, bench: Bench) -> None:
+        loader = loader_of(self.job.plan, bench.settings)
+        if not contents_of(self.machine, loader, self.job.images).dataset:
+            bench.room.empty_data(self.job.images.sut)
+            return
+        snapshot = ensure_snapshot(self.machine, loader, self.job.images)
+        self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
+        copy_snapshot(bench.room.host, snapshot, bench.room.data)
+
+    def _warm_up(self, bench: Bench, server: Server | None, parameters: Parameters) -> None:
         target, run_dir = bench.target(server), bench.client_run_dir("warm-up")
         command = bench.workload.warm_up(parameters, target, run_dir)
         if command is None:
@@ -137,14 +148,16 @@ class Phases:
         if code != 0:
             raise RunFailed(f"the warm-up ended with {code}: {last_words(bench, 'warm-up')}")
 
-    def _measure(self, bench: Bench, server: Server, parameters: Parameters) -> None:
+    def _measure(self, bench: Bench, server: Server | None, parameters: Parameters) -> None:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
         target, run_dir = bench.target(server), bench.client_run_dir("measure")
         command = bench.workload.measure(parameters, target, run_dir)
-        meter = Meter(bench.room.host, self.machine.clock, server.instance, (self.found.path or {}).get("proxy"))
+        served, proxy = None if server is None else server.instance, (self.found.path or {}).get("proxy")
+        meter = Meter(bench.room.host, self.machine.clock, served, proxy)
         code = self._carry_out("measure", command, bench, server, meter)
-        server.must_live("during the measure phase")
-        if self.found.path is None:
+        if server is not None:
+            server.must_live("during the measure phase")
+        if server is not None and self.found.path is None:
             self.found.notices.append("the network path could not be seen: no connection was there to look at")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
@@ -155,21 +168,22 @@ class Phases:
         self.found.measurement = to_tree(bench.workload.parse(parameters, stdout, stderr, code))
 
     def _carry_out(
-        self, name: str, command: ClientCommand, bench: Bench, server: Server, meter: Meter | None = None
+        self, name: str, command: ClientCommand, bench: Bench, server: Server | None, meter: Meter | None = None
     ) -> int:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
         client = bench.start_client(name, command, server)
         self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         if meter is not None:
             meter.begin(client.instance)
-        if self.found.path is None:
+        if self.found.parity.get("sut") is None or (server is not None and self.found.path is None):
             seen = witness(self.machine, server, client)
             self.found.parity, self.found.path = seen.parity, seen.path
             self.found.notices += seen.notices
             self._check_before()
 
         def watch() -> None:
-            server.must_live(f"during {name}")
+            if server is not None:
+                server.must_live(f"during {name}")
             if meter is not None:
                 meter.look()
 
@@ -188,16 +202,20 @@ class Phases:
         if found:
             raise NotComparable(told(found))
 
-    def _check_after(self, server: Server) -> None:
-        """The same must be in force when the measure phase is over: variables and limits can be set at run time."""
+    def _check_after(self, server: Server | None) -> None:
+        """The same must be in force when the measure phase is over: variables and limits can be set at run time.
+
+        A program that was itself the SUT has ended by then, and only the host is left to be looked at.
+        """
         before, notices = self._so_far(), list[str]()
-        seen = observation(server.deployment, server.instance, notices)
-        self.found.notices += notices
-        self.found.parity = {**self.found.parity, "sut_after": seen}
-        again = {**before.parity, "sut": before.parity.get("sut") if seen is None else seen}
-        after = before.model_copy(
-            update={"parity": again, "host": self.machine.host_facts(), "effective": dict(server.effective())}
-        )
+        changes: dict[str, Any] = {"host": self.machine.host_facts()}
+        if server is not None:
+            seen = observation(server.deployment, server.instance, notices)
+            self.found.notices += notices
+            self.found.parity = {**self.found.parity, "sut_after": seen}
+            again = {**before.parity, "sut": before.parity.get("sut") if seen is None else seen}
+            changes |= {"parity": again, "effective": dict(server.effective())}
+        after = before.model_copy(update=changes)
         if changed := changed_during(before, after, self._server()):
             raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(changed)}")
 

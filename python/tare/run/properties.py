@@ -14,7 +14,7 @@ from typing import Any
 from tare.run.record import RunRecord
 
 SIDES = ("sut", "client")
-_NAMES = {"sut": "SUT", "client": "client"}
+NAMES = {"sut": "SUT", "client": "client"}
 
 BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"bare", "container"}): frozenset({"seccomp", "speculation"}),
@@ -55,7 +55,7 @@ class Reading:
 def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     """What was in force around one side, from its `Observation` and its image."""
     seen, image = record.parity.get(side), record.images.get(side) or {}
-    label = _NAMES[side]
+    label = NAMES[side]
 
     def one(name: str, value: Any, *keys: str, nature: str | None = None) -> Reading:
         return Reading(f"{label}: {name}", value, frozenset(f"{side}.{key}" for key in keys), nature)

@@ -45,7 +45,9 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
     )
 
 
-def _bits(image: Image) -> Mapping[str, Any]:
+def _bits(image: Image | None) -> Mapping[str, Any] | None:
+    if image is None:
+        return None
     kept = ("reference", "digest", "engine_id", "packages", "labels")
     tree = to_tree(image)
     return {key: tree[key] for key in kept}

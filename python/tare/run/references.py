@@ -38,8 +38,10 @@ class References:
         return ()
 
 
-def server_of(databases: Mapping[str, Database], name: str) -> Server:
-    """What the database says of its variables."""
+def server_of(databases: Mapping[str, Database], name: str | None) -> Server:
+    """What the database says of its variables; nothing where there is no database."""
+    if name is None:
+        return Server()
     database = databases[name]
     return Server(per_run=database.per_run, follows=database.follows)
 

@@ -91,8 +91,8 @@ def parse_cpus(text: str) -> frozenset[int]:
 
 def _placements(plan: Plan) -> Iterator[tuple[str, Placement]]:
     for arm in plan.study.arms:
-        yield arm.name, arm.settings.sut
-        yield arm.name, arm.settings.client
+        for placement in arm.settings.sides.values():
+            yield arm.name, placement
 
 
 def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
@@ -137,7 +137,7 @@ def _memory_limits(plan: Plan, means: Means) -> Iterator[str]:
 
 
 def _wanted_memory(settings: ArmSettings) -> int:
-    limits = (settings.sut.limits.memory, settings.client.limits.memory)
+    limits = (placement.limits.memory for placement in settings.sides.values())
     return sum(size_bytes(memory) for memory in limits if memory is not None)
 
 

@@ -31,7 +31,7 @@ class Contents:
     """All that a loaded data directory depends on: the key of its snapshot."""
 
     image_digest: str
-    database: str
+    database: str | None
     settings: Mapping[str, str | int | float | bool]
     workload: str
     dataset: Mapping[str, str | int]

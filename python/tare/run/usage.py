@@ -28,7 +28,8 @@ class Usage:
 
     `wall_s` and `monotonic_s` are the same time by two clocks. `proxy_cpu_s`: of docker-proxy where it carried the
     connections. `machine`: CPU mode → seconds summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that
-    each side may use.
+    each side may use. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole
+    phase: of a program that is itself the SUT, which takes its counter along when it ends.
     """
 
     wall_s: float
@@ -39,6 +40,13 @@ class Usage:
     sut_cpus: float | None
     client_cpus: float | None
     machine: Mapping[str, float]
+    sut_over_s: float | None = None
+
+
+@dataclass(frozen=True)
+class _Reading:
+    monotonic: float
+    cpu_s: float
 
 
 @dataclass(frozen=True)
@@ -52,16 +60,20 @@ class _Moment:
 
 @dataclass
 class Meter:
-    """Reads at the beginning and at the end; the client in between too, since its cgroup goes when it ends."""
+    """Reads at the beginning and at the end; the client in between too, since its cgroup goes when it ends.
+
+    `sut`: `None` where the client is itself the SUT. Its readings then all are of while it ran: what a deployment
+    leaves standing of an ended program differs from one to the other.
+    """
 
     host: Host
     clock: Clock
-    sut: Instance
+    sut: Instance | None
     proxy: Mapping[str, Any] | None
     _cgroups: Cgroups | None = None
     _client: Instance | None = None
     _client_file: str | None = None
-    _client_readings: list[float] = field(default_factory=list)
+    _client_readings: list[_Reading] = field(default_factory=list)
     _began: _Moment | None = None
 
     def begin(self, client: Instance) -> None:
@@ -77,39 +89,47 @@ class Meter:
         assert self._client is not None  # noqa: S101 - `begin` comes first
         seen = _cpu_s(self.host, self._client_file, self._client.process.pid)
         if seen is not None:
-            self._client_readings.append(seen)
+            self._client_readings.append(_Reading(self.clock.monotonic(), seen))
 
     def end(self, parity: Mapping[str, Any]) -> Usage | None:
         """The differences. `parity`: what was in force, for how many CPUs each side had."""
         if self._began is None:
             return None
-        self.look()
+        if self.sut is not None:
+            self.look()
         began, ended = self._began, self._moment()
         seen = self._client_readings
+        used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 else None
+        alone = self.sut is None
         return Usage(
             wall_s=ended.wall - began.wall,
             monotonic_s=ended.monotonic - began.monotonic,
-            sut_cpu_s=_minus(ended.sut, began.sut),
-            client_cpu_s=seen[-1] - seen[0] if len(seen) > 1 else None,
+            sut_cpu_s=used if alone else _minus(ended.sut, began.sut),
+            client_cpu_s=None if alone else used,
             proxy_cpu_s=_minus(ended.proxy, began.proxy),
             sut_cpus=cpus_of(parity.get("sut")),
             client_cpus=cpus_of(parity.get("client")),
             machine={
                 mode: ended.machine[mode] - began.machine[mode] for mode in ended.machine if mode in began.machine
             },
+            sut_over_s=seen[-1].monotonic - seen[0].monotonic if alone and used is not None else None,
         )
 
     def _moment(self) -> _Moment:
-        pid = self.sut.process.pid
-        file = _usage_file(self.host, self._cgroups, pid)
         wall, monotonic = both_clocks(self.clock)
         return _Moment(
             wall=wall,
             monotonic=monotonic,
-            sut=_cpu_s(self.host, file, pid),
+            sut=self._sut_s(),
             proxy=self._proxy_s(),
             machine=machine_times(_text(self.host, "/proc/stat") or ""),
         )
+
+    def _sut_s(self) -> float | None:
+        if self.sut is None:
+            return None
+        pid = self.sut.process.pid
+        return _cpu_s(self.host, _usage_file(self.host, self._cgroups, pid), pid)
 
     def _proxy_s(self) -> float | None:
         if self.proxy is None:

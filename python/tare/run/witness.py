@@ -28,9 +28,15 @@ class Seen:
     notices: tuple[str, ...]
 
 
-def witness(machine: Machine, server: Server, client: Client) -> Seen:
-    """Wait for the client's first connection, then read both sides once: a few files of /proc, no probe traffic."""
+def witness(machine: Machine, server: Server | None, client: Client) -> Seen:
+    """Wait for the client's first connection, then read both sides once: a few files of /proc, no probe traffic.
+
+    Without a server the client is itself the SUT, and there is no path to wait for.
+    """
     notices: list[str] = []
+    if server is None:
+        alone = observation(client.deployment, client.instance, notices)
+        return Seen({"sut": alone, "client": None}, None, tuple(notices))
     path = _path(machine, server, client, notices)
     parity = {
         "sut": observation(server.deployment, server.instance, notices),

@@ -92,7 +92,7 @@ class StudyFile(Strict):
     question: Text
     source: Source | None = None
     sut: Mapping[str, Any]
-    client: Mapping[str, Any]
+    client: Mapping[str, Any] | None = None
     workload: Mapping[str, Any]
     protocol: ProtocolSpec = InterleaveSpec()
     factors: Annotated[Mapping[Name, Factor], Field(min_length=1)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study import path_names, placement, published
+from tare.study import path_names, placement, program, published
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, varies, whole, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
@@ -94,32 +94,51 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
 
 
 def _arm(document: Document, registry: Registry, arm: NamedLevels) -> Arm:
-    sut = checked(SutSpec, document, ("sut",))
-    client = checked(Placement, document, ("client",))
-    for side, spec in (("sut", sut), ("client", client)):
-        if spec.deployment not in registry.deployments:
-            raise _unknown(document, (side, "deployment"), "deployment", spec.deployment, registry.deployments)
-        _check_image(document, (side, "image"), spec.image, registry)
-    if sut.database not in registry.databases:
-        raise _unknown(document, ("sut", "database"), "database", sut.database, registry.databases)
-    _check_settings(document, sut, registry)
+    name = _workload_name(document, registry)
+    sut, client = _sides(document, registry, name)
     refusal = placement.refuse(
         sut,
         client,
         sut_isolates=registry.deployments[sut.deployment],
-        client_isolates=registry.deployments[client.deployment],
+        client_isolates=client is not None and registry.deployments[client.deployment],
     )
     if refusal is not None:
         what = f"{refusal.why} (arm {arm.name!r})"
         raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
     sut = sut.model_copy(update={"image": _rooted(document, sut.image)})
-    client = client.model_copy(update={"image": _rooted(document, client.image)})
-    workload_name, workload = _workload(document, registry)
-    settings = ArmSettings(sut=sut, client=client, workload_name=workload_name, workload=workload)
+    if client is not None:
+        client = client.model_copy(update={"image": _rooted(document, client.image)})
+    settings = ArmSettings(sut=sut, client=client, workload_name=name, workload=_workload(document, registry, name))
     return Arm(name=arm.name, levels=arm.levels, settings=settings)
 
 
-def _workload(document: Document, registry: Registry) -> tuple[str, Mapping[str, object]]:
+def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSpec, Placement | None]:
+    """SUT and client, each whole and known by name; without a client where the workload needs no database."""
+    if workload in registry.programs:
+        program.check(document, workload)
+    sut = checked(SutSpec, document, ("sut",))
+    client = None
+    if workload not in registry.programs:
+        client = checked(Placement, _with_client(document, workload), ("client",))
+    for side, spec in (("sut", sut), ("client", client)):
+        if spec is None:
+            continue
+        if spec.deployment not in registry.deployments:
+            raise _unknown(document, (side, "deployment"), "deployment", spec.deployment, registry.deployments)
+        _check_image(document, (side, "image"), spec.image, registry)
+    if client is not None:
+        _check_database(document, sut, registry)
+    return sut, client
+
+
+def _with_client(document: Document, workload: str) -> Document:
+    if document.tree.get("client") is None:
+        hint = f"{workload} drives a database: say where it runs"
+        raise document.error(("client",), "this key is missing", hint=hint)
+    return document
+
+
+def _workload_name(document: Document, registry: Registry) -> str:
     name = document.tree["workload"].get("name")
     if name is None:
         raise document.error(("workload", "name"), "this key is missing")
@@ -127,15 +146,23 @@ def _workload(document: Document, registry: Registry) -> tuple[str, Mapping[str,
         raise document.error(("workload", "name"), f"expected text, got {shown(name)}")
     if name not in registry.workloads:
         raise _unknown(document, ("workload", "name"), "workload", name, registry.workloads)
+    return name
+
+
+def _workload(document: Document, registry: Registry, name: str) -> Mapping[str, object]:
     parameters = {key: value for key, value in document.tree["workload"].items() if key != "name"}
     without_name = Document(
         document.file, document.text, {**document.tree, "workload": parameters}, document.origins
     )
-    return name, checked(registry.workloads[name], without_name, ("workload",)).model_dump(mode="json")
+    return checked(registry.workloads[name], without_name, ("workload",)).model_dump(mode="json")
 
 
-def _check_settings(document: Document, sut: SutSpec, registry: Registry) -> None:
-    """One setting more at a time, so that the one refused is known."""
+def _check_database(document: Document, sut: SutSpec, registry: Registry) -> None:
+    """Known, and content with its settings: one more at a time, so that the one refused is known."""
+    if sut.database is None:
+        raise document.error(("sut", "database"), "this key is missing")
+    if sut.database not in registry.databases:
+        raise _unknown(document, ("sut", "database"), "database", sut.database, registry.databases)
     asked: dict[str, Scalar] = {}
     for name, value in sut.settings.items():
         asked[name] = value

@@ -83,9 +83,9 @@ class Placement(Strict):
 
 
 class SutSpec(Placement):
-    """The database and what the arm puts around it."""
+    """The database and what the arm puts around it; without one, the workload's own program is the SUT."""
 
-    database: str
+    database: str | None = None
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 
 
@@ -164,12 +164,18 @@ class ArmSettings(Strict):
     """Everything that one arm fixes, after its levels have been applied to the study's template.
 
     `workload` is the workload's own parameter model, validated and dumped; `workload_name` its key.
+    `client`: `None` where the workload needs no database, and its program is itself the SUT.
     """
 
     sut: SutSpec
-    client: Placement
+    client: Placement | None = None
     workload_name: str
     workload: Mapping[str, Any]
+
+    @property
+    def sides(self) -> Mapping[str, Placement]:
+        """`sut`, and `client` where there is one."""
+        return {"sut": self.sut} if self.client is None else {"sut": self.sut, "client": self.client}
 
 
 PUBLISHED_METRIC = r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"

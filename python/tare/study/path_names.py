@@ -43,7 +43,9 @@ def _side(word: str, keys: tuple[str, ...]) -> str:
 
 def _other_network(word: str, side: str, settings: ArmSettings) -> _Wrong | None:
     placed = settings.client if side == "client" else settings.sut
-    if word not in _WORDS or placed.network == word:
+    if word not in _WORDS or (placed is not None and placed.network == word):
         return None
+    if placed is None:
+        return _Wrong("is of a client, and there is none", "give it another name")
     hint = f"set {side}.network: {word}, or give it another name"
     return _Wrong(f"has {side}.network: {placed.network.value}", hint)

@@ -31,11 +31,13 @@ class Refusal:
     hint: str
 
 
-def refuse(sut: SutSpec, client: Placement, *, sut_isolates: bool, client_isolates: bool) -> Refusal | None:
-    """The reason why the two cannot be placed so, `None` where they can.
+def refuse(sut: SutSpec, client: Placement | None, *, sut_isolates: bool, client_isolates: bool) -> Refusal | None:
+    """The reason why the two cannot be placed so, `None` where they can. `client`: `None` where there is none.
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
+    if client is None:
+        return _cgroup("sut", sut, bare=not sut_isolates) or _sut_alone(sut, isolates=sut_isolates)
     return (
         _cgroup("sut", sut, bare=not sut_isolates)
         or _cgroup("client", client, bare=not client_isolates)

@@ -20,6 +20,7 @@ class Registry:
     `databases`: name → a check of the settings that a study gives it.
     `deployments`: name → whether a task of it can have a network namespace of its own.
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
+    `programs`: workloads that need no database, being themselves the SUT.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -27,10 +28,11 @@ class Registry:
     deployments: Mapping[str, bool]
     protocols: frozenset[str]
     recipes: frozenset[str]
+    programs: frozenset[str] = frozenset()
 
 
 FAKE = "fake"
-"""The name under which each kind keeps its implementation for tests: no study may measure with it."""
+"""What the names begin with under which each kind keeps its implementations for tests: no study may use them."""
 
 
 def installed() -> Registry:
@@ -43,10 +45,11 @@ def installed() -> Registry:
 
     return Registry(
         databases={name: _rehearsal(database) for name, database in DATABASES.items() if name != FAKE},
-        workloads={name: workload.parameters for name, workload in WORKLOADS.items() if name != FAKE},
+        workloads={name: each.parameters for name, each in WORKLOADS.items() if not name.startswith(FAKE)},
         deployments={name: deployment.isolates_network for name, deployment in DEPLOYMENTS.items() if name != FAKE},
         protocols=frozenset(PROTOCOLS) - {FAKE},
         recipes=frozenset(recipes()),
+        programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
     )
 
 

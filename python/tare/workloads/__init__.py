@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,16 +34,24 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Files:
+    """What a workload without a database acts on: the directory of its files, as the program sees it."""
+
+    path: str
+
+
+@dataclass(frozen=True)
 class ClientCommand:
     """What the client executes; `files` are written to its run directory first, name → content.
 
-    `timeout_s` is when a client that has not ended is taken for dead.
+    `timeout_s` is when a client that has not ended is taken for dead. `workdir`: `None` for the image's own.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     files: Mapping[str, str]
     timeout_s: float
+    workdir: str | None = None
 
 
 @dataclass(frozen=True)
@@ -125,24 +133,33 @@ class Measurement:
     """
 
 
-class Workload(Protocol):
-    """A load generator, described. No method starts a process itself."""
+On_contra = TypeVar("On_contra", Target, Files, contravariant=True)
+
+
+class Workload(Protocol[On_contra]):
+    """A load generator, described. No method starts a process itself.
+
+    It acts on a `Target`, which is a database; or on `Files`, and then the program is itself the SUT: it runs where
+    the study places that, and nothing else runs.
+    """
 
     parameters: ClassVar[type[Parameters]]
+    needs_database: ClassVar[bool]
+    """True for one that acts on a `Target`."""
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """What determines the loaded data, and nothing else: the key of its snapshot."""
+        """What determines the loaded data, and nothing else: the key of its snapshot. Empty: nothing is loaded."""
         ...
 
-    def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """The command that fills the database."""
+    def load(self, parameters: Parameters, target: On_contra, run_dir: str) -> ClientCommand:
+        """The command that fills the database or makes the files; not asked for where `dataset` is empty."""
         ...
 
-    def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
+    def warm_up(self, parameters: Parameters, target: On_contra, run_dir: str) -> ClientCommand | None:
         """The command of the warm-up, `None` where there is none."""
         ...
 
-    def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+    def measure(self, parameters: Parameters, target: On_contra, run_dir: str) -> ClientCommand:
         """The command of the measure phase."""
         ...
 
@@ -152,6 +169,15 @@ class Workload(Protocol):
 
 
 from tare.workloads.fake import FakeWorkload  # noqa: E402 - implementations build on the contract above
+from tare.workloads.fake_program import FakeProgram  # noqa: E402
 from tare.workloads.sysbench import Sysbench  # noqa: E402
+from tare.workloads.sysbench_cpu import SysbenchCpu  # noqa: E402
+from tare.workloads.sysbench_fileio import SysbenchFileio  # noqa: E402
 
-WORKLOADS: Mapping[str, Workload] = {"sysbench": Sysbench(), "fake": FakeWorkload()}
+WORKLOADS: Mapping[str, Workload[Any]] = {
+    "sysbench": Sysbench(),
+    "sysbench-cpu": SysbenchCpu(),
+    "sysbench-fileio": SysbenchFileio(),
+    "fake": FakeWorkload(),
+    "fake-program": FakeProgram(),
+}

@@ -89,6 +89,7 @@ class FakeWorkload:
     """The client above; it times from the actual send, so stalls hide what waits behind them."""
 
     parameters: ClassVar[type[Parameters]] = FakeParameters
+    needs_database: ClassVar[bool] = True
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """The number that the database is to keep."""

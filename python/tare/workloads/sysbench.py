@@ -45,6 +45,7 @@ class Sysbench:
     """Describes calls of sysbench, and reads what it prints."""
 
     parameters: ClassVar[type[Parameters]] = SysbenchParameters
+    needs_database: ClassVar[bool] = True
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """Tables, rows, indexes and the distribution of values; the same for all scripts."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import RunFailed
-from tare.workloads import Latency, Measurement, Window
+from tare.workloads import Latency, Measurement, Parameters, Window
 from tare.workloads.sysbench_output import Bucket, Printed, Queue, read_output
 from tare.workloads.sysbench_parameters import SysbenchParameters
 
@@ -26,8 +26,9 @@ _CAUSE = re.compile(r"error:? \d+|event queue is full|forcing shutdown|Cannot fi
 
 def measurement(parameters: SysbenchParameters, stdout: Path, stderr: Path, code: int) -> Measurement:
     """The measurement in the output of one call. Raises `RunFailed` with the reason in one line."""
-    printed, said = read_output(_text(stdout)), _text(stderr)
-    _must_have_ended_well(printed, said, code)
+    printed, said = read_output(text_of(stdout)), text_of(stderr)
+    last_s = printed.intervals[-1].end_s if printed.intervals else 0
+    must_have_ended_well(printed.complaints, last_s, said, code)
     _must_be_whole(printed, parameters)
     _must_agree(printed)
     _must_be_free_of_errors(printed, parameters.max_error_share)
@@ -48,17 +49,17 @@ def percentile_ms(histogram: Sequence[Bucket], percent: float) -> float | None:
     return None
 
 
-def _must_have_ended_well(printed: Printed, said: str, code: int) -> None:
-    if printed.complaints:
-        cause = next((line for line in printed.complaints if _CAUSE.search(line)), printed.complaints[0])
+def must_have_ended_well(complaints: Sequence[str], last_s: float, said: str, code: int) -> None:
+    """Raise `RunFailed` with sysbench's own reason. `last_s`: end of its last window, `said`: standard error."""
+    if complaints:
+        cause = next((line for line in complaints if _CAUSE.search(line)), complaints[0])
         raise RunFailed(f"sysbench: {_one_line(cause.partition(': ')[2])}")
     if code == 0:
         return
     by = code - 128 if 128 < code < 128 + signal.NSIG else -code
     if by > 0:
         name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
-        ended = printed.intervals[-1].end_s if printed.intervals else 0
-        raise RunFailed(f"sysbench was ended by {name} after its report at {ended} s")
+        raise RunFailed(f"sysbench was ended by {name} after its report at {last_s:g} s")
     words = said.strip().splitlines()
     raise RunFailed(f"sysbench ended with {code}: {_one_line(words[-1]) if words else 'it gave no reason'}")
 
@@ -74,13 +75,13 @@ def _must_be_whole(printed: Printed, parameters: SysbenchParameters) -> None:
     if seconds < asked:
         raise RunFailed(f"cut short: {seconds:g} s of {asked:g} s")
     last = printed.intervals[-1].end_s if printed.intervals else 0
-    if last < _due(parameters):
+    if last < due_s(parameters):
         raise RunFailed(f"cut short: the last window ends at {last} s of {asked:g} s")
     if not printed.histogram:
         raise RunFailed("sysbench printed no histogram")
 
 
-def _due(parameters: SysbenchParameters) -> float:
+def due_s(parameters: Parameters) -> float:
     """End of the last window that must be there; the very last one may lose its race with the end of the run."""
     whole = math.floor(parameters.measure_s / parameters.window_s)
     return max(whole - 1, 0) * parameters.window_s
@@ -174,7 +175,8 @@ def _windows(printed: Printed) -> tuple[Window, ...]:
     )
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What sysbench wrote; `RunFailed` where it is too much to be a report."""
     with path.open("rb") as file:
         content = file.read(_LARGEST_OUTPUT + 1)
     if len(content) > _LARGEST_OUTPUT:

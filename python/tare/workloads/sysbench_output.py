@@ -7,7 +7,7 @@ Formats: `db_report_intermediate`, `db_report_cumulative` (db_driver.c), `sb_rep
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _N = r"(\d+(?:\.\d+)?)"
@@ -20,17 +20,12 @@ _QUEUE = re.compile(r"\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
 _BUCKET = re.compile(rf"\s*{_N} \|\**\s+(\d+)")
 _COMPLAINT = re.compile(r"(?:FATAL|ALERT): .*")
 
-_FIGURES: Mapping[str, re.Pattern[str]] = {
+Figures = Mapping[str, tuple[float, ...]]
+"""Name of a line → the figures in it, in order."""
+
+STATISTICS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
-        "read": r"        read: +(\d+)",
-        "write": r"        write: +(\d+)",
-        "other": r"        other: +(\d+)",
-        "total": r"        total: +(\d+)",
-        "transactions": rf"    transactions: +(\d+) +\({_N} per sec\.\)",
-        "queries": rf"    queries: +(\d+) +\({_N} per sec\.\)",
-        "ignored_errors": rf"    ignored errors: +(\d+) +\({_N} per sec\.\)",
-        "reconnects": rf"    reconnects: +(\d+) +\({_N} per sec\.\)",
         "total_time_s": rf"    total time: +{_N}s",
         "events": r"    total number of events: +(\d+)",
         "latency_min_ms": rf" +min: +{_N}",
@@ -42,6 +37,22 @@ _FIGURES: Mapping[str, re.Pattern[str]] = {
         "thread_time_s": rf"    execution time \(avg/stddev\): +{_N}/{_N}",
     }.items()
 }
+"""What every test of sysbench ends with (`sb_report_cumulative`)."""
+
+_OLTP = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "read": r"        read: +(\d+)",
+        "write": r"        write: +(\d+)",
+        "other": r"        other: +(\d+)",
+        "total": r"        total: +(\d+)",
+        "transactions": rf"    transactions: +(\d+) +\({_N} per sec\.\)",
+        "queries": rf"    queries: +(\d+) +\({_N} per sec\.\)",
+        "ignored_errors": rf"    ignored errors: +(\d+) +\({_N} per sec\.\)",
+        "reconnects": rf"    reconnects: +(\d+) +\({_N} per sec\.\)",
+    }.items()
+}
+_FIGURES: Mapping[str, re.Pattern[str]] = {**_OLTP, **STATISTICS}
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,7 @@ class Printed:
     intervals: tuple[Interval, ...]
     queues: tuple[Queue, ...]
     histogram: tuple[Bucket, ...]
-    figures: Mapping[str, tuple[float, ...]]
+    figures: Figures
     complaints: tuple[str, ...]
     """Lines that begin with FATAL or ALERT."""
 
@@ -108,28 +119,50 @@ def read_output(text: str) -> Printed:
 
     A last line that does not end was cut, so its figures are not taken.
     """
-    *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    figures: dict[str, tuple[float, ...]] = {}
-    for line in lines:
-        for name, pattern in _FIGURES.items():
-            if match := pattern.fullmatch(line.rstrip()):
-                figures[name] = tuple(float(figure) for figure in match.groups())
+    *lines, rest = whole_lines(text)
     return Printed(
-        started=any(line.startswith("Threads started!") for line in lines),
+        started=has_started(lines),
         intervals=tuple(_interval(match) for line in lines if (match := _WINDOW.fullmatch(line.rstrip()))),
         queues=tuple(
             Queue(*(int(figure) for figure in match.groups()))
             for line in lines
             if (match := _QUEUE.fullmatch(line.rstrip()))
         ),
-        histogram=tuple(
-            Bucket(float(match.group(1)), int(match.group(2)))
-            for line in lines
-            if (match := _BUCKET.fullmatch(line.rstrip()))
-        ),
-        figures=figures,
-        complaints=tuple(line.strip() for line in (*lines, rest) if _COMPLAINT.match(line)),
+        histogram=histogram_in(lines),
+        figures=figures_in(lines, _FIGURES),
+        complaints=complaints_in((*lines, rest)),
     )
+
+
+def whole_lines(text: str) -> list[str]:
+    """The lines, however they end; the last one is what stands behind the last end of a line."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def has_started(lines: Sequence[str]) -> bool:
+    """Whether sysbench came as far as to start its threads."""
+    return any(line.startswith("Threads started!") for line in lines)
+
+
+def figures_in(lines: Sequence[str], patterns: Mapping[str, re.Pattern[str]]) -> Figures:
+    """What the patterns find."""
+    figures: dict[str, tuple[float, ...]] = {}
+    for line in lines:
+        for name, pattern in patterns.items():
+            if match := pattern.fullmatch(line.rstrip()):
+                figures[name] = tuple(float(figure) for figure in match.groups())
+    return figures
+
+
+def histogram_in(lines: Sequence[str]) -> tuple[Bucket, ...]:
+    """All buckets."""
+    matches = (_BUCKET.fullmatch(line.rstrip()) for line in lines)
+    return tuple(Bucket(float(match.group(1)), int(match.group(2))) for match in matches if match)
+
+
+def complaints_in(lines: Sequence[str]) -> tuple[str, ...]:
+    """Lines that begin with FATAL or ALERT."""
+    return tuple(line.strip() for line in lines if _COMPLAINT.match(line))
 
 
 def _interval(match: re.Match[str]) -> Interval:

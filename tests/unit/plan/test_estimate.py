@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -112,6 +112,7 @@ class FakeLoad:
         self.loaded = loaded
 
     parameters = Parameters
+    needs_database = True
 
     def dataset(self, parameters: object) -> dict[str, str | int]:
         return self.loaded
@@ -129,6 +130,6 @@ class FakeLoad:
 def test_rows_are_read_from_what_the_workload_loads(loaded: dict[str, str | int], rows: int | None) -> None:
     plain = settings()
     arm = plain.model_copy(update={"workload": {k: v for k, v in plain.workload.items() if k != "rows"}})
-    of = data_sets({"load": cast("Workload", FakeLoad(loaded))})
+    of = data_sets({"load": cast("Workload[Any]", FakeLoad(loaded))})
     assert of(arm).rows == rows
     assert of(arm).key == of(arm.model_copy(update={"client": Placement(image="j", deployment="bare")})).key

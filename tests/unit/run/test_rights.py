@@ -35,7 +35,7 @@ def plan(plans: Any) -> Plan:
     sut = arm.settings.sut.model_copy(
         update={"deployment": "container", "network": NetworkKind.BRIDGE, "limits": limits}
     )
-    client = arm.settings.client.model_copy(update={"deployment": "bare", "limits": LimitsSpec(cpus="1")})
+    client = arm.settings.sides["client"].model_copy(update={"deployment": "bare", "limits": LimitsSpec(cpus="1")})
     settings = arm.settings.model_copy(update={"sut": sut, "client": client})
     study = plan.study.model_copy(update={"arms": (arm.model_copy(update={"settings": settings}),)})
     return plan.model_copy(update={"study": study})
@@ -76,7 +76,7 @@ def test_what_could_not_be_read_is_not_held_against_the_machine(plan: Plan) -> N
 
 def test_a_container_needs_no_root(plan: Plan) -> None:
     arm = plan.study.arms[0]
-    client = arm.settings.client.model_copy(update={"deployment": "container"})
+    client = arm.settings.sides["client"].model_copy(update={"deployment": "container"})
     arm = arm.model_copy(update={"settings": arm.settings.model_copy(update={"client": client})})
     boxed = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (arm,)})})
     assert lacking(boxed, NEEDS, replace(RICH, root=False)) == ()

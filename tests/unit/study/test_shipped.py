@@ -67,5 +67,5 @@ def test_percona_s_demo_takes_at_most_five_minutes_on_two_cpus() -> None:
     assert expected.most_s is not None
     assert expected.most_s <= 300
     assert expected.blocks.most >= 4
-    sides = {(arm.settings.sut.limits.cpus, arm.settings.client.limits.cpus) for arm in study.arms}
+    sides = {(arm.settings.sut.limits.cpus, arm.settings.sides["client"].limits.cpus) for arm in study.arms}
     assert sides == {("0", "1")}

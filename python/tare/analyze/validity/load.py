@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tare.analyze.metrics import number_at
+from tare.analyze.metrics import number_at, sut_cpu_s
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
 from tare.run.record import RunRecord
 
@@ -84,9 +84,18 @@ def _stepped(run: RunRecord) -> bool:
 
 
 def _use(run: RunRecord, side: str) -> float | None:
-    used, cpus = number_at(run.usage, (f"{side}_cpu_s",)), number_at(run.usage, (f"{side}_cpus",))
+    used, cpus = _used(run, side), number_at(run.usage, (f"{side}_cpus",))
     seconds = number_at(run.usage, ("monotonic_s",))
     return used / (cpus * seconds) if used is not None and cpus and seconds else None
+
+
+def _used(run: RunRecord, side: str) -> float | None:
+    return sut_cpu_s(run) if side == "sut" else number_at(run.usage, (f"{side}_cpu_s",))
+
+
+def _sides(run: RunRecord) -> tuple[str, ...]:
+    """A program that is itself the SUT has no client, which is not the same as one whose time is unknown."""
+    return ("sut",) if run.settings.get("client", "") is None else ("sut", "client")
 
 
 def _most(runs: Sequence[RunRecord], side: str) -> float:
@@ -106,7 +115,7 @@ def _share(run: RunRecord, kind: str) -> float | None:
         return None
     if kind == "steal":
         return float(machine["steal"] / total)
-    own = [number_at(run.usage, (f"{side}_cpu_s",)) for side in ("sut", "client")]
+    own = [_used(run, side) for side in _sides(run)]
     if None in own:
         return None
     mine = sum(each or 0.0 for each in own) + (number_at(run.usage, ("proxy_cpu_s",)) or 0.0)

@@ -1,0 +1,60 @@
+"""Workloads without a database on the real machine: sysbench's cpu and fileio, bare and in a container."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tare.store.read import open_store
+
+STUDY = """\
+format: 1
+name: tiny
+question: Does it run?
+sut:
+  image: sysbench
+  deployment: container
+  limits: {cpus: "0", memory: 256M}
+workload: WORKLOAD
+protocol: {name: fixed, blocks: 1, control: false}
+factors:
+  placed:
+    sets: sut.deployment
+    levels: [bare, container]
+baseline: bare
+"""
+WORKLOADS = {
+    "cpu": "{name: sysbench-cpu, cpu_max_prime: 4000, warmup_s: 1, measure_s: 1}",
+    "fileio": (
+        "{name: sysbench-fileio, file_test_mode: rndrw, file_num: 2, file_total_size: 8M, file_extra_flags: direct,"
+        " warmup_s: 1, measure_s: 1}"
+    ),
+}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(STUDY.replace("WORKLOAD", WORKLOADS[workload]))
+    command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    told = json.loads(done.stdout)
+    assert told["good"] == 2
+    for record in open_store(tmp_path / "store").records():
+        assert record.parity["client"] is None
+        seen = record.parity["sut"]
+        assert seen["cpus_allowed"] == "0"
+        assert seen["memory_bytes"] == 256 << 20
+        assert record.usage is not None
+        assert 0 < record.usage["sut_cpu_s"] <= 1.05 * record.usage["sut_over_s"]
+        assert (record.snapshot is None) == (workload == "cpu")
+        if workload == "fileio":
+            assert seen["mounts"]["/data"] != "overlay"
+    digests = {record.parity["sut"]["binary_digest"] for record in open_store(tmp_path / "store").records()}
+    assert len(digests) == 1
