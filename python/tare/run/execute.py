@@ -129,7 +129,7 @@ def _until_good(session: _Session, run: PlannedRun, images: Images) -> Iterator[
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
     """An engine that has gone fails all runs to come: better to end, with the cause, than to use up retries."""
     settings = session.settings(run)
-    why = session.machine.engine_lost(settings.sut.deployment, settings.client.deployment)
+    why = session.machine.engine_lost(*(placement.deployment for placement in settings.sides.values()))
     if why is not None:
         raise EnvironmentLacks(
             f"the container engine stopped answering: {why}",
