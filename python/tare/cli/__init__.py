@@ -14,7 +14,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare import __version__
-from tare.cli import clean, doctor, images, init, plan, report, run
+from tare.cli import clean, doctor, images, init, plan, report, run, views
 from tare.errors import EnvironmentLacks, TareError
 
 _CLOSED_PIPE = 128 + 13
@@ -42,6 +42,7 @@ app.add_typer(images.app, name="images")
 app.command("clean")(clean.clean)
 app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)
+app.command("views")(views.views)
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback

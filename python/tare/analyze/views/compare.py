@@ -1,0 +1,239 @@
+"""What a tool really printed beside what the trace says it should have.
+
+A tool reads the counters at moments that are known to `within_ns` only, and the trace knows them at its own. So the
+view of a whole window is computed between every pair of readings at which the tool may have begun and ended: the
+real mean has to lie among these, give or take what the tool's own arithmetic loses (docs/reference/views.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from tare.analyze.views import VIEWS
+from tare.analyze.views.compute import SCHEMA
+from tare.analyze.views.model import Formula, Kind, Quantity, View
+from tare.analyze.views.readings import READINGS
+from tare.store.trace import Trace
+
+OBSERVED = {**SCHEMA, "within_ns": pl.Int64}
+"""Samples of a real tool. `within_ns`: how far the tool's reading may lie from `from_ns` and `to_ns`."""
+_MOST_CANDIDATES = 12
+"""Readings tried at each end of a window; more change nothing that a counter could show."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Means over the samples of a tool that the trace covers, in the quantity's unit."""
+
+    tool: str
+    quantity: str
+    subject: str
+    samples: int
+    real: float
+    view: float
+    low: float
+    high: float
+    """Between which the real mean lies if view and tool agree."""
+
+    @property
+    def difference(self) -> float:
+        """Real less view."""
+        return self.real - self.view
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the real mean is where it should be."""
+        return self.low <= self.real <= self.high
+
+
+def compare(trace: Trace, observed: pl.DataFrame, views: Mapping[str, View] = VIEWS) -> tuple[Comparison, ...]:
+    """Every quantity that a real tool printed and the trace has counters of. `observed`: a table of `OBSERVED`."""
+    readings = {name: read(trace) for name, read in READINGS.items()}
+    found = []
+    for view in views.values():
+        for quantity in view.quantities:
+            of_quantity = observed.filter(
+                (pl.col("tool") == view.tool)
+                & (pl.col("quantity") == quantity.name)
+                & pl.col("value").is_not_null()
+            )
+            for (subject,), rows in of_quantity.group_by("subject", maintain_order=True):
+                sampled = _series(readings[quantity.readings], str(subject), rows)
+                weights = observed.filter(
+                    (pl.col("tool") == view.tool)
+                    & (pl.col("quantity") == (quantity.weighted_by or ""))
+                    & (pl.col("subject") == subject)
+                )
+                one = _compare(trace, quantity, sampled, _weighed(rows, weights, quantity))
+                if one is not None:
+                    found.append(_told(view.tool, quantity.name, str(subject), one))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """As in `Comparison`."""
+
+    samples: int
+    real: float
+    view: float
+    low: float
+    high: float
+
+
+def _told(tool: str, quantity: str, subject: str, one: _Figures) -> Comparison:
+    return Comparison(tool, quantity, subject, one.samples, one.real, one.view, one.low, one.high)
+
+
+def _series(readings: pl.DataFrame, subject: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Readings of that incarnation of the subject that was there in the middle of the samples."""
+    own = readings.filter(pl.col("subject") == subject)
+    middle = rows["to_ns"].sort()[len(rows) // 2]
+    spans = own.group_by("series").agg(pl.col("at_ns").min().alias("first"), pl.col("at_ns").max().alias("last"))
+    there = spans.filter((pl.col("first") <= middle) & (pl.col("last") >= middle))
+    return own.filter(pl.col("series") == there["series"][0]) if len(there) else own.clear()
+
+
+def _weighed(rows: pl.DataFrame, weights: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
+    """Samples with `weight`, in seconds or in events."""
+    seconds = (pl.col("to_ns") - pl.col("from_ns")) / 1e9
+    if quantity.weighted_by is None:
+        return rows.with_columns(seconds.alias("weight"))
+    events = weights.select("to_ns", pl.col("value").alias("rate"))
+    return rows.join(events, on="to_ns", how="inner").with_columns((pl.col("rate") * seconds).alias("weight"))
+
+
+def _compare(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> _Figures | None:
+    if readings.is_empty() or rows.is_empty():
+        return None
+    first, last = int(readings["at_ns"][0]), int(readings["at_ns"][-1])
+    covered = rows.filter(
+        (pl.col("from_ns") - pl.col("within_ns") >= first) & (pl.col("to_ns") + pl.col("within_ns") <= last)
+    ).sort("to_ns")
+    if covered.is_empty():
+        return None
+    if quantity.kind is Kind.RATE:
+        return _rates(trace, quantity, readings, covered)
+    values = quantity.formula(readings).drop_nulls("value").rename({"to_ns": "at_ns"})
+    if values.is_empty() or (quantity.kind is Kind.TOTAL and len(covered) < 2):
+        return None
+    if quantity.kind is Kind.TOTAL:
+        return _growth(quantity, values, covered)
+    return _means(quantity, values, covered)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A view at a moment that is known to some nanoseconds: nearest reading, least and most about it."""
+
+    value: float
+    low: float
+    high: float
+
+
+def _seen(values: pl.DataFrame, rows: pl.DataFrame) -> list[_Seen]:
+    found = []
+    for at, within in rows.select("to_ns", "within_ns").iter_rows():
+        about = _bracket(values, at, within)["value"]
+        found.append(_Seen(float(_nearest(values, at)["value"][0]), float(min(about)), float(max(about))))
+    return found
+
+
+def _means(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
+    seen, n, half = _seen(values, rows), len(rows), quantity.step / 2
+    return _Figures(
+        samples=n,
+        real=float(rows["value"].sum()) / n,
+        view=sum(one.value for one in seen) / n,
+        low=sum(one.low for one in seen) / n - half,
+        high=sum(one.high for one in seen) / n + half,
+    )
+
+
+def _growth(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
+    seen = _seen(values, rows)
+    return _Figures(
+        samples=len(rows),
+        real=float(rows["value"][-1] - rows["value"][0]),
+        view=seen[-1].value - seen[0].value,
+        low=seen[-1].low - seen[0].high - quantity.step,
+        high=seen[-1].high - seen[0].low + quantity.step,
+    )
+
+
+def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> _Figures | None:
+    began, ended = int(rows["from_ns"].min()), int(rows["to_ns"].max())  # type: ignore[arg-type] # never empty
+    within = int(rows["within_ns"].max())  # type: ignore[arg-type]
+    starts, ends = _bracket(readings, began, within), _bracket(readings, ended, within)
+    formula = quantity.between or quantity.formula
+    possible = formula(_pairs(starts, ends))["value"].drop_nulls()
+    point = formula(_pairs(_nearest(readings, began), _nearest(readings, ended)))["value"].drop_nulls()
+    if possible.is_empty() or point.is_empty():
+        return None
+    weights = rows["weight"] if quantity.weight is None else _by_trace(quantity.weight, readings, rows)
+    whole = float(weights.sum())
+    real = float((rows["value"] * weights).sum()) / whole if whole > 0 else float(rows["value"].mean() or 0.0)  # type: ignore[arg-type]
+    passed_s = (ended - began) / 1e9
+    # What a reading's time is uncertain by: the tool's own, and the distance of the trace's readings about it.
+    apart_s = (_gap(starts) + _gap(ends)) / 2e9
+    clock_s = quantity.clock_s(trace)
+    # A sample's weight is off by so much of it; errors of neighbours cancel but for the two at the ends.
+    off = (clock_s + 2 * within / 1e9) / (passed_s / len(rows))
+    scatter = float((rows["value"] - real).abs().mean() or 0.0)  # type: ignore[arg-type]
+    loss = off * scatter + quantity.step / 2
+    stretch = (apart_s + clock_s) / passed_s
+    return _Figures(
+        samples=len(rows),
+        real=real,
+        view=float(point[0]),
+        low=float(possible.min()) * (1 - stretch) - loss,  # type: ignore[arg-type]
+        high=float(possible.max()) * (1 + stretch) + loss,  # type: ignore[arg-type]
+    )
+
+
+def _by_trace(weight: Formula, readings: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """Weights by what the trace says the tool divided by, sample by sample."""
+    parts = [
+        weight(_pairs(_nearest(readings, began), _nearest(readings, ended)))["value"]
+        for began, ended in rows.select("from_ns", "to_ns").iter_rows()
+    ]
+    return pl.Series([float(part[0]) if len(part) and part[0] is not None else 0.0 for part in parts])
+
+
+def _bracket(readings: pl.DataFrame, at: int, within: int) -> pl.DataFrame:
+    """Readings from the last at or before `at - within` to the first at or after `at + within`."""
+    times = readings["at_ns"]
+    first = max(int((times <= at - within).sum()) - 1, 0)
+    last = min(int((times < at + within).sum()), len(times) - 1)
+    chosen = readings[first : last + 1]
+    if len(chosen) <= _MOST_CANDIDATES:
+        return chosen
+    steps = _MOST_CANDIDATES - 1
+    return chosen[[n * (len(chosen) - 1) // steps for n in range(steps + 1)]]
+
+
+def _nearest(readings: pl.DataFrame, at: int) -> pl.DataFrame:
+    place = int((readings["at_ns"] - at).abs().arg_min() or 0)
+    return readings[place : place + 1]
+
+
+def _gap(readings: pl.DataFrame) -> int:
+    return int(readings["at_ns"][-1] - readings["at_ns"][0])
+
+
+def _pairs(starts: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """Every start with every later end, each pair a series of its own."""
+    return pl.concat(list(_each_pair(starts, ends)) or [starts.clear()])
+
+
+def _each_pair(starts: pl.DataFrame, ends: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    series = 0
+    for a in range(len(starts)):
+        for b in range(len(ends)):
+            if starts["at_ns"][a] < ends["at_ns"][b]:
+                pair = pl.concat([starts[a : a + 1], ends[b : b + 1]])
+                yield pair.with_columns(pl.lit(series, pl.Int64).alias("series"))
+                series += 1

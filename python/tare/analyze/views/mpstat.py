@@ -1,0 +1,87 @@
+"""mpstat: where the time of each CPU went."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import polars as pl
+
+from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
+from tare.analyze.views.samples import over_intervals, risen
+from tare.analyze.views.sysstat import INTERVAL, SOURCE, cpu_interval, without_guest
+
+_PRINTED = {
+    "usr": without_guest("user", "guest"),
+    "nice": without_guest("nice", "guest_nice"),
+    "sys": risen("system_ticks"),
+    "iowait": risen("iowait_ticks"),
+    "irq": risen("irq_ticks"),
+    "soft": risen("softirq_ticks"),
+    "steal": risen("steal_ticks"),
+    "guest": risen("guest_ticks"),
+    "gnice": risen("guest_nice_ticks"),
+    "idle": risen("idle_ticks"),
+}
+
+
+FIELDS = tuple(_PRINTED)
+
+
+def share(readings: pl.DataFrame, field: str) -> pl.DataFrame:
+    """A field's growth in percent of the growth of all fields, steal included; a CPU without ticks was idle."""
+    whole = cpu_interval()
+    still = 100.0 if field == "idle" else 0.0
+    return over_intervals(
+        readings, pl.when(whole > 0).then(_PRINTED[field] / whole * 100).when(whole == 0).then(still)
+    )
+
+
+def passed_seconds(readings: pl.DataFrame) -> pl.DataFrame:
+    """The ticks by which it divides, of which each sample's percentages are parts."""
+    return over_intervals(readings, cpu_interval())
+
+
+_SAYS = {
+    "usr": "Δ(user - guest) / Σ * 100, where Σ is the growth of user, nice, system, idle, iowait, irq, softirq "
+    "and steal",
+    "nice": "Δ(nice - guest_nice) / Σ * 100",
+    "sys": "Δsystem / Σ * 100",
+    "iowait": "Δiowait / Σ * 100",
+    "irq": "Δirq / Σ * 100",
+    "soft": "Δsoftirq / Σ * 100",
+    "steal": "Δsteal / Σ * 100",
+    "guest": "Δguest / Σ * 100",
+    "gnice": "Δguest_nice / Σ * 100",
+    "idle": "Δidle / Σ * 100",
+}
+
+MPSTAT = View(
+    tool="mpstat",
+    title="mpstat",
+    cadence="Any whole number of seconds, by an alarm that does not drift.",
+    quantities=tuple(
+        Quantity(
+            name=field,
+            shown=f"%{field}",
+            unit="%",
+            measure=Measure.HOST_CPU,
+            kind=Kind.RATE,
+            readings="host cpu",
+            formula=partial(share, field=field),
+            says=says,
+            cites=f"{SOURCE} mpstat.c write_json_cpu_stats; {INTERVAL}",
+            step=0.01,
+            # Of one CPU; the mean over all of them is finer by their number.
+            grain=Grain("cpu", "user_ticks", lambda trace: 100 / trace.user_hz),
+            weight=passed_seconds,
+            # Each of eight fields is cut down to a tick.
+            clock_s=lambda trace: 8 / trace.user_hz,
+        )
+        for field, says in _SAYS.items()
+    ),
+    blind_to=(
+        "containers: 100 % is the whole host (CPU all) or one CPU, and nothing tells whose time it was",
+        "how long something waited for a CPU",
+        "memory, disks, network",
+    ),
+)

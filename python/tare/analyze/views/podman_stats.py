@@ -1,0 +1,116 @@
+"""podman stats, current version on control groups v2; versions before 6 on v1 where said."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
+from tare.analyze.views.samples import at_readings, grown, over_intervals
+
+STATS = "containers/podman libpod/stats_linux.go"
+LIBRARY = "containers/common pkg/cgroups"
+
+
+def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:
+    """Δusage / Δwall * 100, and 0 unless both grew."""
+    usage, wall = grown("usage_ns"), grown("at_ns")
+    value = pl.when((usage > 0) & (wall > 0)).then(usage / wall * 100).otherwise(0.0)
+    return over_intervals(readings, pl.when(usage.is_not_null()).then(value))
+
+
+def memory_bytes(readings: pl.DataFrame) -> pl.DataFrame:
+    """Usage less inactive page cache, and 0 where that would leave nothing."""
+    usage, inactive = pl.col("memory_bytes"), pl.col("inactive_file_bytes")
+    return at_readings(readings, pl.when(inactive < usage).then(usage - inactive).otherwise(0))
+
+
+def memory_bytes_raw(readings: pl.DataFrame) -> pl.DataFrame:
+    """Usage, page cache and all, as versions had it before the library took inactive page cache off."""
+    return at_readings(readings, pl.col("memory_bytes"))
+
+
+def block_read_bytes(readings: pl.DataFrame) -> pl.DataFrame:
+    """Bytes read so far; no entries add up to 0."""
+    return at_readings(readings, pl.col("read_bytes").fill_null(0))
+
+
+def block_written_bytes(readings: pl.DataFrame) -> pl.DataFrame:
+    """Bytes written so far; no entries add up to 0."""
+    return at_readings(readings, pl.col("written_bytes").fill_null(0))
+
+
+PODMAN_STATS = View(
+    tool="podman-stats",
+    title="podman stats",
+    cadence="5 s unless told otherwise (--interval). Its first sample is the average since the container's start.",
+    quantities=(
+        Quantity(
+            name="cpu_percent",
+            shown="CPU %",
+            unit="%",
+            measure=Measure.CONTAINER_CPU,
+            kind=Kind.RATE,
+            readings="cgroup cpu",
+            formula=cpu_percent,
+            says="Δusage / Δwall clock * 100",
+            cites=f"{STATS} calculateCPUPercent",
+            step=0.01,
+            grain=Grain("cgroup", "usage_ns", lambda _: 100 / 1e9),
+            cores=lambda _: 1.0,
+        ),
+        Quantity(
+            name="memory_bytes",
+            shown="MEM USAGE",
+            unit="B",
+            measure=Measure.CONTAINER_MEMORY,
+            kind=Kind.GAUGE,
+            readings="cgroup memory",
+            formula=memory_bytes,
+            says="usage - inactive_file, 0 where that is not above 0",
+            cites=f"{LIBRARY}/memory_linux.go memoryStat (since containers/common#2455)",
+            step=4096.0,
+        ),
+        Quantity(
+            name="memory_bytes_raw",
+            shown="MEM USAGE before that",
+            unit="B",
+            measure=Measure.CONTAINER_MEMORY,
+            kind=Kind.GAUGE,
+            readings="cgroup memory",
+            formula=memory_bytes_raw,
+            says="usage, page cache included",
+            cites=f"{STATS} getPlatformContainerStats; {LIBRARY}/memory_linux.go before containers/common#2455",
+            step=4096.0,
+        ),
+        Quantity(
+            name="block_read_bytes",
+            shown="BLOCK IO in",
+            unit="B",
+            measure=Measure.CONTAINER_READ,
+            kind=Kind.TOTAL,
+            readings="cgroup io",
+            formula=block_read_bytes,
+            says="v2: io.stat rbytes; v1: blkio.throttle.io_service_bytes_recursive and no other file",
+            cites=f"{STATS} calculateBlockIO; {LIBRARY}/blkio_linux.go",
+            step=1.0,
+        ),
+        Quantity(
+            name="block_written_bytes",
+            shown="BLOCK IO out",
+            unit="B",
+            measure=Measure.CONTAINER_WRITTEN,
+            kind=Kind.TOTAL,
+            readings="cgroup io",
+            formula=block_written_bytes,
+            says="as for reads, with wbytes on v2",
+            cites=f"{STATS} calculateBlockIO; {LIBRARY}/blkio_linux.go",
+            step=1.0,
+        ),
+    ),
+    blind_to=(
+        "steal, throttling, waiting and pressure",
+        "disk I/O wherever the one file that it reads stays empty: it then prints 0 B",
+        "buffered writes on v1: writeback is charged to the root group",
+        "conmon, slirp4netns and pasta, which are outside the container's group",
+    ),
+)

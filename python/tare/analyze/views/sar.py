@@ -1,0 +1,152 @@
+"""sar: CPU, memory, disks and interfaces of the host (-u, -r, -d, -n DEV)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import polars as pl
+
+from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
+from tare.analyze.views.mpstat import passed_seconds
+from tare.analyze.views.samples import at_readings, hundredths, over_intervals, risen
+from tare.analyze.views.sysstat import INTERVAL, SOURCE, cpu_interval
+
+_PRINTED = {
+    "user": risen("user_ticks"),
+    "nice": risen("nice_ticks"),
+    "system": risen("system_ticks") + risen("irq_ticks") + risen("softirq_ticks"),
+    "iowait": risen("iowait_ticks"),
+    "steal": risen("steal_ticks"),
+    "idle": risen("idle_ticks"),
+}
+
+
+def share(readings: pl.DataFrame, field: str) -> pl.DataFrame:
+    """As mpstat, but guests count as user and interrupts as system time."""
+    whole = cpu_interval()
+    still = 100.0 if field == "idle" else 0.0
+    return over_intervals(
+        readings, pl.when(whole > 0).then(_PRINTED[field] / whole * 100).when(whole == 0).then(still)
+    )
+
+
+def memory_used_kib(readings: pl.DataFrame) -> pl.DataFrame:
+    """What is neither free nor buffers, page cache or slab, as 11.7 to 12.7.7 had it."""
+    unused = pl.sum_horizontal("free_bytes", "buffers_bytes", "cached_bytes", "slab_bytes", ignore_nulls=False)
+    return at_readings(readings, (pl.col("total_bytes") - unused).clip(lower_bound=0) / 1024)
+
+
+def memory_used_kib_12_7_8(readings: pl.DataFrame) -> pl.DataFrame:
+    """What is not available, as versions since 12.7.8 have it."""
+    return at_readings(readings, (pl.col("total_bytes") - pl.col("available_bytes")) / 1024)
+
+
+def disk_kib(readings: pl.DataFrame, sectors: str) -> pl.DataFrame:
+    """Sectors of 512 bytes a second, halved."""
+    return over_intervals(readings, risen(sectors) / 2 / hundredths())
+
+
+def interface_kib(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
+    """Bytes a second / 1024."""
+    return over_intervals(readings, risen(counter) / 1024 / hundredths())
+
+
+_CPU = tuple(
+    Quantity(
+        name=field,
+        shown=f"%{field}",
+        unit="%",
+        measure=Measure.HOST_CPU,
+        kind=Kind.RATE,
+        readings="host cpu",
+        formula=partial(share, field=field),
+        says=says,
+        cites=f"{SOURCE} json_stats.c json_print_cpu_stats; {INTERVAL}",
+        step=0.01,
+        grain=Grain("cpu", "user_ticks", lambda trace: 100 / trace.user_hz),
+        weight=passed_seconds,
+        clock_s=lambda trace: 8 / trace.user_hz,
+    )
+    for field, says in {
+        "user": "Δuser / Σ * 100, guests included; Σ as mpstat's, steal included",
+        "nice": "Δnice / Σ * 100",
+        "system": "Δ(system + irq + softirq) / Σ * 100",
+        "iowait": "Δiowait / Σ * 100",
+        "steal": "Δsteal / Σ * 100",
+        "idle": "Δidle / Σ * 100",
+    }.items()
+)
+_REST = (
+    Quantity(
+        name="memory_used_kib",
+        shown="kbmemused until 12.7.7",
+        unit="KiB",
+        measure=Measure.HOST_MEMORY,
+        kind=Kind.GAUGE,
+        readings="host memory",
+        formula=memory_used_kib,
+        says="MemTotal - MemFree - Buffers - Cached - Slab",
+        cites=f"{SOURCE} 12.6.1 json_stats.c json_print_memory_stats",
+        step=1.0,
+    ),
+    Quantity(
+        name="memory_used_kib_12_7_8",
+        shown="kbmemused since 12.7.8",
+        unit="KiB",
+        measure=Measure.HOST_MEMORY,
+        kind=Kind.GAUGE,
+        readings="host memory",
+        formula=memory_used_kib_12_7_8,
+        says="MemTotal - MemAvailable",
+        cites=f"{SOURCE} pr_stats.c stub_print_memory_stats (commit 6f34da35)",
+        step=1.0,
+    ),
+    *(
+        Quantity(
+            name=name,
+            shown=shown,
+            unit="KiB/s",
+            measure=Measure.HOST_DISK,
+            kind=Kind.RATE,
+            readings="disks",
+            formula=partial(disk_kib, sectors=sectors),
+            says=f"Δ{sectors} / 2 / interval",
+            cites=f"{SOURCE} json_stats.c json_print_disk_stats",
+            step=0.01,
+            one=0.5,
+            clock_s=lambda _: 0.01,
+        )
+        for name, shown, sectors in (
+            ("disk_rkb", "rkB/s", "read_sectors"),
+            ("disk_wkb", "wkB/s", "written_sectors"),
+        )
+    ),
+    *(
+        Quantity(
+            name=name,
+            shown=shown,
+            unit="KiB/s",
+            measure=Measure.HOST_NETWORK,
+            kind=Kind.RATE,
+            readings="interfaces",
+            formula=partial(interface_kib, counter=counter),
+            says=f"Δ{counter} / 1024 / interval",
+            cites=f"{SOURCE} json_stats.c json_print_net_dev_stats",
+            step=0.01,
+            clock_s=lambda _: 0.01,
+        )
+        for name, shown, counter in (("rxkb", "rxkB/s", "rx_bytes"), ("txkb", "txkB/s", "tx_bytes"))
+    ),
+)
+
+SAR = View(
+    tool="sar",
+    title="sar",
+    cadence="Any whole number of seconds; from cron usually 10 min.",
+    quantities=_CPU + _REST,
+    blind_to=(
+        "containers of every kind: it knows the host alone",
+        "interfaces inside other network namespaces: of a container only its veth's outer end",
+        "memory by owner; its used memory changed its meaning with 12.7.8",
+    ),
+)

@@ -1,0 +1,121 @@
+"""The views of a trace as lines: one quantity of one tool about one subject, beside what the real tool said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tare.analyze.views import VIEWS
+from tare.analyze.views.compare import Comparison, compare
+from tare.analyze.views.compute import samples
+from tare.analyze.views.model import Kind, Measure, Quantity, View
+from tare.analyze.views.why import why
+from tare.store.trace import Trace
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Over the whole trace, in the quantity's unit; `None` where the tool would have printed nothing."""
+
+    samples: int
+    value: float | None
+    """Mean of a rate or gauge, growth of a total."""
+    least: float | None
+    most: float | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One quantity of one tool about one subject."""
+
+    view: View
+    quantity: Quantity
+    subject: str
+    figures: Figures
+    cores: float | None
+    """What makes percent of one CPU of CPU time in the tool's unit."""
+    resolution: float
+    real: Comparison | None
+
+    @property
+    def core_percent(self) -> float | None:
+        """CPU time in percent of one CPU, whatever the tool's own unit."""
+        return None if self.figures.value is None or self.cores is None else self.figures.value * self.cores
+
+    @property
+    def measure(self) -> Measure:
+        """The question that it answers."""
+        return self.quantity.measure
+
+
+@dataclass(frozen=True)
+class Views:
+    """All that is told of a trace."""
+
+    interval_s: float
+    seconds: float
+    """How long the trace is."""
+    complete: bool
+    lines: tuple[Line, ...]
+    why: tuple[str, ...]
+    """Why the tools differ here, a sentence each."""
+
+    @property
+    def compared(self) -> tuple[Line, ...]:
+        """Lines beside which a real tool stands."""
+        return tuple(line for line in self.lines if line.real is not None)
+
+    @property
+    def tools(self) -> tuple[View, ...]:
+        """Those that have a line."""
+        return tuple(dict.fromkeys(line.view for line in self.lines))
+
+
+def views_of(trace: Trace, interval_s: float = 1.0, observed: pl.DataFrame | None = None) -> Views:
+    """Every view of a trace, had the tools sampled every `interval_s`; `observed`: what real ones said."""
+    real = () if observed is None else compare(trace, observed)
+    lines = tuple(_lines(trace, samples(trace, interval_s), interval_s, real, VIEWS))
+    ticks = trace.tables["tick"]["woke_ns"] if "tick" in trace.tables else pl.Series([0])
+    seconds = float(ticks[-1] - ticks[0]) / 1e9 if len(ticks) else 0.0
+    return Views(interval_s, seconds, trace.complete, lines, why(trace, interval_s))
+
+
+def _lines(
+    trace: Trace, taken: pl.DataFrame, interval_s: float, real: Sequence[Comparison], views: Mapping[str, View]
+) -> Iterator[Line]:
+    beside = {(one.tool, one.quantity, one.subject): one for one in real}
+    for measure in Measure:
+        for view in views.values():
+            for quantity in (each for each in view.quantities if each.measure is measure):
+                own = taken.filter((pl.col("tool") == view.tool) & (pl.col("quantity") == quantity.name))
+                for (subject,), rows in own.group_by("subject", maintain_order=True):
+                    yield Line(
+                        view=view,
+                        quantity=quantity,
+                        subject=str(subject),
+                        figures=_figures(quantity, rows.drop_nulls("value")),
+                        cores=None if quantity.cores is None else quantity.cores(trace),
+                        resolution=quantity.resolution(trace, interval_s, str(subject)),
+                        real=beside.get((view.tool, quantity.name, str(subject))),
+                    )
+
+
+def _figures(quantity: Quantity, known: pl.DataFrame) -> Figures:
+    if known.is_empty():
+        return Figures(0, None, None, None)
+    values, value = known["value"], _figure(quantity.kind, known)
+    if quantity.kind is Kind.TOTAL:
+        return Figures(len(known), value, None, None)
+    return Figures(len(known), value, float(min(values)), float(max(values)))
+
+
+def _figure(kind: Kind, rows: pl.DataFrame) -> float:
+    if kind is Kind.TOTAL:
+        ordered = rows.sort("to_ns")["value"]
+        return float(ordered[-1] - ordered[0])
+    if kind is Kind.GAUGE:
+        return float(rows["value"].sum()) / len(rows)
+    seconds = rows["to_ns"] - rows["from_ns"]
+    return float((rows["value"] * seconds).sum()) / float(seconds.sum())

@@ -1,0 +1,171 @@
+"""Why the tools differ on this trace: each reason looks at the counters, and speaks only where it applies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import polars as pl
+
+from tare.analyze.views import docker_stats
+from tare.analyze.views.readings import cgroup_block, cgroup_cpu, cgroup_io, cgroup_memory, disks, every, host_cpu
+from tare.analyze.views.samples import grown
+from tare.store.trace import Trace
+
+_WORTH_TELLING = 0.001
+"""Part of the host's time from which steal, and part of memory from which a difference, is told."""
+
+
+def why(trace: Trace, interval_s: float) -> tuple[str, ...]:
+    """The reasons that apply, a sentence or two each."""
+    return tuple(sentence for reason in REASONS for sentence in reason(trace, interval_s))
+
+
+def steps(trace: Trace, interval_s: float) -> Iterator[str]:
+    """Counters of time move in steps."""
+    quantum = trace.quantum("cgroup", "usage_ns")
+    if quantum is not None and trace.table("cgroup") is not None:
+        points = quantum / 1e9 / interval_s * 100
+        yield (
+            f"A control group's CPU time moves in steps of {quantum / 1e6:.3g} ms: at one sample every "
+            f"{interval_s:g} s a step is {points:.2g} % of a CPU, and no tool can see less."
+        )
+    if trace.table("cpu") is not None:
+        tick_ms = 1000 / trace.user_hz
+        yield (
+            f"/proc/stat and /proc/PID/stat print whole ticks of {tick_ms:g} ms: "
+            f"{tick_ms / 10 / interval_s:.2g} % of a CPU at that interval for mpstat, sar and pidstat."
+        )
+
+
+def hundred(trace: Trace, _interval_s: float) -> Iterator[str]:
+    """What 100 % is."""
+    if trace.cpus > 1 and trace.table("cpu") is not None:
+        yield (
+            f"100 % is one CPU to docker stats, podman stats and pidstat, and all {trace.cpus} CPUs to mpstat "
+            "and sar; cAdvisor and metrics-server count CPUs."
+        )
+
+
+def steal(trace: Trace, _interval_s: float) -> Iterator[str]:
+    """Time that the hypervisor kept."""
+    whole = _ends(host_cpu(trace).filter(pl.col("subject") == "all"))
+    if whole.is_empty():
+        return
+    moved = {name: whole[name][-1] - whole[name][0] for name in whole.columns if name.endswith("_ticks")}
+    seven = sum(moved[f"{field}_ticks"] for field in ("user", "nice", "system", "idle", "iowait", "irq", "softirq"))
+    stolen = moved["steal_ticks"] / (seven + moved["steal_ticks"]) if seven + moved["steal_ticks"] > 0 else 0.0
+    if stolen >= _WORTH_TELLING:
+        yield (
+            f"The hypervisor kept {stolen * 100:.1f} % of the CPUs' time (steal). mpstat and sar show it; "
+            f"docker stats leaves it out of its denominator and so shows {stolen / (1 - stolen) * 100:.1f} % "
+            "more CPU than a container got; cAdvisor, podman stats and pidstat divide by time and show what it "
+            "got."
+        )
+
+
+def docker_clock(trace: Trace, interval_s: float) -> Iterator[str]:
+    """The daemon's denominator instead of a clock."""
+    readings = every(cgroup_cpu(trace), interval_s)
+    if readings.is_empty():
+        return
+    taken = docker_stats.system_seconds(readings).drop_nulls("value")
+    ratio = (taken["value"] / ((taken["to_ns"] - taken["from_ns"]) / 1e9)).drop_nulls()
+    if len(ratio) > 1:
+        least, most = float(min(ratio)), float(max(ratio))
+        yield (
+            f"docker stats divides by ticks of /proc/stat, not by time: sample by sample that was {least:.3f} "
+            f"to {most:.3f} of the time that passed, and single values err by as much."
+        )
+
+
+def page_cache(trace: Trace, _interval_s: float) -> Iterator[str]:
+    """What is taken off memory."""
+    readings = cgroup_memory(trace)
+    for (subject,), rows in readings.group_by("subject", maintain_order=True):
+        usage, inactive, cache = (
+            float(rows[name].sum()) / len(rows) for name in ("memory_bytes", "inactive_file_bytes", "cache_bytes")
+        )
+        if usage > 0 and cache / usage >= _WORTH_TELLING:
+            yield (
+                f"Of the memory of {subject}, {usage / 2**20:.1f} MiB on average, {cache / 2**20:.1f} MiB were "
+                f"page cache and {inactive / 2**20:.1f} MiB of that inactive: docker stats since 20.10, podman "
+                "stats, cAdvisor's working set and metrics-server take the inactive part off, docker stats "
+                "until 19.03 took off all, and pidstat's RSS never had any but mapped files."
+            )
+
+
+def empty_files(trace: Trace, _interval_s: float) -> Iterator[str]:
+    """Empty is not zero."""
+    stated, counted = cgroup_io(trace), cgroup_block(trace)
+    for (subject,), rows in stated.group_by("subject", maintain_order=True):
+        files = ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes")
+        if not all(rows[name].is_null().all() for name in files):
+            continue
+        own = _ends(counted.filter(pl.col("subject") == subject))
+        if own.is_empty():
+            told = "no tracing program counted requests either, so nobody knows what it read and wrote"
+        else:
+            read, written = (
+                own[f"block_{way}_bytes"][-1] - own[f"block_{way}_bytes"][0] for way in ("read", "written")
+            )
+            told = (
+                f"the tracing program counted {_mib(read)} read and {_mib(written)} written meanwhile: no tool "
+                "shows a container's disk I/O here"
+            )
+        yield (
+            f"The block I/O files of {subject} stayed empty, and empty is not zero: docker stats and podman "
+            f"stats print 0 B, cAdvisor has no series; {told}. On control groups v1 a kernel since 2024 counts "
+            "there only once a throttle rule exists on the device."
+        )
+
+
+def writeback(trace: Trace, _interval_s: float) -> Iterator[str]:
+    """Writes of the device that no group is charged with."""
+    device = sum(_moved(rows, "written_sectors") * 512 for rows in _each(disks(trace)))
+    groups = sum(_moved(rows, "block_written_bytes") for rows in _each(cgroup_block(trace)))
+    if device > groups and trace.table("cgroup") is not None and not cgroup_block(trace).is_empty():
+        yield (
+            f"The host's devices wrote {_mib(device)}, of which {_mib(groups)} were the watched groups' own "
+            "requests. The rest is others' and, on control groups v1, buffered writes: they reach the disk in "
+            "the root group's name, iostat sees them and no container's counter does; pidstat counts them when "
+            "the page is dirtied."
+        )
+
+
+def ranges(trace: Trace, interval_s: float) -> Iterator[str]:
+    """rate() looks back."""
+    if trace.table("cgroup") is not None:
+        yield (
+            "rate() spreads what happened over its range (5 s here) and guesses beyond its first sample, so "
+            f"cAdvisor's curve lags and is flatter than tools that print every {interval_s:g} s."
+        )
+
+
+REASONS: tuple[Callable[[Trace, float], Iterator[str]], ...] = (
+    hundred,
+    steps,
+    docker_clock,
+    steal,
+    ranges,
+    page_cache,
+    empty_files,
+    writeback,
+)
+
+
+def _each(readings: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    for _, rows in readings.group_by("series", maintain_order=True):
+        yield rows
+
+
+def _moved(rows: pl.DataFrame, column: str) -> float:
+    return float(rows.select(grown(column).clip(lower_bound=0).sum())[column][0] or 0)
+
+
+def _ends(readings: pl.DataFrame) -> pl.DataFrame:
+    """First and last reading."""
+    return pl.concat([readings[:1], readings[-1:]]) if len(readings) > 1 else readings.clear()
+
+
+def _mib(count_bytes: float) -> str:
+    return f"{count_bytes / 2**20:,.1f} MiB"

@@ -1,0 +1,83 @@
+"""A recording of tare-probe, read into memory: docs/reference/trace-format.md tells every table and column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from tare.errors import StoreError
+
+VERSION = 1
+"""Of the trace's format, as `header.trace_version` states it."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Tables as they were written; a table without rows is not there."""
+
+    header: Mapping[str, Any]
+    quanta: Mapping[str, Mapping[str, int]]
+    """table → column → smallest step of a counter of time, in the column's own unit."""
+    complete: bool
+    tables: Mapping[str, pl.DataFrame]
+
+    @property
+    def cpus(self) -> int:
+        """CPUs of the machine."""
+        return int(self.header["cpus"])
+
+    @property
+    def user_hz(self) -> int:
+        """Ticks a second in which /proc prints CPU time."""
+        return int(self.header["ticks"]["user_hz"])
+
+    @property
+    def period_ns(self) -> int:
+        """Time between two ticks of the probe."""
+        return int(self.header["period_ns"])
+
+    def table(self, name: str) -> pl.DataFrame | None:
+        """A table, `None` where the recording has no such rows."""
+        return self.tables.get(name)
+
+    def quantum(self, table: str, column: str) -> int | None:
+        """Smallest step of a counter, in the column's own unit; `None` for those that move at once."""
+        return self.quanta.get(table, {}).get(column)
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a directory holds a recording."""
+    return (path / "trace.json").is_file()
+
+
+def read_trace(path: Path) -> Trace:
+    """Read a recording. Raises `StoreError` where there is none, or it is of another format or damaged."""
+    try:
+        head = json.loads((path / "trace.json").read_text())
+    except FileNotFoundError as error:
+        raise StoreError(f"{path} holds no trace", hint="`tare-probe record --out DIR` writes one") from error
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path / 'trace.json'} cannot be read: {error}") from error
+    header = head.get("header") if isinstance(head, dict) else None
+    if not isinstance(header, dict):
+        raise StoreError(f"{path / 'trace.json'} has no header", hint="it is not what tare-probe writes")
+    found = header.get("trace_version")
+    if found != VERSION:
+        raise StoreError(f"{path} is a trace of version {found}, this tare reads version {VERSION}")
+    try:
+        tables = {file.stem: _whole(pl.read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
+    except (OSError, PolarsError) as error:
+        hint = "`tare-probe convert DIR` makes its tables again where the journal is still there"
+        raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
+    return Trace(header, head.get("quanta", {}), bool(head.get("complete")), tables)
+
+
+def _whole(table: pl.DataFrame) -> pl.DataFrame:
+    """Names as plain text, so that tables join and compare without a shared dictionary."""
+    return table.with_columns(pl.col(pl.Categorical).cast(pl.String))

@@ -1,0 +1,107 @@
+"""Where a real tool's figures must lie, given what the counters did and how well its moments are known."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from tests.unit.analyze.views.traces import MIB, S, trace
+
+from tare.analyze.views.compare import OBSERVED, Comparison, compare
+from tare.store.trace import Trace
+
+MS = 1_000_000
+
+
+def said(
+    tool: str,
+    quantity: str,
+    values: list[float],
+    *,
+    subject: str = "db",
+    begin_s: float = 0.5,
+    within: int = 5 * MS,
+    gauge: bool = False,
+) -> pl.DataFrame:
+    """A tool's samples, a second each from `begin_s`."""
+    ends = [round((begin_s + n + 1) * S) for n in range(len(values))]
+    return pl.DataFrame(
+        [
+            (tool, quantity, subject, end if gauge else end - S, end, value, within)
+            for end, value in zip(ends, values, strict=True)
+        ],
+        schema=OBSERVED,
+        orient="row",
+    )
+
+
+def one(observed: pl.DataFrame, of: Trace | None = None) -> Comparison:
+    (found,) = compare(trace() if of is None else of, observed)
+    return found
+
+
+def test_a_tool_that_says_what_the_counters_say_agrees() -> None:
+    found = one(said("docker-stats", "cpu_percent", [60.0, 60.0]))
+    assert found.agrees
+    assert (found.samples, found.real, found.view) == (2, 60.0, 60.0)
+    assert found.difference == 0.0
+
+
+@pytest.mark.parametrize("off", [0.9, 1.1])
+def test_a_tool_that_is_a_tenth_off_does_not(off: float) -> None:
+    # Half a second between the trace's readings bounds each end's moment to so much of 3 s: 5 % in all would pass.
+    of = trace(seconds=30)
+    found = one(said("docker-stats", "cpu_percent", [60.0 * off] * 28), of)
+    assert not found.agrees, found
+
+
+def test_what_a_tool_may_be_off_shrinks_with_the_window() -> None:
+    short = one(said("docker-stats", "cpu_percent", [60.0] * 2), trace(seconds=30))
+    long = one(said("docker-stats", "cpu_percent", [60.0] * 28), trace(seconds=30))
+    assert long.high - long.low < (short.high - short.low) / 5
+
+
+def test_samples_that_the_trace_does_not_cover_are_left_out() -> None:
+    assert one(said("docker-stats", "cpu_percent", [60.0, 60.0, 99.0, 99.0, 99.0])).samples == 3
+    assert compare(trace(), said("docker-stats", "cpu_percent", [60.0], begin_s=60.0)) == ()
+
+
+def test_steal_is_no_part_of_docker_s_denominator_and_one_of_mpstat_s() -> None:
+    stolen = trace(seconds=30, steal=20)
+    assert one(said("docker-stats", "cpu_percent", [75.0] * 28), stolen).view == pytest.approx(75.0)
+    assert one(said("mpstat", "usr", [30.0] * 28, subject="all"), stolen).view == pytest.approx(30.0)
+
+
+def test_gauges_are_compared_at_their_moment() -> None:
+    right = one(said("docker-stats", "memory_bytes", [80.0 * MIB] * 2, gauge=True))
+    assert right.agrees
+    assert right.view == 80 * MIB
+    assert not one(said("docker-stats", "memory_bytes", [100.0 * MIB] * 2, gauge=True)).agrees
+
+
+def test_totals_are_compared_by_what_they_grew() -> None:
+    # The container's interface received before the trace began; what counts is 2 KiB in a second, two times.
+    grew = said("docker-stats", "network_rx_bytes", [50_000.0, 52_048.0, 54_096.0], gauge=True)
+    assert (one(grew).real, one(grew).view, one(grew).agrees) == (4096.0, 4096.0, True)
+    stood = said("docker-stats", "network_rx_bytes", [50_000.0] * 3, gauge=True)
+    assert not one(stood).agrees
+
+
+def test_zero_bytes_agree_with_an_empty_file_and_not_with_a_full_one() -> None:
+    zero = said("docker-stats", "block_written_bytes", [0.0, 0.0, 0.0], gauge=True)
+    assert one(zero).agrees
+    assert not one(zero, trace(empty_io=False)).agrees
+
+
+def test_a_mean_time_is_weighted_with_the_requests_it_is_the_mean_of() -> None:
+    waits = said("iostat", "write_await", [2.0, 0.0], subject="vda")
+    rates = said("iostat", "writes", [100.0, 0.0], subject="vda")
+    found = {each.quantity: each for each in compare(trace(), pl.concat([waits, rates]))}
+    assert found["write_await"].real == 2.0
+    assert found["write_await"].agrees
+
+
+def test_unknown_quantities_and_subjects_are_passed_over() -> None:
+    other = pl.concat(
+        [said("docker-stats", "nonsense", [1.0]), said("docker-stats", "cpu_percent", [1.0], subject="x")]
+    )
+    assert compare(trace(), other) == ()

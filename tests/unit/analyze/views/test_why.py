@@ -1,0 +1,52 @@
+"""The reasons speak where they apply, with the figures of the trace at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.analyze.views.traces import HEADER, QUANTA, trace
+
+from tare.analyze.views.why import why
+from tare.store.trace import Trace, read_trace
+
+RECORDED = Path(__file__).resolve().parents[3] / "data" / "trace"
+
+
+def told(of: Trace) -> str:
+    return "\n".join(why(of, 1.0))
+
+
+def test_empty_is_not_zero() -> None:
+    text = told(trace())
+    assert "empty is not zero" in text
+    assert "counted 0.0 MiB read and 32.0 MiB written meanwhile: no tool shows a container's disk I/O here" in text
+    assert "empty is not zero" not in told(trace(empty_io=False))
+
+
+def test_a_real_container_s_disk_writes_are_seen_by_no_tool() -> None:
+    text = told(read_trace(RECORDED))
+    assert "The block I/O files of db stayed empty" in text
+    assert "113.0 MiB written meanwhile: no tool shows" in text
+
+
+def test_without_a_tracing_program_nobody_knows() -> None:
+    whole = trace()
+    uncounted = whole.tables["cgroup"].with_columns(block_read_bytes=None, block_written_bytes=None)
+    assert "so nobody knows" in told(Trace(whole.header, whole.quanta, True, {**whole.tables, "cgroup": uncounted}))
+
+
+def test_steal_is_told_with_what_it_does_to_docker_where_there_is_any() -> None:
+    assert "kept 20.0 % of the CPUs' time" in told(trace(steal=20))
+    assert "25.0 % more CPU than a container got" in told(trace(steal=20))
+    assert "hypervisor" not in told(trace())
+
+
+def test_steps_and_page_cache_are_told_in_their_units() -> None:
+    text = told(trace())
+    assert "steps of 4 ms: at one sample every 1 s a step is 0.4 % of a CPU" in text
+    assert "100.0 MiB on average, 30.0 MiB were page cache and 20.0 MiB of that inactive" in text
+    assert "wrote 40.0 MiB, of which 32.0 MiB were the watched groups' own requests" in text
+
+
+def test_an_empty_trace_has_nothing_to_explain() -> None:
+    assert why(Trace(HEADER, QUANTA, True, {}), 1.0) == ()

@@ -1,0 +1,55 @@
+"""Reading a recording of tare-probe's, and refusing what is none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tare.errors import StoreError
+from tare.store.trace import is_trace, read_trace
+
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "trace"
+
+
+def test_a_real_recording_is_read_whole() -> None:
+    trace = read_trace(RECORDED)
+    assert trace.complete
+    assert (trace.cpus, trace.user_hz, trace.period_ns) == (2, 100, 500_000_000)
+    assert trace.quantum("cgroup", "usage_ns") == 4_000_000
+    assert trace.quantum("cgroup", "memory_bytes") is None
+    cgroup = trace.table("cgroup")
+    assert cgroup is not None
+    assert cgroup["name"].dtype == pl.String
+    assert set(cgroup["name"]) == {"db"}
+    assert trace.table("perf") is None
+
+
+def test_a_directory_without_a_trace_is_told_with_what_makes_one(tmp_path: Path) -> None:
+    assert not is_trace(tmp_path)
+    with pytest.raises(StoreError, match=r"holds no trace.*tare-probe record"):
+        read_trace(tmp_path)
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps({"header": {"trace_version": 2}}))
+    with pytest.raises(StoreError, match="version 2, this tare reads version 1"):
+        read_trace(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"header": null}', '{"header": 3}'])
+def test_a_damaged_head_is_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "trace.json").write_text(text)
+    with pytest.raises(StoreError) as raised:
+        read_trace(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_damaged_table_is_told_with_what_mends_it(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, tmp_path / "trace")
+    (tmp_path / "trace" / "cpu.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(StoreError, match="tare-probe convert"):
+        read_trace(tmp_path / "trace")
