@@ -1,17 +1,22 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-slow check check-rust test-probe-root bench-probe setup engine engine-stop clean
+.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
+MINUTES ?= 60
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Set up, run the study percona-2016 at demo scale, show overheads and the HTML report
 	@scripts/demo.sh
+
+calibrate: setup ## Set up, then prove this machine for MINUTES (60), adding to what is known of it
+	@scripts/packages.sh demo
+	@scripts/engine.sh run $(PY) -m tare calibrate --minutes $(MINUTES)
 
 test: setup ## Set up, then all unit and integration tests on a real engine
 	@scripts/packages.sh test

@@ -14,7 +14,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare import __version__
-from tare.cli import clean, doctor, images, init, plan, report, run, views
+from tare.cli import calibrate, clean, doctor, images, init, plan, report, run, views
 from tare.errors import EnvironmentLacks, TareError
 
 _CLOSED_PIPE = 128 + 13
@@ -39,6 +39,7 @@ app.command("plan")(plan.plan)
 app.command("report")(report.report)
 app.command("run")(run.run)
 app.add_typer(images.app, name="images")
+app.command("calibrate")(calibrate.calibrate_machine)
 app.command("clean")(clean.clean)
 app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)

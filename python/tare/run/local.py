@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from docker import DockerClient
 from tare.databases import DATABASES
 from tare.deployments import Instance
 from tare.deployments.path import observe_path
-from tare.deployments.registry import DEPLOYMENTS
+from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import orphans, sweep
 from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
@@ -58,7 +58,11 @@ def local_engine() -> Iterator[Engine]:
 
 
 def local_machine(
-    plan: Plan, engine: Engine, interrupts: Interrupts | None = None, layout: Layout | None = None
+    plan: Plan,
+    engine: Engine,
+    interrupts: Interrupts | None = None,
+    layout: Layout | None = None,
+    deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
 ) -> Machine:
     """The local machine with every plug-in of this installation."""
     layout = layout or default_layout()
@@ -68,10 +72,10 @@ def local_machine(
         layout=layout,
         ledger=ledger,
         engine=engine.client,
-        deployments=DEPLOYMENTS,
+        deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
-        prepare=_preparer(plan, host, engine.client, ledger, layout),
+        prepare=_preparer(plan, host, engine.client, ledger, layout, deployments),
         observe_path=lambda server, client: _path(host, server, client),
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
@@ -94,18 +98,23 @@ def _path(host: Host, server: Instance, client: Instance) -> Tree | None:
     return None if seen is None else to_tree(seen)
 
 
-def _preparer(
-    plan: Plan, host: Host, engine: DockerClient | None, ledger: Ledger, layout: Layout
+def _preparer(  # noqa: PLR0913, PLR0917 - all that preparing an image may take
+    plan: Plan,
+    host: Host,
+    engine: DockerClient | None,
+    ledger: Ledger,
+    layout: Layout,
+    deployments: Mapping[str, DeploymentFactory],
 ) -> Callable[[str], Image]:
     """How images are made ready; a plan none of whose deployments looks into one is spared of it."""
-    if not _looks_into_images(plan):
+    if not _looks_into_images(plan, deployments):
         return _unopened
     return lambda reference: prepare(reference, host=host, layout=layout, ledger=ledger, engine=engine)
 
 
-def _looks_into_images(plan: Plan) -> bool:
+def _looks_into_images(plan: Plan, deployments: Mapping[str, DeploymentFactory]) -> bool:
     placements = [each for arm in plan.study.arms for each in arm.settings.sides.values()]
-    return any(DEPLOYMENTS[placement.deployment].own_root for placement in placements)
+    return any(deployments[placement.deployment].own_root for placement in placements)
 
 
 def _unopened(reference: str) -> Image:
@@ -113,10 +122,15 @@ def _unopened(reference: str) -> Image:
     return Image(reference=reference, digest=digest, rootfs="/", engine_id=None, config=ImageConfig())
 
 
-def refuse_without_rights(plan: Plan, disk_bytes: float | None) -> None:
+def refuse_without_rights(
+    plan: Plan,
+    disk_bytes: float | None,
+    layout: Layout | None = None,
+    deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
+) -> None:
     """Raise `EnvironmentLacks` where this user on this machine could not run the plan; nothing is started."""
     with local_engine() as engine:
-        check_rights(plan, local_machine(plan, engine), engine, disk_bytes)
+        check_rights(plan, local_machine(plan, engine, None, layout, deployments), engine, disk_bytes)
 
 
 def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:
@@ -124,7 +138,7 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
     host, layout = machine.site.sut, machine.layout
 
     def no_image(reference: str) -> str | None:
-        if not _looks_into_images(plan):
+        if not _looks_into_images(plan, machine.deployments):
             return None
         return why_no_image(reference, host, engine.client, machine.ledger, layout)
 

@@ -32,6 +32,11 @@ class Layout:
         return self.home / "work"
 
     @property
+    def calibration(self) -> Path:
+        """What is known of this machine: calibration/MACHINE/VERSIONS, kept whatever is cleaned."""
+        return self.home / "calibration"
+
+    @property
     def ledger(self) -> Path:
         """The ledger of everything that was made outside a store."""
         return self.home / "ledger.sqlite"

@@ -1,0 +1,104 @@
+"""A TCP proxy that holds back each of a client's messages, and writes down for how long it really did.
+
+Sent to a host and run by its own Python: `delay_proxy.py SPEC`, a JSON object with `port` (the server's, on
+127.0.0.1), `delay_us`, `cgroup_procs` (files by which to join the server's cgroups) and `log`. It prints the port
+that it listens on. A line of the log is a connection that was closed.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import sys
+import time
+from pathlib import Path
+
+_LOOPBACK = "127.0.0.1"
+_CHUNK = 1 << 16
+
+
+class Connection:
+    """A client, its server, and the time that its messages were held back."""
+
+    def __init__(self, client: socket.socket, port: int) -> None:
+        self.client = client
+        self.server = socket.create_connection((_LOOPBACK, port), timeout=10)
+        for each in (self.client, self.server):
+            each.settimeout(10)
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.accepted_at = time.time()
+        self.messages = 0
+        self.held_ns = 0
+
+    def forward(self, source: socket.socket, delay_ns: int) -> bool:
+        """Pass on what `source` has sent; whether it is still there."""
+        data = source.recv(_CHUNK)
+        if not data:
+            return False
+        if source is self.server:
+            self.client.sendall(data)
+            return True
+        began = now = time.monotonic_ns()
+        while now - began < delay_ns:  # a sleep would let the CPU idle, and waking it costs time that is no delay
+            now = time.monotonic_ns()
+        self.held_ns += time.monotonic_ns() - began
+        self.messages += 1
+        self.server.sendall(data)
+        return True
+
+    def line(self) -> str:
+        """What the log says of it."""
+        told = {"accepted_at": self.accepted_at, "messages": self.messages, "held_ns": self.held_ns}
+        return json.dumps(told) + "\n"
+
+
+def serve(listener: socket.socket, port: int, delay_ns: int, log: str) -> None:
+    """Until killed, which whoever clears the server's cgroup does."""
+    with selectors.DefaultSelector() as ready, Path(log).open("a", encoding="utf-8") as lines:
+        ready.register(listener, selectors.EVENT_READ, None)
+        while True:
+            for key, _ in ready.select():
+                if key.data is None:
+                    open_one(listener, port, ready)
+                    continue
+                connection: Connection = key.data
+                source = connection.client if key.fileobj is connection.client else connection.server
+                try:
+                    alive = connection.forward(source, delay_ns)
+                except OSError:
+                    alive = False
+                if not alive:
+                    for end in (connection.client, connection.server):
+                        ready.unregister(end)
+                        end.close()
+                    lines.write(connection.line())
+                    lines.flush()
+                    break  # what else is ready may be the other end, which is gone
+
+
+def open_one(listener: socket.socket, port: int, ready: selectors.BaseSelector) -> None:
+    """Take a client; one whose server does not answer is turned away."""
+    client, _ = listener.accept()
+    try:
+        connection = Connection(client, port)
+    except OSError:
+        client.close()
+        return
+    for end in (connection.client, connection.server):
+        ready.register(end, selectors.EVENT_READ, connection)
+
+
+def main() -> None:
+    """Read SPEC, join, listen, serve."""
+    spec = json.loads(sys.argv[1])
+    for path in spec["cgroup_procs"]:
+        Path(path).write_text("0")
+    with socket.create_server((_LOOPBACK, 0)) as listener:
+        sys.stdout.write(f"{listener.getsockname()[1]}\n")
+        sys.stdout.flush()
+        serve(listener, spec["port"], round(spec["delay_us"] * 1000), spec["log"])
+
+
+if __name__ == "__main__":
+    main()

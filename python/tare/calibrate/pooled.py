@@ -1,0 +1,159 @@
+"""All studies of a calibration together: false positives, coverage, bias, and what this machine can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+
+from scipy.special import stdtrit
+from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]  # has no stubs
+
+from tare.calibrate.outcome import Observed
+from tare.protocols.stopping import FEWEST
+from tare.study.model import InterleaveSpec, Strict
+
+CONFIDENCE = 0.95
+FEWEST_TRUTHS = 2
+"""Other studies that must tell an injection's truth before a study is judged by it: one has no spread."""
+MINUTES = (1, 10, 60)
+RUNS_A_BLOCK = 3
+"""Of the smallest study: the baseline, its second instance, and one arm."""
+
+
+class Share(Strict):
+    """`count` of `of`, with the exact interval of Clopper and Pearson; nothing but the count where `of` is 0."""
+
+    count: int
+    of: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+class Mean(Strict):
+    """A mean over studies with its t interval; no interval with fewer than three."""
+
+    n: int
+    point: float | None
+    low: float | None
+    high: float | None
+
+
+class Injected(Strict):
+    """What came of an injection, as fractions of the baseline's throughput.
+
+    `injection`: its title. `truth`: by the reading, over all studies. `estimate`: mean of the studies' points.
+    `bias`: estimate less truth, study by study. `covered`: intervals that held the truth.
+    """
+
+    injection: str
+    truth: Mean
+    estimate: Mean
+    bias: Mean
+    covered: Share
+
+
+class Smallest(Strict):
+    """The smallest overhead that can be shown in so many minutes; `None` where there is no interval so soon."""
+
+    minutes: float
+    blocks: int
+    overhead: float | None
+
+
+def share(count: int, of: int) -> Share:
+    """Clopper and Pearson, "The use of confidence or fiducial limits …", Biometrika 26 (1934), at 95 %."""
+    if of == 0:
+        return Share(count=count, of=of, share=None, low=None, high=None)
+    low, high = proportion_confint(count, of, alpha=1 - CONFIDENCE, method="beta")
+    return Share(count=count, of=of, share=count / of, low=float(low), high=float(high))
+
+
+def false_positives(seen: Sequence[Observed]) -> Share:
+    """How many of the A/A contrasts a report would have called a difference."""
+    same = [each for each in seen if each.injection is None]
+    return share(sum(each.excludes_zero for each in same), len(same))
+
+
+def injected(seen: Sequence[Observed], injection: str) -> Injected:
+    """What the studies of one injection say of it."""
+    own = [each for each in seen if each.injection == injection]
+    known = [(each, each.truth) for each in own if each.truth is not None]
+    judged = [verdict for n in range(len(known)) if (verdict := _covers(n, known)) is not None]
+    return Injected(
+        injection=injection,
+        truth=_relative(mean([truth for _, truth in known])),
+        estimate=_relative(mean([each.point for each in own])),
+        bias=mean([math.expm1(each.point) - math.expm1(truth) for each, truth in known]),
+        covered=share(sum(judged), len(judged)),
+    )
+
+
+def _covers(n: int, known: Sequence[tuple[Observed, float]]) -> bool | None:
+    """Whether study n's interval holds the truth that the *other* studies tell.
+
+    A study's own truth shares its noise (of a saturated server, throughput and CPU time of a transaction are one
+    figure), so that it would be covered whatever the interval. The others' mean has an error of its own, by which
+    the interval is widened: half' = √(half² + (t(m - 1, 0.975) · s / √m)²), m other studies with deviation s.
+    """
+    own = known[n][0]
+    others = [truth for index, (_, truth) in enumerate(known) if index != n]
+    if len(others) < FEWEST_TRUTHS:
+        return None
+    error = float(stdtrit(len(others) - 1, 0.5 + CONFIDENCE / 2)) * stdev(others) / math.sqrt(len(others))
+    truth, middle = fmean(others), (own.low + own.high) / 2
+    return abs(truth - middle) <= math.hypot((own.high - own.low) / 2, error)
+
+
+def mean(values: Sequence[float]) -> Mean:
+    """Student's interval of a mean, at 95 %."""
+    n = len(values)
+    if n == 0:
+        return Mean(n=0, point=None, low=None, high=None)
+    middle = fmean(values)
+    if n < FEWEST:
+        return Mean(n=n, point=middle, low=None, high=None)
+    reach = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * stdev(values) / math.sqrt(n)
+    return Mean(n=n, point=middle, low=middle - reach, high=middle + reach)
+
+
+def _relative(logs: Mean) -> Mean:
+    """Log ratios as fractions: -0.105 → -0.1."""
+    ends = {key: None if value is None else math.expm1(value) for key, value in _ends(logs).items()}
+    return logs.model_copy(update=ends)
+
+
+def _ends(of: Mean) -> Mapping[str, float | None]:
+    return {"point": of.point, "low": of.low, "high": of.high}
+
+
+def block_spread(seen: Sequence[Observed]) -> float | None:
+    """Standard deviation of the log ratio from block to block, of two instances of the same on a saturated server.
+
+    Pooled over studies: √(Σ (n_i - 1) s_i² / Σ (n_i - 1)).
+    """
+    same = [each for each in seen if each.injection is None and each.usual]
+    freedom = sum(each.n - 1 for each in same)
+    return math.sqrt(sum((each.n - 1) * each.spread**2 for each in same) / freedom) if freedom else None
+
+
+def run_seconds(seen: Sequence[Observed]) -> float | None:
+    """Machine time of a run of the usual kinds, in the mean over studies."""
+    times = {(each.kind, each.study): each.run_s for each in seen if each.usual}
+    return fmean(times.values()) if times else None
+
+
+def smallest(spread: float, block_s: float, minutes: float) -> Smallest:
+    """The smallest loss of throughput that an interval is expected to tell from nil, after so many minutes.
+
+    With n = ⌊60 · minutes / block_s⌋ blocks, d = t(n - 1, 1 - a/2) · s / √n is half the interval of the mean log
+    ratio, s the spread from block to block and a the protocol's own alpha (0.035, which pays for its looks). A loss
+    of 1 - exp(-d) puts the interval's end at zero, so it is shown in half of all studies.
+    """
+    n = int(60 * minutes // block_s)
+    if n < FEWEST:
+        return Smallest(minutes=minutes, blocks=n, overhead=None)
+    alpha = InterleaveSpec().alpha
+    half = float(stdtrit(n - 1, 1 - alpha / 2)) * spread / math.sqrt(n)
+    return Smallest(minutes=minutes, blocks=n, overhead=-math.expm1(-half))

@@ -1,0 +1,55 @@
+"""What a report says of the machine that it was made on, in one or two sentences."""
+
+from __future__ import annotations
+
+from tare.calibrate.archive import Archive
+from tare.calibrate.machine import Identity
+from tare.calibrate.pooled import Share
+from tare.calibrate.summary import Summary
+
+NOT_CALIBRATED = "This machine is not calibrated; `tare calibrate` shows how far its intervals can be trusted."
+
+
+def quote(archive: Archive, identity: Identity) -> str:
+    """From the calibration under the same versions; else from the latest under others, which is then said."""
+    found = [each for each in archive.summaries(identity.machine_key) if each.false_positives.of]
+    same = [each for each in found if each.identity.versions_key == identity.versions_key]
+    if not found:
+        return NOT_CALIBRATED
+    summary = (same or found)[-1]
+    return sentences(summary) + ("" if same else f" {_otherwise(summary.identity, identity)}")
+
+
+def sentences(summary: Summary) -> str:
+    """False positives, then coverage of all injections together."""
+    told = f"On this machine {_false(summary.false_positives)}"
+    judged = [each for each in summary.injections if each.covered.of]
+    if not judged:
+        return f"{told}; no injected effect has been judged yet."
+    listed = ", ".join(f"{each.injection} {each.covered.count} of {each.covered.of}" for each in judged)
+    return f"{told}. Injected effects were covered by their 95 % intervals: {listed}."
+
+
+def _false(found: Share) -> str:
+    studies = "1 A/A comparison" if found.of == 1 else f"{found.of} A/A comparisons"
+    return f"{studies} gave {percent(found.share)} % false positives {interval(found)} where 5 % are meant to be"
+
+
+def interval(found: Share) -> str:
+    """`[1.5, 14.1]`, in percent."""
+    return f"[{percent(found.low)}, {percent(found.high)}]"
+
+
+def percent(share: float | None) -> str:
+    """A fraction as percent with one decimal; a dash where there is none."""
+    return "\N{EM DASH}" if share is None else f"{100 * share:.1f}"
+
+
+def _otherwise(theirs: Identity, ours: Identity) -> str:
+    """In which versions the calibration was made."""
+    parts = []
+    if theirs.kernel != ours.kernel:
+        parts.append(f"kernel {theirs.kernel}")
+    if (theirs.engine, theirs.engine_version) != (ours.engine, ours.engine_version):
+        parts.append(f"{theirs.engine or 'no engine'} {theirs.engine_version or ''}".strip())
+    return f"That calibration was made under {' and '.join(parts)}."

@@ -1,0 +1,51 @@
+"""What an injection really did to a run, by another account than the throughput that is to be tested.
+
+A reading is a figure to which throughput is proportional while all else is equal; it takes no part in the estimate.
+Why each is one, and what it assumes: docs/concepts/calibration.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tare.analyze.metrics import cpu_per_operation_us, number_at
+from tare.calibrate.behind_proxy import LOG_NAME
+from tare.run.record import Phase, RunRecord
+
+Raw = Callable[[RunRecord, str], Path]
+"""Where a raw file of a record lies."""
+Reading = Callable[[RunRecord, Raw], float | None]
+
+
+def transactions_per_cpu_second(record: RunRecord, raw: Raw) -> float | None:
+    """Of the server's control group: what a saturated server's throughput is proportional to."""
+    del raw
+    used_us = cpu_per_operation_us(record)
+    return None if not used_us else 1e6 / used_us
+
+
+def cpu_seconds_per_second(record: RunRecord, raw: Raw) -> float | None:
+    """CPU time that the kernel gave the server's control group, in each second that the generator drove it."""
+    del raw
+    used_s = number_at(record.usage, ("sut_cpu_s",))
+    lasted_s = number_at(record.measurement, ("duration_s",))
+    return None if used_s is None or not lasted_s else used_s / lasted_s
+
+
+def time_not_held_back(record: RunRecord, raw: Raw) -> float | None:
+    """Share of the threads' time in which the proxy held nothing back, by the proxy's own log.
+
+    Of a closed loop: a thread whose messages are held back for a share f of the time does the rest of its work in
+    1 - f of it.
+    """
+    lasted_s = number_at(record.measurement, ("duration_s",))
+    threads = record.settings.get("workload", {}).get("threads")
+    began = next((time.began_at for time in record.phases if time.phase is Phase.MEASURE), None)
+    path = raw(record, LOG_NAME)
+    if not lasted_s or not threads or began is None or not path.is_file():
+        return None
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    held_ns = [line["held_ns"] for line in lines if line["accepted_at"] >= began]
+    return 1 - sum(held_ns) / 1e9 / (lasted_s * threads) if held_ns else None

@@ -1,0 +1,73 @@
+"""Calibrating for a while: study after study, each gone on with, run and stored as any study is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tare.calibrate.archive import Archive, Place
+from tare.calibrate.machine import Identity
+from tare.calibrate.outcome import finished
+from tare.calibrate.summary import Summary
+from tare.calibrate.turns import next_place
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.run.clock import Clock, Deadline
+from tare.run.events import Observer
+from tare.run.execute import Desk, execute
+from tare.run.machine import Machine
+from tare.run.references import References, until_refused
+from tare.run.resume import Done
+from tare.store import resume_store
+
+MachineFor = Callable[[Plan, References], Machine]
+"""The machine with all that a plan takes, and the runs that later ones are held against."""
+Watch = Callable[[Place, Plan, Done], AbstractContextManager[Observer]]
+"""An observer for as long as a study runs."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a calibration works with. `kinds`: which of the archive's take turns."""
+
+    archive: Archive
+    identity: Identity
+    kinds: Sequence[str]
+    machine: MachineFor
+    watch: Watch
+    clock: Clock
+
+
+def calibrate(session: Session, minutes: float | None, studies: int | None = None) -> Summary:
+    """Run studies until the time is up, or so many are finished; returns all that is known then.
+
+    The run under way when the time is up is finished, and its study gone on with by the next call. Whatever ends
+    this, a signal included, no finished run is lost. The figures are kept after every study.
+    """
+    deadline = None if minutes is None else Deadline(session.clock, 60 * minutes)
+    summary = session.archive.summarise(session.identity)
+    made = 0
+    while (studies is None or made < studies) and not (deadline and deadline.passed):
+        place = next_place(session.archive, session.identity, session.kinds)
+        made += _study(session, place, deadline)
+        summary = session.archive.summarise(session.identity)
+        session.archive.keep(summary)
+    return summary
+
+
+def _study(session: Session, place: Place, deadline: Deadline | None) -> bool:
+    """One study, up to the deadline; whether it is finished."""
+    plan = expand(session.archive.kinds[place.kind].make(place.number))
+    place.path.parent.mkdir(parents=True, exist_ok=True)
+    with resume_store(place.path, plan) as writer:
+        done = Done.of(writer.records())
+        machine = session.machine(plan, References(writer.records()))
+        desk = Desk(writer.id, done, writer.staging)
+        with session.watch(place, plan, done) as observer:
+            for record in until_refused(execute(plan, machine, desk, observer), observer):
+                writer.commit(record)
+                done = done.plus(record)
+                if deadline and deadline.passed:
+                    break
+        return finished(plan, done)

@@ -1,0 +1,116 @@
+"""The studies of a calibration, written as study files are, and numbered: the number is the seed.
+
+All share one small data set, MariaDB pinned to CPU 0 and sysbench to CPU 1, and the default protocol with a fixed
+number of blocks: with no looks, each interval is to cover 95 % by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tare.calibrate.behind_proxy import BehindProxy
+from tare.deployments.registry import DeploymentFactory
+from tare.study.load import loads
+from tare.study.model import Study
+from tare.study.registry import Registry, installed
+
+BLOCKS = 8
+MORE_WORK = (101, 102, 105, 110)
+"""Point selects of a transaction, where the baseline has 100."""
+QUOTAS = (90, 80)
+"""Percent of one CPU."""
+DELAY_US = 20
+
+PROXIED: Mapping[str, DeploymentFactory] = {
+    "bare-behind-proxy": BehindProxy(0),
+    "bare-behind-delay": BehindProxy(DELAY_US),
+}
+"""Deployments that no other study may use."""
+
+
+def registry() -> Registry:
+    """The names that an installation has, and those of calibration."""
+    found = installed()
+    own = {name: factory.isolates_network for name, factory in PROXIED.items()}
+    return replace(found, deployments={**found.deployments, **own})
+
+
+def work(number: int) -> Study:
+    """More queries a transaction against 100, on a server that has no CPU time left."""
+    tree = _template("work", number, "Is a transaction with more work in it seen to be slower by just that?")
+    tree["factors"] = {
+        "queries": {
+            "sets": "workload.point_selects",
+            "levels": {f"k{count}": count for count in (100, *MORE_WORK)},
+        }
+    }
+    return _study(tree, "k100")
+
+
+def quota(number: int) -> Study:
+    """The server's CPU time cut by the kernel."""
+    tree = _template("quota", number, "Is a server that is given less CPU time seen to be slower by just that?")
+    levels = {f"q{share}": {"sut.limits.cpu_quota": share / 100} for share in QUOTAS}
+    tree["factors"] = {"quota": {"sets": ["sut.limits.cpu_quota"], "levels": {"q100": {}, **levels}}}
+    return _study(tree, "q100")
+
+
+def delay(number: int) -> Study:
+    """One thread that waits for each answer, through a proxy that holds its messages back, or does not."""
+    tree = _template("delay", number, "Is a message that is held back seen in the throughput of who waits for it?")
+    tree["workload"] |= {"threads": 1, "point_selects": 10}
+    names = dict(zip(("passed", "held"), PROXIED, strict=True))
+    tree["sut"]["deployment"] = names["passed"]
+    tree["factors"] = {"delay": {"sets": "sut.deployment", "levels": names}}
+    return _study(tree, "passed")
+
+
+def same(number: int) -> Study:
+    """Two instances of a bare server and two of one in a container."""
+    tree = _template("aa", number, "Are two instances of the same seen to be the same?")
+    tree["factors"] = {
+        "deployment": {"sets": "sut.deployment", "levels": {"bare": "bare", "container": "container"}}
+    }
+    study = _study(tree, "bare")
+    container = next(arm for arm in study.arms if arm.name == "container")
+    again = container.model_copy(update={"name": "container-again"})
+    return study.model_copy(update={"arms": (*study.arms, again)})
+
+
+def _template(kind: str, number: int, question: str) -> dict[str, Any]:
+    """What all kinds have in common; bare and container take turns."""
+    return {
+        "format": 1,
+        "name": f"calibrate-{kind}",
+        "question": question,
+        "sut": {
+            "image": "mariadb",
+            "database": "mariadb",
+            "deployment": "bare" if number % 2 else "container",
+            "network": "host",
+            "limits": {"cpus": "0", "memory": "1G"},
+            "settings": {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "8M"},
+        },
+        "client": {"image": "sysbench", "deployment": "bare", "network": "host", "limits": {"cpus": "1"}},
+        "workload": {
+            "name": "sysbench",
+            "script": "oltp_read_only",
+            "tables": 1,
+            "table_size": 10_000,
+            "threads": 8,
+            "point_selects": 100,
+            "range_selects": False,
+            "skip_trx": True,
+            "warmup_s": 1,
+            "measure_s": 2,
+            "window_s": 1,
+        },
+        "protocol": {"name": "interleave", "blocks": BLOCKS, "target": None, "retries": 1, "seed": number},
+    }
+
+
+def _study(tree: Mapping[str, Any], baseline: str) -> Study:
+    return loads(json.dumps({**tree, "baseline": baseline}, indent=1), registry(), file=f"{tree['name']}.yaml")

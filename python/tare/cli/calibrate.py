@@ -1,0 +1,138 @@
+"""`tare calibrate`: studies whose outcome is known beforehand, to tell what this machine is worth."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tare.calibrate.archive import Archive, Place
+from tare.calibrate.kinds import KINDS
+from tare.calibrate.machine import Identity, identity_of
+from tare.calibrate.session import Session, calibrate
+from tare.calibrate.studies import PROXIED
+from tare.calibrate.summary import Summary
+from tare.cli.calibration_table import render
+from tare.cli.progress import progress
+from tare.deployments.registry import DEPLOYMENTS
+from tare.plan.datasets import data_sets
+from tare.plan.estimate import estimate
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.run.clock import SystemClock
+from tare.run.events import Observer
+from tare.run.interrupts import Interrupted, Interrupts
+from tare.run.local import Engine, local_engine, local_machine, refuse_without_rights
+from tare.run.machine import Machine
+from tare.run.references import References
+from tare.run.resume import Done
+from tare.sites.facts import engine_facts, host_facts
+from tare.sites.layout import Layout, default_layout
+from tare.sites.local import LocalHost
+from tare.workloads import WORKLOADS
+
+SIGNALLED = 128
+"""As shells have it: 128 and the number of the signal."""
+_DEPLOYMENTS = {**DEPLOYMENTS, **PROXIED}
+
+
+class KindName(StrEnum):
+    """The kinds, as the command line calls them."""
+
+    WORK = "work"
+    QUOTA = "quota"
+    DELAY = "delay"
+    AA = "aa"
+
+
+def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
+    minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Begin no run after so long (default: until stopped).")
+    ] = None,
+    studies: Annotated[int | None, typer.Option(min=1, help="End after so many studies.")] = None,
+    only: Annotated[list[KindName] | None, typer.Option(help="Only studies of these kinds.")] = None,
+    home: Annotated[Path | None, typer.Option(help="Where tare keeps its things, in place of $TARE_HOME.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Only print what is known.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
+) -> None:
+    """Prove the rig: identical servers, and effects of known size, judged as any study is.
+
+    Adds to what is known of this machine already; Ctrl-C ends it, and the same command goes on.
+    """
+    layout = default_layout() if home is None else Layout(home.absolute())
+    archive = Archive(layout.calibration)
+    with local_engine() as engine:
+        identity = _identity(engine, layout)
+        summary = archive.summarise(identity)
+        if not show:
+            kinds = [kind.value for kind in only] if only else list(KINDS)
+            _refuse(kinds, layout)
+            summary = _calibrate(archive, identity, kinds, engine, layout, (minutes, studies), quiet=quiet)
+    _print(summary, as_json=as_json)
+
+
+def _identity(engine: Engine, layout: Layout) -> Identity:
+    host = LocalHost()
+    facts = None if engine.client is None else engine_facts(engine.client, host)
+    return identity_of(host_facts(host, data_path=str(layout.home)), facts)
+
+
+def _refuse(kinds: list[str], layout: Layout) -> None:
+    """Nothing is started where a kind could not be run."""
+    for kind in kinds:
+        plan = expand(KINDS[kind].make(1))
+        disk = estimate(plan, data_sets(WORKLOADS)).disk_bytes
+        refuse_without_rights(plan, disk, layout=layout, deployments=_DEPLOYMENTS)
+
+
+def _calibrate(  # noqa: PLR0913, PLR0917 - handed through
+    archive: Archive,
+    identity: Identity,
+    kinds: list[str],
+    engine: Engine,
+    layout: Layout,
+    limits: tuple[float | None, int | None],
+    *,
+    quiet: bool,
+) -> Summary:
+    interrupts = Interrupts()
+
+    def machine(plan: Plan, references: References) -> Machine:
+        made = local_machine(plan, engine, interrupts, layout, deployments=_DEPLOYMENTS)
+        return replace(made, references=references)
+
+    @contextmanager
+    def watch(place: Place, plan: Plan, done: Done) -> Iterator[Observer]:
+        if not quiet:
+            sys.stderr.write(f"tare: study {place.number} of {KINDS[place.kind].title} ({place.path.name})\n")
+        with progress(plan, done, quiet=quiet) as observer:
+            yield observer
+
+    session = Session(archive, identity, kinds, machine, watch, SystemClock())
+    try:
+        with interrupts.installed():
+            return calibrate(session, *limits)
+    except Interrupted as interrupted:
+        sys.stderr.write(
+            f"tare: broken off by {interrupted}; what was made is removed, and every finished run is kept. The "
+            "same command goes on from here.\n"
+        )
+        _print(archive.summarise(identity), as_json=False)
+        raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+
+
+def _print(summary: Summary, *, as_json: bool) -> None:
+    if as_json:
+        text = summary.model_dump_json(indent=2) + "\n"
+    else:
+        console = Console()
+        text = render(summary, width=console.width)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))

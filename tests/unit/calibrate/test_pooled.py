@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tare.calibrate.outcome import Observed
+from tare.calibrate.pooled import block_spread, injected, mean, share, smallest
+
+
+def observed(
+    study: int, *, point: float = 0.0, half: float = 0.01, truth: float | None = 0.0, **more: object
+) -> Observed:
+    return Observed.model_validate(
+        {
+            "kind": "work", "study": study, "arm": "a", "deployment": "bare", "injection": "more", "n": 8,
+            "point": point, "low": point - half, "high": point + half, "spread": 0.02, "truth": truth,
+            "run_s": 4.0, "usual": True, **more,
+        }
+    )  # fmt: skip
+
+
+def test_the_exact_interval_of_a_share_is_clopper_and_pearsons() -> None:
+    """0 of 40: the upper end is 1 - 0.025^(1/40)."""
+    found = share(0, 40)
+    assert found.low == 0.0
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 40))
+    ten = share(2, 40)  # R: binom.test(2, 40)$conf.int
+    assert ten.low == pytest.approx(0.0061136, abs=1e-6)
+    assert ten.high == pytest.approx(0.1691966, abs=1e-6)
+
+
+def test_a_share_of_nothing_has_no_interval() -> None:
+    assert share(0, 0).share is None
+
+
+def test_the_smallest_overhead_follows_from_spread_blocks_and_t() -> None:
+    """10 min of blocks of 12 s: 50 blocks; t(49, 1 - 0.035/2) = 2.168547 by quadrature; · 0.02 / √50 = 0.0061336."""
+    found = smallest(0.02, 12.0, 10)
+    assert found.blocks == 50
+    assert found.overhead == pytest.approx(1 - math.exp(-0.0061336), abs=1e-7)
+
+
+def test_too_few_blocks_show_nothing() -> None:
+    assert smallest(0.02, 30.0, 1).overhead is None
+
+
+def test_more_minutes_show_smaller_overheads() -> None:
+    ten, sixty = smallest(0.02, 12.0, 10).overhead, smallest(0.02, 12.0, 60).overhead
+    assert ten is not None
+    assert sixty is not None
+    assert sixty < ten
+
+
+def test_spreads_are_pooled_by_their_degrees_of_freedom() -> None:
+    seen = [
+        observed(1, injection=None, spread=0.03, n=3),
+        observed(2, injection=None, spread=0.01, n=9),
+        observed(3, spread=9.0),
+        observed(4, injection=None, spread=9.0, usual=False),
+    ]
+    assert block_spread(seen) == pytest.approx(math.sqrt((2 * 0.03**2 + 8 * 0.01**2) / 10))
+
+
+def test_an_interval_that_misses_the_others_truth_is_not_covered() -> None:
+    seen = [observed(n, point=-0.05, truth=-0.05 + 0.0001 * n) for n in range(1, 6)]
+    seen.append(observed(6, point=-0.02, truth=-0.02))  # its own truth agrees with it, the others' does not
+    found = injected(seen, "more").covered
+    assert (found.count, found.of) == (5, 6)
+
+
+def test_a_study_without_a_reading_is_estimated_and_not_judged() -> None:
+    found = injected([observed(1, truth=None), observed(2), observed(3), observed(4)], "more")
+    assert (found.estimate.n, found.truth.n, found.covered.of) == (4, 3, 3)
+
+
+def test_two_values_have_a_mean_and_no_interval() -> None:
+    found = mean([1.0, 3.0])
+    assert (found.point, found.low, found.high) == (2.0, None, None)
