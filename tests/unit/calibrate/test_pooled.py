@@ -35,7 +35,7 @@ def test_a_share_of_nothing_has_no_interval() -> None:
 
 
 def test_the_smallest_overhead_follows_from_spread_blocks_and_t() -> None:
-    """10 min of blocks of 12 s: 50 blocks; t(49, 1 - 0.035/2) = 2.168547 by quadrature; · 0.02 / √50 = 0.0061336."""
+    """10 min of blocks of 12 s: 50. t(49, 1 - 0.035 / 2) = 2.168547 (quadrature), t · 0.02 / √50 = 0.0061336."""
     found = smallest(0.02, 12.0, 10)
     assert found.blocks == 50
     assert found.overhead == pytest.approx(1 - math.exp(-0.0061336), abs=1e-7)
