@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 from unittest.mock import patch
 
 from tare import cli
 from tare.cli import run
 from tare.deployments import DEPLOYMENTS
+from tare.monitors import MONITORS, Monitor
 from tare.study.registry import Registry, installed
 from tare.workloads import WORKLOADS
 
@@ -24,5 +26,6 @@ def with_fakes() -> Registry:
 
 
 if __name__ == "__main__":
-    with patch.object(run, "installed", with_fakes):
+    traced_by_nobody = patch.dict(cast("dict[str, Monitor]", MONITORS), {"probe": MONITORS["fake"]})
+    with patch.object(run, "installed", with_fakes), traced_by_nobody:
         cli.main()

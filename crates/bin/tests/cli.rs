@@ -135,6 +135,30 @@ fn sigterm_ends_a_slow_recording_at_once_and_whole() {
 }
 
 #[test]
+fn a_target_that_is_handed_in_is_sampled_from_then_on() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let file = home.path().join("targets");
+    let listed = file.display().to_string();
+    let mut child =
+        start(&["record", "--out", &name, "--host", "--targets", &listed, "--hz", "50"]);
+    while !directory.join("journal.tare").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::fs::write(&file, format!("pid own={}\n", std::process::id())).expect("a file");
+    let hang_up = |signal: &str| {
+        Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill");
+    };
+    hang_up("-HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    hang_up("-TERM");
+    assert!(child.wait().expect("reaped").success());
+    let sampled = numbers(&directory, "process", "cpu_ns").len();
+    assert!(sampled >= 10, "{sampled} samples in 0.3 s at 50 Hz");
+    assert_eq!(trace(&directory)["footer"]["ended_by"], "signal");
+}
+
+#[test]
 fn a_damaged_journal_is_refused_and_can_be_salvaged() {
     let home = tempfile::tempdir().expect("a directory");
     let (directory, name) = out(&home);

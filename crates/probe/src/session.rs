@@ -10,7 +10,7 @@ use tare_record::header::{Footer, Header};
 use crate::block;
 use crate::clock;
 use crate::discover::watcher::{BlockState, Pace, Watcher};
-use crate::discover::{Registry, Spec};
+use crate::discover::{Mailbox, Registry, Spec};
 use crate::error::ProbeError;
 use crate::facts;
 use crate::pump::{News, Pump, Pumped};
@@ -35,6 +35,8 @@ pub struct Config {
     pub policy: Policy,
     pub with_host: bool,
     pub specs: Vec<Spec>,
+    /// Where more targets are handed in meanwhile.
+    pub mailbox: Option<Mailbox>,
     /// Record what is there and take in the rest once it comes.
     pub wait_for_targets: bool,
     /// Count block requests of control groups with a tracing program.
@@ -77,8 +79,13 @@ pub fn record(
         user_hz: clock::ticks().user_hz,
         with_perf: config.with_perf,
     };
-    let mut watcher =
-        Watcher::new(config.specs.clone(), config.with_host, pace, Registry::new(news_sender));
+    let mut watcher = Watcher::new(
+        config.specs.clone(),
+        config.mailbox.clone(),
+        config.with_host,
+        pace,
+        Registry::new(news_sender),
+    );
     let block = if config.count_block { watcher.attach_block() } else { BlockState::NotAsked };
     let slots = watcher.open_first(config.wait_for_targets)?;
 

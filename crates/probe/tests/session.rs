@@ -25,6 +25,7 @@ fn config(rate_hz: f64, duration_s: f64) -> Config {
         policy: Policy::Other,
         with_host: true,
         specs: vec![own],
+        mailbox: None,
         wait_for_targets: false,
         count_block: false,
         with_perf: false,

@@ -10,10 +10,12 @@ from tare.run.collect import collect
 from tare.run.credentials import new_secrets, redacted
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
+from tare.run.monitors import Monitors
 from tare.run.phases import Found, Job, Phases
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.recording import record_of
 from tare.run.stopwatch import Stopwatch
+from tare.run.sut_io import with_sut_io
 from tare.run.teardown import Teardown
 
 
@@ -21,7 +23,7 @@ def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
     """Make one attempt and tell of it, whatever came of it; only an interruption leaves without a record."""
     found, secrets, stops, teardown = Found(), new_secrets(), Teardown(), Teardown()
     watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
-    outcome = Outcome(ok=True)
+    monitors, outcome = Monitors(machine), Outcome(ok=True)
 
     def take(steps: Teardown) -> None:
         found.notices += [redacted(problem, secrets) for problem in steps.run()]
@@ -29,12 +31,13 @@ def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
     try:
         try:
             with machine.interrupts.allowed():
-                Phases(job, machine, secrets, watch, found, stops, teardown).drive()
+                Phases(job, machine, secrets, watch, found, stops, teardown, monitors).drive()
         except Exception as error:  # noqa: BLE001 - one run must not end a study of hours; the trace is kept
             outcome = _failure(error, watch.current, found, secrets)
         with watch.phase(Phase.COLLECT):
             take(stops)
             outcome = _collect(job, machine, secrets, found, outcome)
+            outcome = _read(job, monitors, found, outcome)
     finally:
         with watch.phase(Phase.TEARDOWN):
             take(stops)
@@ -63,4 +66,15 @@ def _collect(job: Job, machine: Machine, secrets: Secrets, found: Found, outcome
         if outcome.ok:
             return Outcome(ok=False, reason=f"the raw files cannot be kept: {error}", failed_in=Phase.COLLECT)
         found.notices.append(f"the raw files cannot be kept: {error}")
+    return outcome
+
+
+def _read(job: Job, monitors: Monitors, found: Found, outcome: Outcome) -> Outcome:
+    """What the monitors saw; a good run of which one saw not all is no good run."""
+    try:
+        found.monitors = monitors.read(job.staging)
+        found.usage = with_sut_io(found.usage, job.staging)
+    except (TareError, OSError) as error:
+        if outcome.ok:
+            return Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)
     return outcome

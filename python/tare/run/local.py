@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from docker import DockerClient
 
@@ -20,6 +20,7 @@ from tare.images.prepare import prepare
 from tare.plan.model import Plan
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine, Tree
+from tare.run.monitors import lacking_monitors
 from tare.run.rights import means_of, needs_of, require
 from tare.run.sources import why_no_image
 from tare.run.tree import to_tree
@@ -143,4 +144,5 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
         return why_no_image(reference, host, engine.client, machine.ledger, layout)
 
     means = means_of(host, layout, no_engine=engine.why_not, no_image=no_image, plan=plan)
+    means = replace(means, no_monitor=lacking_monitors(machine))
     require(plan, needs_of(plan, machine.deployments, disk_bytes), means)

@@ -14,6 +14,7 @@ from tare.databases import Database
 from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
 from tare.images import Image
+from tare.monitors import MONITORS, Monitor
 from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.references import References
@@ -47,6 +48,7 @@ class Machine:
     host_facts: Callable[[], Tree]
     engine_facts: Callable[[], Tree | None]
     sweep: Callable[[], tuple[str, ...]]
+    monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
     references: References = field(default_factory=References)
     clock: Clock = field(default_factory=SystemClock)
     interrupts: Interrupts = field(default_factory=Interrupts)

@@ -14,6 +14,7 @@ from tare.run.bench import Bench, Images, make_token, parameters_of
 from tare.run.declared import undeclared
 from tare.run.loading import contents_of, ensure_snapshot, last_words, loader_of
 from tare.run.machine import Machine
+from tare.run.monitors import Monitors
 from tare.run.parity import Server as Known
 from tare.run.parity import changed_during, told
 from tare.run.ports import free_port
@@ -68,6 +69,7 @@ class Found:
     parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
     path: Mapping[str, Any] | None = None
     usage: Mapping[str, Any] | None = None
+    monitors: Mapping[str, Any] | None = None
     measurement: Mapping[str, Any] | None = None
     raw: tuple[str, ...] = ()
     notices: list[str] = field(default_factory=list)
@@ -90,6 +92,7 @@ class Phases:
     found: Found
     stops: Teardown
     teardown: Teardown
+    monitors: Monitors
 
     def drive(self) -> None:
         """All phases up to the cool-down. Raises on the first thing that voids the run."""
@@ -98,12 +101,16 @@ class Phases:
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
             server = self._load(bench)
+            self.stops.add("stopping the monitors", self.monitors.end)
+            self.monitors.begin(bench, server.instance, parameters)
         with self.watch.phase(Phase.WARM_UP, parameters.warmup_s):
             self._warm_up(bench, server, parameters)
         with self.watch.phase(Phase.MEASURE, parameters.measure_s):
             self._measure(bench, server, parameters)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
+            self.monitors.must_live()
+            self.monitors.end()
 
     def _provision(self) -> Bench:
         """A directory, names, a port and a password of its own."""
@@ -173,6 +180,7 @@ class Phases:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
         client = bench.start_client(name, command, server)
         self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
+        self.monitors.client_started("client" if name == "measure" else name, client.instance)
         if meter is not None:
             meter.begin(client.instance)
         if self.found.parity.get("sut") is None or (server is not None and self.found.path is None):

@@ -8,8 +8,9 @@ from typing import Any
 
 from tare.study.model import Strict
 
-FORMAT = 2
-"""2 added `usage`, `parity.sut_after` and `outcome.refused`; a record of format 1 has none of them."""
+FORMAT = 3
+"""2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s` and, in `usage`,
+the SUT's I/O; older records have none of them."""
 
 
 class Phase(StrEnum):
@@ -30,6 +31,8 @@ class PhaseTime(Strict):
     phase: Phase
     began_at: float
     seconds: float
+    monotonic_s: float | None = None
+    """When it began on the host's CLOCK_MONOTONIC, on which traces lie too."""
 
 
 class Outcome(Strict):
@@ -77,6 +80,8 @@ class RunRecord(Strict):
     """How the client's traffic reached the server, as the sockets of both sides tell."""
     usage: Mapping[str, Any] | None = None
     """CPU time and clocks over the measure phase: a `run.usage.Usage`."""
+    monitors: Mapping[str, Any] | None = None
+    """Monitor → what it tells of itself: docs/reference/monitors.md."""
     measurement: Mapping[str, Any] | None
     raw: tuple[str, ...]
     """Names of the raw files kept beside the record."""

@@ -38,6 +38,7 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
         parity=found.parity,
         path=found.path,
         usage=found.usage,
+        monitors=found.monitors,
         measurement=found.measurement if outcome.ok else None,
         raw=found.raw,
         outcome=outcome,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tare.deployments import Right
 from tare.deployments.registry import DeploymentFactory
@@ -23,6 +23,7 @@ class Means:
     """What there is on a host. `None`: could not be read, so nothing is held against it.
 
     `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
+    `no_monitor`: the same of monitors.
     """
 
     root: bool
@@ -31,6 +32,7 @@ class Means:
     memory_bytes: int | None
     free_disk_bytes: int | None
     no_image: Mapping[str, str]
+    no_monitor: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *_memory_limits(plan, means),
         *_disk(needs, means),
         *(f"the image {reference} cannot be had: {why}" for reference, why in means.no_image.items()),
+        *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
     )
 
 

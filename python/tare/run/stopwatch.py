@@ -31,7 +31,7 @@ class Stopwatch:
             yield
         finally:
             seconds = self._clock.monotonic() - began
-            self._times.append(PhaseTime(phase=phase, began_at=began_at, seconds=seconds))
+            self._times.append(PhaseTime(phase=phase, began_at=began_at, seconds=seconds, monotonic_s=began))
 
     @property
     def times(self) -> tuple[PhaseTime, ...]:

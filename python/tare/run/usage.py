@@ -29,7 +29,9 @@ class Usage:
     `wall_s` and `monotonic_s` are the same time by two clocks. `proxy_cpu_s`: of docker-proxy where it carried the
     connections. `machine`: CPU mode → seconds summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that
     each side may use. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole
-    phase: of a program that is itself the SUT, which takes its counter along when it ends.
+    phase: of a program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
+    `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and block
+    devices, as the trace tells afterwards; `sut_io_source`: by whom.
     """
 
     wall_s: float
@@ -41,6 +43,11 @@ class Usage:
     client_cpus: float | None
     machine: Mapping[str, float]
     sut_over_s: float | None = None
+    began_monotonic_s: float | None = None
+    ended_monotonic_s: float | None = None
+    sut_read_bytes: float | None = None
+    sut_write_bytes: float | None = None
+    sut_io_source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,8 @@ class Meter:
             proxy_cpu_s=_minus(ended.proxy, began.proxy),
             sut_cpus=cpus_of(parity.get("sut")),
             client_cpus=cpus_of(parity.get("client")),
+            began_monotonic_s=began.monotonic,
+            ended_monotonic_s=ended.monotonic,
             machine={
                 mode: ended.machine[mode] - began.machine[mode] for mode in ended.machine if mode in began.machine
             },

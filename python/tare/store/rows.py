@@ -33,8 +33,11 @@ def digest_of(text: str) -> str:
 
 
 def record_digest(record: RunRecord) -> str:
-    """sha256 over the whole record: unchanged as long as not one figure in it has changed."""
-    return digest_of(canonical(record.model_dump(mode="json")))
+    """sha256 over the whole record as it was read: unchanged as long as not one figure in it has changed.
+
+    What was not there when it was written is left out, so that keys that came with a later format change nothing.
+    """
+    return digest_of(canonical(record.model_dump(mode="json", exclude_unset=True)))
 
 
 def to_rows(record: RunRecord, committed_at: float) -> Rows:
@@ -53,7 +56,7 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
         "failed_in": record.outcome.failed_in,
         "reason": record.outcome.reason,
         "committed_at": committed_at,
-        "digest": record_digest(record),
+        "digest": record_digest(RunRecord.model_validate_json(record.model_dump_json())),
         "record": canonical(tree),
         **{part: digest_of(bodies[part]) if part in bodies else None for part in SHARED},
     }

@@ -14,6 +14,7 @@ import pytest
 from tare.databases import DATABASES
 from tare.deployments.fake import FakeDeployment
 from tare.images import Image, ImageConfig
+from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.events import Event
@@ -109,6 +110,7 @@ def make_rig(directory: Path) -> Rig:
         deployments={"fake": FakeDeployment},
         databases=DATABASES,
         workloads=WORKLOADS,
+        monitors={"probe": FakeMonitor()},
         prepare=fake_image,
         observe_path=lambda server, client: {"server": server.address, "client": client.address},
         host_facts=lambda: {"name": "test"},

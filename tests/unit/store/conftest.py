@@ -56,7 +56,7 @@ def make_record(plan: Plan, index: int, *, attempt: int = 1, ok: bool = True, **
         "levels": {"arm": run.arm},
         "settings": plan.arm(run.arm).settings.model_dump(mode="json"),
         "seed": run.seed,
-        "phases": (PhaseTime(phase=Phase.MEASURE, began_at=1_700_000_000.5, seconds=1.25),),
+        "phases": (PhaseTime(phase=Phase.MEASURE, began_at=1_700_000_000.5, seconds=1.25, monotonic_s=7.5),),
         "host": {"name": "local", "cpus": 2, "governor": None},
         "engine": {"version": "20.10.24"},
         "images": {"sut": {"digest": "ab"}, "client": {"digest": "ab"}},
@@ -64,6 +64,7 @@ def make_record(plan: Plan, index: int, *, attempt: int = 1, ok: bool = True, **
         "effective": {"port": "3306", "ein Wert": "größer"},
         "parity": {"sut": {"cpus_allowed": "0"}, "client": None},
         "path": {"hop": "loopback"},
+        "monitors": {"probe": {"interval_s": 0.1, "samples": 12, "cpu_s": 0.003}},
         "measurement": {"throughput_per_s": 1234.5678901234567, "unit": "requests", "windows": [{"end_s": 1.0}]}
         if ok
         else None,

@@ -56,6 +56,10 @@ pub(crate) struct RecordOptions {
     /// Serve the newest values meanwhile; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = address)]
     pub prometheus: Option<SocketAddr>,
+    /// More targets, read on SIGHUP: a line each, such as `cgroup db=/docker/4f0c`, `pid db=12,tree`,
+    /// `netns db=12`
+    #[arg(long, value_name = "FILE")]
+    pub targets: Option<PathBuf>,
     /// Keep the journal beside the Parquet files
     #[arg(long)]
     pub keep_journal: bool,
@@ -182,10 +186,26 @@ impl SamplingOptions {
             policy: self.scheduler.0,
             with_host: self.host,
             specs: specs.chain(children).collect(),
+            mailbox: None,
             wait_for_targets: self.wait,
             count_block: !self.no_bpf,
             with_perf: self.perf,
         }
+    }
+}
+
+/// The targets of a file: a kind and what the option of that name takes, a line each.
+pub(crate) fn targets(text: &str) -> Result<Vec<Spec>, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| target(line).map_err(|error| format!("{line:?}: {error}"))).collect()
+}
+
+fn target(line: &str) -> Result<Spec, String> {
+    match line.split_once(' ') {
+        Some(("cgroup", rest)) => cgroup(rest),
+        Some(("pid", rest)) => process(rest),
+        Some(("netns", rest)) => interfaces(rest),
+        _ => Err("give cgroup, pid or netns, a blank, and NAME=…".to_owned()),
     }
 }
 
@@ -274,6 +294,20 @@ mod tests {
         assert!(cgroup("/docker/ab").is_err());
         assert!(process("engine=").is_err());
         assert!(interfaces("db=x").is_err());
+    }
+
+    #[test]
+    fn a_file_names_targets_as_the_options_do() {
+        let found = targets("cgroup db=/docker/ab\n\npid db=12,tree\nnetns db=12\n");
+        let place = CgroupPlace::Path("/docker/ab".to_owned());
+        let name = || "db".to_owned();
+        let expected = vec![
+            Spec::Cgroup { name: name(), place },
+            Spec::Process { name: name(), pid: 12, tree: true },
+            Spec::Interfaces { name: name(), pid: 12 },
+        ];
+        assert_eq!(found, Ok(expected));
+        assert!(targets("cgroup db=/x\nthread db=1").is_err());
     }
 
     #[test]

@@ -4,17 +4,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
+use signal_hook::iterator::Signals;
+use tare_probe::discover::Mailbox;
 use tare_probe::session;
 use tare_probe::sink::Sink;
 use tare_probe::sink::board::SharedBoard;
 use tare_probe::sink::journal::JournalSink;
+use tare_probe::sys;
 use tare_record::header::Footer;
 use tare_record::parquet::OnDamage;
 
 use crate::convert;
 use crate::failure::Failure;
-use crate::options::RecordOptions;
+use crate::options::{self, RecordOptions};
 use crate::serve;
 
 /// Name of the journal inside a recording's directory.
@@ -28,8 +32,11 @@ pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
         serve::start(address, board.clone())?;
         sinks.push(Box::new(board));
     }
-    let footer =
-        session::record(&options.sampling.config(options.duration), sinks, &stop_on_signals()?);
+    let mut config = options.sampling.config(options.duration);
+    if let Some(file) = &options.targets {
+        config.mailbox = Some(read_on_hangup(file)?);
+    }
+    let footer = session::record(&config, sinks, &stop_on_signals()?);
     let footer = match footer {
         Ok(footer) => footer,
         Err(error) => {
@@ -58,6 +65,24 @@ fn prepare(directory: &Path) -> Result<PathBuf, Failure> {
         )));
     }
     Ok(journal)
+}
+
+/// A mailbox into which a file's targets are put on each SIGHUP.
+fn read_on_hangup(file: &Path) -> Result<Mailbox, Failure> {
+    let mailbox = Mailbox::default();
+    let (handed_to, file) = (mailbox.clone(), file.to_owned());
+    let mut signals = Signals::new([signal_hook::consts::SIGHUP])?;
+    sys::take_stop_signals(false);
+    thread::Builder::new().name("targets".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            let read = fs::read_to_string(&file).map_err(|error| error.to_string());
+            match read.and_then(|text| options::targets(&text)) {
+                Ok(specs) => handed_to.put(specs),
+                Err(error) => eprintln!("tare-probe: --targets {}: {error}", file.display()),
+            }
+        }
+    })?;
+    Ok(mailbox)
 }
 
 /// A flag that SIGINT and SIGTERM set.

@@ -3,10 +3,12 @@
 pub mod cgroup;
 pub mod hierarchy;
 pub mod host;
+pub mod mailbox;
 pub mod process;
 pub mod registry;
 pub mod spec;
 pub mod watcher;
 
+pub use mailbox::Mailbox;
 pub use registry::Registry;
 pub use spec::{CgroupPlace, Spec};

@@ -21,7 +21,8 @@ impl Watcher {
     /// Opens what is there and not open yet; the names of what is missing, and why.
     pub(super) fn scan(&mut self) -> Vec<(String, String)> {
         let mut missing = Vec::new();
-        for spec in self.specs.clone() {
+        let specs: Vec<Spec> = self.all_specs().cloned().collect();
+        for spec in specs {
             let found = match &spec {
                 Spec::Cgroup { name, place } => self.find_cgroup(name, place),
                 Spec::Children { path } => self.find_children(path),

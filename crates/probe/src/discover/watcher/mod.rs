@@ -13,6 +13,7 @@ use tare_record::header::What;
 
 use super::hierarchy::Hierarchies;
 use super::host;
+use super::mailbox::Mailbox;
 use super::registry::Registry;
 use super::spec::Spec;
 use crate::block::{BlockCounter, BlockSlot};
@@ -65,6 +66,9 @@ enum Place {
 
 pub struct Watcher {
     specs: Vec<Spec>,
+    /// What was handed in while it runs.
+    handed: Vec<Spec>,
+    mailbox: Option<Mailbox>,
     hierarchies: Hierarchies,
     registry: Registry,
     pace: Pace,
@@ -82,9 +86,17 @@ pub struct Watcher {
 
 impl Watcher {
     #[must_use]
-    pub fn new(specs: Vec<Spec>, with_host: bool, pace: Pace, registry: Registry) -> Self {
+    pub fn new(
+        specs: Vec<Spec>,
+        mailbox: Option<Mailbox>,
+        with_host: bool,
+        pace: Pace,
+        registry: Registry,
+    ) -> Self {
         Self {
             specs,
+            handed: Vec::new(),
+            mailbox,
             hierarchies: Hierarchies::of_host(),
             registry,
             pace,
@@ -111,7 +123,7 @@ impl Watcher {
             .specs
             .iter()
             .any(|spec| matches!(spec, Spec::Cgroup { .. } | Spec::Children { .. }));
-        if !has_groups {
+        if !has_groups && self.mailbox.is_none() {
             return BlockState::NotAsked;
         }
         match BlockCounter::attach() {
@@ -159,9 +171,14 @@ impl Watcher {
         stop: &Arc<AtomicBool>,
     ) {
         let mut devices_at_ns = clock::monotonic_ns();
+        if let Some(mailbox) = &self.mailbox {
+            mailbox.wake_me();
+        }
         while !stop.load(Ordering::Acquire) {
+            self.take_handed();
             let pause = if self.must_scan() { SCAN } else { DEVICE_SCAN };
             std::thread::park_timeout(pause);
+            self.take_handed();
             while let Ok(gone) = retired.pop() {
                 self.bury(&gone);
             }
@@ -180,9 +197,19 @@ impl Watcher {
         }
     }
 
+    fn take_handed(&mut self) {
+        if let Some(handed) = self.mailbox.as_ref().and_then(Mailbox::take) {
+            self.handed = handed;
+        }
+    }
+
+    fn all_specs(&self) -> impl Iterator<Item = &Spec> {
+        self.specs.iter().chain(&self.handed)
+    }
+
     /// Whether anything that was asked for may still appear.
     fn must_scan(&self) -> bool {
-        self.specs.iter().any(|spec| match spec {
+        self.all_specs().any(|spec| match spec {
             Spec::Children { .. } | Spec::Process { tree: true, .. } => true,
             Spec::Cgroup { name, .. } => !self.is_live(&Place::Cgroup(name.clone())),
             Spec::Process { name, pid, .. } => self.may_come(&Place::Process(name.clone(), *pid)),

@@ -1,0 +1,127 @@
+"""Monitors: programs that watch SUT, client, engine and host while a run lasts.
+
+A monitor *describes* its programs and reads what they left; `run/` starts and stops them. All of one kind the same
+shape, so that a study can have any of them in a level and what each costs is counted alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from tare.sites import Host
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One thing to look at. `name`: `sut`, `client`, `warm-up`, `proxy`, `shim`, `dockerd`, `containerd`, `tare`.
+
+    `own_cgroup`: it stands in a control group of its own, not in a root one that holds half the machine.
+    `own_network`: its network namespace is not the host's. `tree`: its descendants belong to it.
+    """
+
+    name: str
+    pid: int
+    own_cgroup: bool = False
+    own_network: bool = False
+    tree: bool = False
+    container_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a monitor is asked to look at, and from where.
+
+    `directory` is its own on the host, there while the run lasts; paths in programs are below it or absolute.
+    `most_s`: nobody will stop it later than that, so a program that is able to should end by itself then.
+    `options`: of the study, checked by the monitor.
+    """
+
+    host: Host
+    directory: str
+    interval_s: float
+    most_s: float
+    watched: tuple[Watched, ...]
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+    @property
+    def sut(self) -> Watched:
+        """The server."""
+        return next(each for each in self.watched if each.name == "sut")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One process of a monitor. `files`: name → content, written to its directory first.
+
+    `started`: a file that is there once it is at work. `stop`: the signal by which it ends and writes all it has;
+    what it then leaves must tell whether it is whole, as nobody sees its exit code.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    started: str | None = None
+    stop: str = "TERM"
+
+
+@dataclass(frozen=True)
+class Handed:
+    """How a running monitor is told of something new: a file's name and content, and then a signal."""
+
+    file: str
+    content: str
+    signal: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a monitor saw. `table`: tidy, one row a sample and thing, `None` where it keeps tables of its own.
+
+    `samples`: readings in time. `told`: plain values for the record, by names that its page explains.
+    """
+
+    samples: int
+    table: pl.DataFrame | None
+    told: Mapping[str, Any]
+
+
+class Monitor(Protocol):
+    """A monitor, described. No method starts a process that stays."""
+
+    columns: ClassVar[Mapping[str, str]]
+    """Column of `Reading.table` → its meaning; empty where there is no table."""
+    daemons: ClassVar[frozenset[str]]
+    """Commands of processes that work for it and were there before: their CPU time is counted with its own."""
+
+    def lacks(self, host: Host, options: Mapping[str, str | int | float | bool]) -> str | None:
+        """What the host lacks for it, with what to do; `None` where it can run."""
+        ...
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """What to start, in order."""
+        ...
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:
+        """How to tell it of all that came since it was started; `None` where it need not know."""
+        ...
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:
+        """Commands to run before it is stopped, by the file in its directory that takes their output."""
+        ...
+
+    def read(self, scene: Scene, directory: Path) -> Reading:
+        """Read what it left (`directory`: brought home). Raises `RunFailed` on any sign that it is not whole."""
+        ...
+
+
+from tare.monitors.fake import FakeMonitor  # noqa: E402 - implementations build on the contract above
+from tare.monitors.probe import Probe  # noqa: E402
+
+MONITORS: Mapping[str, Monitor] = {"probe": Probe(), "fake": FakeMonitor()}

@@ -1,0 +1,37 @@
+"""A monitor that sees nothing, for tests: a process that sleeps until it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from tare.monitors import Handed, Program, Reading, Scene, Watched
+from tare.sites import Host
+
+
+class FakeMonitor:
+    """Sleeps, and is told of what comes by a file and no signal that would end it."""
+
+    columns: ClassVar[Mapping[str, str]] = {}
+    daemons: ClassVar[frozenset[str]] = frozenset()
+
+    def lacks(self, host: Host, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """One process."""
+        return (Program("fake", ("sleep", f"{scene.most_s:g}")),)
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+        """A signal that a sleeper ignores by default."""
+        return Handed("later", "".join(f"{each.name}\n" for each in later), "CONT")
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+        """What was handed to it, of which there is something in any run."""
+        return Reading(samples=0, table=None, told={"handed": (directory / "later").read_text().split()})

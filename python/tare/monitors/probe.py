@@ -1,0 +1,100 @@
+"""`probe`: tare-probe, the one trace that each run has. docs/reference/probe.md, docs/reference/trace-format.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.monitors import Handed, Program, Reading, Scene, Watched
+from tare.monitors.probe_program import HINT, find
+from tare.sites import Host
+
+TARGETS = "targets"
+TRACE = "trace"
+"""The recording's directory below the monitor's own."""
+_NS = 1e-9
+
+
+class Probe:
+    """Records until it is told to end; what comes later is handed to it in a file."""
+
+    columns: ClassVar[Mapping[str, str]] = {}
+    daemons: ClassVar[frozenset[str]] = frozenset()
+
+    def lacks(self, host: Host, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+        """The program itself; what it may not read it leaves out and says so."""
+        return None if find(host) else f"every run is traced by tare-probe, which is not here; {HINT}"
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """One recording of the host and of all that is there already."""
+        binary = find(scene.host)
+        if binary is None:
+            raise EnvironmentLacks("tare-probe is not here any more", hint=HINT)
+        trace = f"{scene.directory}/{TRACE}"
+        options = [word for each in scene.watched for kind, what in targets(each) for word in (f"--{kind}", what)]
+        argv = (
+            *(binary, "record", "--out", trace, "--hz", f"{1 / scene.interval_s:g}", "--host", "--wait"),
+            *("--targets", f"{scene.directory}/{TARGETS}", "--duration", f"{scene.most_s:g}"),
+            *options,
+        )
+        return (Program("probe", argv, started=f"{trace}/journal.tare"),)
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+        """It reads the file anew on SIGHUP."""
+        lines = [f"{kind} {what}\n" for each in later for kind, what in targets(each)]
+        return Handed(TARGETS, "".join(lines), "HUP")
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Nothing: it writes its tables when it ends."""
+        return {}
+
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+        """The end of the trace, and what the probe says of itself; `RunFailed` for a trace that is not whole."""
+        try:
+            trace = json.loads((directory / TRACE / "trace.json").read_text())
+        except (OSError, ValueError) as error:
+            raise RunFailed("the trace of the run is missing", hint=_last_line(directory)) from error
+        return Reading(samples=int(trace["rows"]["tick"]), table=None, told=told(trace, _last_line(directory)))
+
+
+def targets(each: Watched) -> Iterator[tuple[str, str]]:
+    """What tare-probe is asked to sample of one thing: option and value."""
+    if each.own_cgroup:
+        yield "cgroup", f"{each.name}=pid:{each.pid}"
+    yield "pid", f"{each.name}={each.pid}{',tree' if each.tree else ''}"
+    if each.own_network:
+        yield "netns", f"{each.name}={each.pid}"
+
+
+def told(trace: Mapping[str, Any], last_words: str) -> Mapping[str, Any]:
+    """What the record keeps of `trace.json`. Raises `RunFailed` unless it is whole and was ended by us."""
+    header, footer = trace["header"], trace["footer"]
+    if not trace["complete"] or footer is None:
+        raise RunFailed("the trace of the run is not complete", hint=last_words)
+    if footer["ended_by"] != "signal":
+        raise RunFailed(
+            "the trace ended before the run did", hint="its time limit passed; was the machine suspended?"
+        )
+    return {
+        "trace_version": header["trace_version"],
+        "probe_version": header["probe_version"],
+        "scheduler": header["scheduler"],
+        "block_source": header["block_source"],
+        "began_monotonic_s": header["started_monotonic_ns"] * _NS,
+        "ended_monotonic_s": footer["ended_monotonic_ns"] * _NS,
+        "missed_samples": footer["missed_ticks"],
+        "lateness_p99_s": footer["lateness_p99_ns"] * _NS,
+        "peak_resident_bytes": footer["peak_resident_bytes"],
+        "cpu_s": footer["probe_cpu_ns"] * _NS,
+    }
+
+
+def _last_line(directory: Path) -> str:
+    try:
+        lines = (directory / "probe.stderr").read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,109 @@
+"""A monitor at work: started, told of what comes later, looked after, stopped, read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare.errors import RunFailed, TareError, TimedOut
+from tare.monitors import Monitor, Program, Scene, Watched
+from tare.run.clock import Clock, Deadline
+from tare.sites import Output, Process
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.process import alive, to_ident
+
+DIRECTORY = "monitors"
+"""Below a run's raw files: a directory for each monitor."""
+_START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
+_POLL_S = 0.005
+
+
+@dataclass
+class Watch:
+    """One monitor at work."""
+
+    name: str
+    monitor: Monitor
+    scene: Scene
+    ledger: Ledger
+    clock: Clock
+    running: dict[str, tuple[Program, Process]] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Start its programs and wait until they are at work; what was started before a failure is stopped."""
+        host, directory = self.scene.host, self.scene.directory
+        host.run(["install", "-d", "-m", "0755", "--", directory], timeout_s=_CALL_S)
+        try:
+            for program in self.monitor.programs(self.scene):
+                self._start(program)
+        except BaseException:
+            self.stop()
+            raise
+
+    def must_live(self) -> None:
+        """Raise when one of its programs has ended: a run watched half of the time is not what was asked."""
+        for name, (_, process) in self.running.items():
+            if not alive(self.scene.host, process):
+                raise RunFailed(f"the monitor {self.name} ended: {self._last_words(name)}")
+
+    def hand(self, later: tuple[Watched, ...]) -> None:
+        """Tell it of what has come."""
+        handed = self.monitor.hand(self.scene, later)
+        if handed is None:
+            return
+        host = self.scene.host
+        host.put(handed.content.encode(), f"{self.scene.directory}/{handed.file}")
+        for _, process in self.running.values():
+            host.run(["kill", "-s", handed.signal, str(process.pid)], timeout_s=_CALL_S, check=False)
+
+    def stop(self) -> None:
+        """End what still runs, last started first, and wait until it has written all that it has."""
+        host = self.scene.host
+        while self.running:
+            name, (program, process) = self.running.popitem()
+            for signal_name in (program.stop, "KILL"):
+                if not alive(host, process):
+                    break
+                host.run(["kill", "-s", signal_name, str(process.pid)], timeout_s=_CALL_S, check=False)
+                self._wait(process)
+            if alive(host, process):
+                raise TimedOut(f"the monitor's program {name} does not end, not even by SIGKILL")
+            self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
+
+    def read(self, raw: Path) -> Mapping[str, Any]:
+        """What the record keeps of it; `raw`: the run's raw files, brought home."""
+        reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
+        return {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.told}
+
+    def _start(self, program: Program) -> None:
+        host, directory = self.scene.host, self.scene.directory
+        for file, content in program.files.items():
+            host.put(content.encode(), f"{directory}/{file}")
+        output = Output(f"{directory}/{program.name}.stdout", f"{directory}/{program.name}.stderr")
+        process = host.start(program.argv, output=output, env=program.env or None)
+        self.ledger.note(Kind.PROCESS, to_ident(process), host=host.name)
+        self.running[program.name] = (program, process)
+        deadline = Deadline(self.clock, _START_S)
+        while program.started is not None and host.read(program.started) is None:
+            if not alive(host, process):
+                raise RunFailed(f"the monitor {self.name} could not begin: {self._last_words(program.name)}")
+            if deadline.passed:
+                raise TimedOut(f"the monitor {self.name} was not at work within {_START_S:g} s")
+            self.clock.sleep(_POLL_S)
+
+    def _wait(self, process: Process) -> None:
+        deadline = Deadline(self.clock, _STOP_S)
+        while alive(self.scene.host, process) and not deadline.passed:
+            self.clock.sleep(_POLL_S)
+
+    def _last_words(self, program: str) -> str:
+        for end in ("stderr", "stdout"):
+            try:
+                text = self.scene.host.read(f"{self.scene.directory}/{program}.{end}") or b""
+            except TareError:
+                continue
+            if lines := text.decode(errors="replace").strip().splitlines():
+                return lines[-1]
+        return "it said nothing"

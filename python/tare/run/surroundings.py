@@ -1,0 +1,78 @@
+"""What monitors look at: the two sides, and what the engine puts between and behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tare.deployments import Instance, NetworkKind
+from tare.errors import TareError
+from tare.monitors import Watched
+from tare.sites import Host
+from tare.sites.local import own_process
+
+_DAEMONS = ("dockerd", "containerd", "podman")
+_PROXY = "docker-proxy"
+_SHIMS = ("containerd-shim", "conmon")
+"""What an engine leaves as the parent of a container's first process; the kernel cuts commands after 15 letters."""
+_ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
+_CALL_S = 10.0
+
+
+def around(host: Host, sut: Instance) -> tuple[Watched, ...]:
+    """The server with its docker-proxies and its shim, the engine's daemons, and tare itself."""
+    running = dict(_running(host))
+    daemons = [Watched(command, pid) for pid, command in running.items() if command in _DAEMONS]
+    proxies = [
+        Watched("proxy", pid) for pid, command in running.items() if command == _PROXY and _carries(host, pid, sut)
+    ]
+    return (*side(host, "sut", sut), *proxies, *daemons, Watched("tare", own_process().pid))
+
+
+def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
+    """A started task, and the shim that holds it where it is a container.
+
+    A task without a control group of its own is its process and what that started.
+    """
+    task, pid = instance.task, instance.process.pid
+    groups = (host.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace")
+    own_cgroup = task.cgroup_parent.rpartition("/")[2] in groups
+    boxed = instance.container_id is not None
+    watched = Watched(
+        name,
+        pid,
+        own_cgroup=own_cgroup,
+        own_network=boxed and task.network in _ISOLATED,
+        tree=not own_cgroup,
+        container_id=instance.container_id,
+    )
+    shim = _shim(host, pid) if boxed else None
+    return (watched,) if shim is None else (watched, Watched("shim" if name == "sut" else f"{name}-shim", shim))
+
+
+def _running(host: Host) -> Iterator[tuple[int, str]]:
+    """Pid and command of the engine's processes."""
+    wanted = "|".join((*_DAEMONS, _PROXY))
+    try:
+        listed = host.run(["pgrep", "-l", "-x", wanted], timeout_s=_CALL_S, check=False).text
+    except TareError:
+        return  # no pgrep: then there is no engine of this machine's that could be told from others
+    for line in listed.splitlines():
+        pid, _, command = line.partition(" ")
+        yield int(pid), command.strip()
+
+
+def _carries(host: Host, pid: int, sut: Instance) -> bool:
+    """Whether a docker-proxy is the SUT's, as its own command line tells."""
+    words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
+    told = dict(pairwise(words))
+    return told.get("-container-ip") == sut.address and told.get("-container-port") == str(sut.task.port)
+
+
+def _shim(host: Host, pid: int) -> int | None:
+    stat = host.read(f"/proc/{pid}/stat")
+    if not stat:
+        return None
+    parent = int(stat[stat.rindex(b")") + 2 :].split()[1])
+    command = (host.read(f"/proc/{parent}/comm") or b"").decode(errors="replace").strip()
+    return parent if command in _SHIMS else None
