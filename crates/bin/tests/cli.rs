@@ -140,8 +140,18 @@ fn a_target_that_is_handed_in_is_sampled_from_then_on() {
     let (directory, name) = out(&home);
     let file = home.path().join("targets");
     let listed = file.display().to_string();
-    let mut child =
-        start(&["record", "--out", &name, "--host", "--targets", &listed, "--hz", "50"]);
+    let mut child = start(&[
+        "record",
+        "--out",
+        &name,
+        "--host",
+        "--targets",
+        &listed,
+        "--hz",
+        "50",
+        "--duration",
+        "9",
+    ]);
     while !directory.join("journal.tare").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -96,7 +96,7 @@ pub fn record(
     }
     let threads = Threads::start(slots, watcher, sinks, news, stop, sampler, config)?;
     let (summary, pumped) = threads.join()?;
-    finish(config, &summary, pumped)
+    finish(stop.load(Ordering::Acquire), &summary, pumped)
 }
 
 fn header_of(config: &Config, start: &PolicyOutcome, layout: &str, block: BlockState) -> Header {
@@ -249,7 +249,7 @@ impl Threads {
     }
 }
 
-fn finish(config: &Config, summary: &Summary, pumped: Pumped) -> Result<Footer, ProbeError> {
+fn finish(was_stopped: bool, summary: &Summary, pumped: Pumped) -> Result<Footer, ProbeError> {
     if let Some(error) = pumped.error {
         return Err(error.into());
     }
@@ -265,7 +265,7 @@ fn finish(config: &Config, summary: &Summary, pumped: Pumped) -> Result<Footer, 
         lateness_p50_ns: summary.lateness.quantile_ns(0.5),
         lateness_p99_ns: summary.lateness.quantile_ns(0.99),
         lateness_max_ns: summary.lateness.max_ns(),
-        ended_by: if config.duration_s.is_some() { "duration" } else { "signal" }.to_owned(),
+        ended_by: if was_stopped { "signal" } else { "duration" }.to_owned(),
     };
     for mut sink in pumped.sinks {
         sink.finish(&footer)?;
