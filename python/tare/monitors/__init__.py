@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+SUT = "sut"
+"""Name of the server, or of the program that is measured by itself, in traces."""
+
+
 @dataclass(frozen=True)
 class Watched:
     """One thing to look at. `name`: `sut`, `client`, `warm-up`, `proxy`, `shim`, `dockerd`, `containerd`, `tare`.
@@ -50,9 +54,9 @@ class Scene:
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
     @property
-    def sut(self) -> Watched:
-        """The server."""
-        return next(each for each in self.watched if each.name == "sut")
+    def sut(self) -> Watched | None:
+        """The server, `None` where the program that is measured is yet to come."""
+        return next((each for each in self.watched if each.name == SUT), None)
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ class Watch:
     def stop(self) -> None:
         """End what still runs, last started first, and wait until it has written all that it has."""
         host = self.scene.host
-        while self.running:
-            name, (program, process) = self.running.popitem()
+        for name in reversed(tuple(self.running)):
+            program, process = self.running[name]
             for signal_name in (program.stop, "KILL"):
                 if not alive(host, process):
                     break
@@ -71,6 +71,7 @@ class Watch:
             if alive(host, process):
                 raise TimedOut(f"the monitor's program {name} does not end, not even by SIGKILL")
             self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
+            del self.running[name]
 
     def read(self, raw: Path) -> Mapping[str, Any]:
         """What the record keeps of it; `raw`: the run's raw files, brought home."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.deployments import Instance
-from tare.monitors import Scene, Watched
+from tare.monitors import SUT, Scene
 from tare.run.bench import Bench
 from tare.run.machine import Machine
 from tare.run.monitoring import DIRECTORY, Watch
@@ -31,8 +31,8 @@ class Monitors:
     running: dict[str, Watch] = field(default_factory=dict)
     ended: list[Watch] = field(default_factory=list)
 
-    def begin(self, bench: Bench, server: Instance, parameters: Parameters) -> None:
-        """Begin the trace: server, engine and host. Returns once it is being recorded."""
+    def begin(self, bench: Bench, server: Instance | None, parameters: Parameters) -> None:
+        """Begin the trace: engine and host, and the server where there is one. Returns once it is at work."""
         seconds = parameters.warmup_s + parameters.measure_s + parameters.cooldown_s
         scene = Scene(
             host=bench.room.host,
@@ -45,11 +45,15 @@ class Monitors:
         self.running[TRACER] = watch
         watch.start()
 
-    def client_started(self, name: str, client: Instance) -> None:
-        """Have a client watched from now on, where it stands on the host that is watched."""
+    def client_started(self, phase: str, client: Instance, *, alone: bool) -> None:
+        """Have a client watched from now on, where it stands on the host that is watched.
+
+        `alone`: there is no server; what is measured is this program, so that it bears the server's name.
+        """
         if self.machine.site.client.name != self.machine.site.sut.name:
             return
-        later: tuple[Watched, ...] = side(self.machine.site.client, name, client)
+        name = phase if phase != "measure" else SUT if alone else "client"
+        later = side(self.machine.site.client, name, client)
         for watch in self.running.values():
             watch.hand(later)
 
@@ -60,10 +64,11 @@ class Monitors:
 
     def end(self) -> None:
         """Stop all that runs; safe to call again."""
-        while self.running:
-            _, watch = self.running.popitem()
-            self.ended.append(watch)
+        for name in reversed(tuple(self.running)):
+            watch = self.running[name]
             watch.stop()
+            self.ended.append(watch)
+            del self.running[name]
 
     def read(self, raw: Path) -> Mapping[str, Any]:
         """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself."""

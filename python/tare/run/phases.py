@@ -102,7 +102,7 @@ class Phases:
         with self.watch.phase(Phase.LOAD):
             server = self._load(bench)
             self.stops.add("stopping the monitors", self.monitors.end)
-            self.monitors.begin(bench, server.instance, parameters)
+            self.monitors.begin(bench, None if server is None else server.instance, parameters)
         with self.watch.phase(Phase.WARM_UP, parameters.warmup_s):
             self._warm_up(bench, server, parameters)
         with self.watch.phase(Phase.MEASURE, parameters.measure_s):
@@ -180,7 +180,7 @@ class Phases:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
         client = bench.start_client(name, command, server)
         self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
-        self.monitors.client_started("client" if name == "measure" else name, client.instance)
+        self.monitors.client_started(name, client.instance, alone=server is None)
         if meter is not None:
             meter.begin(client.instance)
         if self.found.parity.get("sut") is None or (server is not None and self.found.path is None):

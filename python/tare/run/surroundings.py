@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tare.deployments import Instance, NetworkKind
 from tare.errors import TareError
-from tare.monitors import Watched
+from tare.monitors import SUT, Watched
 from tare.sites import Host
 from tare.sites.local import own_process
 
@@ -19,14 +19,17 @@ _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUB
 _CALL_S = 10.0
 
 
-def around(host: Host, sut: Instance) -> tuple[Watched, ...]:
-    """The server with its docker-proxies and its shim, the engine's daemons, and tare itself."""
+def around(host: Host, sut: Instance | None) -> tuple[Watched, ...]:
+    """The server, where there is one, with its proxies and its shim, the engine's daemons, and tare itself."""
     running = dict(_running(host))
     daemons = [Watched(command, pid) for pid, command in running.items() if command in _DAEMONS]
+    others = (*daemons, Watched("tare", own_process().pid))
+    if sut is None:
+        return others
     proxies = [
         Watched("proxy", pid) for pid, command in running.items() if command == _PROXY and _carries(host, pid, sut)
     ]
-    return (*side(host, "sut", sut), *proxies, *daemons, Watched("tare", own_process().pid))
+    return (*side(host, SUT, sut), *proxies, *others)
 
 
 def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
@@ -47,7 +50,7 @@ def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
         container_id=instance.container_id,
     )
     shim = _shim(host, pid) if boxed else None
-    return (watched,) if shim is None else (watched, Watched("shim" if name == "sut" else f"{name}-shim", shim))
+    return (watched,) if shim is None else (watched, Watched("shim" if name == SUT else f"{name}-shim", shim))
 
 
 def _running(host: Host) -> Iterator[tuple[int, str]]:

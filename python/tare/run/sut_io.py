@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tare.monitors import SUT
 from tare.run.monitoring import DIRECTORY
 
-SUT = "sut"
 _NS = 1e9
 
 
@@ -56,11 +56,12 @@ def with_sut_io(usage: Mapping[str, Any] | None, raw: Path) -> Mapping[str, Any]
 def growth(table: pl.DataFrame, at: str, column: str, began_ns: float, ended_ns: float) -> float | None:
     """By how much a counter grew between two moments, summed over targets; between samples it is taken as even.
 
-    A target that came in between began at zero. `None` where no sample lies before, or none behind.
+    A target that came in between began at zero, and one that went counts as far as it was seen. `None` where no
+    sample tells of the time in between.
     """
     known = table.drop_nulls([at, column])
     times = known[at].to_numpy()
-    if not len(times) or times.min() > began_ns or times.max() < ended_ns:
+    if not len(times) or times.min() > ended_ns or times.max() < began_ns:
         return None
     total = 0.0
     for _, rows in known.sort(at).group_by("target"):

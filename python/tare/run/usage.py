@@ -30,8 +30,8 @@ class Usage:
     connections. `machine`: CPU mode → seconds summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that
     each side may use. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole
     phase: of a program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
-    `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and block
-    devices, as the trace tells afterwards; `sut_io_source`: by whom.
+    `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
+    block devices, as the trace tells afterwards; `sut_io_source`: by whom.
     """
 
     wall_s: float

@@ -111,8 +111,14 @@ def test_growth_of_several_targets_is_summed_and_a_late_one_began_at_zero() -> N
     assert growth(table, "at", "n", 5, 20) == 50.0
 
 
-@pytest.mark.parametrize("table", [counter(), counter((1, 0, None), (1, 20, None)), counter((1, 6, 1), (1, 20, 2))])
-def test_growth_is_unknown_where_no_samples_lie_around_it(table: pl.DataFrame) -> None:
+def test_growth_of_a_program_that_came_and_went_in_between_is_all_that_was_seen() -> None:
+    assert growth(counter((1, 6, 10), (1, 14, 90)), "at", "n", 5, 15) == 90.0
+
+
+@pytest.mark.parametrize(
+    "table", [counter(), counter((1, 0, None), (1, 20, None)), counter((1, 16, 1), (1, 20, 2))]
+)
+def test_growth_is_unknown_where_no_sample_tells_of_it(table: pl.DataFrame) -> None:
     assert growth(table, "at", "n", 5, 15) is None
 
 
