@@ -1,0 +1,234 @@
+"""The views of a real container's trace agree with what docker stats, mpstat, iostat and pidstat said meanwhile."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import polars as pl
+import pytest
+from docker import DockerClient
+from tests.integration.views import tools
+
+from tare.analyze.views.compare import Comparison, compare
+from tare.analyze.views.summary import Views, views_of
+from tare.images import Image
+from tare.sites.engine import LABEL
+from tare.sites.local import own_process
+from tare.sites.process import to_ident
+from tare.store.trace import Trace, read_trace
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
+
+SECONDS = 6
+HZ = 20
+MIB = 2**20
+PERIOD_US = 100_000
+ROOT = Path(__file__).resolve().parents[3]
+PROBES = (Path(sysconfig.get_path("scripts")) / "tare-probe", ROOT / "target" / "release" / "tare-probe")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One container's trace, and what the real tools said of it."""
+
+    trace: Trace
+    observed: pl.DataFrame
+    shown: str | None
+    """A line of `docker stats --no-stream`, where there is a client."""
+
+    def compared(self) -> dict[tuple[str, str, str], Comparison]:
+        found = compare(self.trace, self.observed)
+        return {(each.tool, each.quantity, each.subject): each for each in found}
+
+    def views(self) -> Views:
+        return views_of(self.trace, 1.0, self.observed)
+
+    def value(self, tool: str, quantity: str, subject: str = "db") -> float | None:
+        lines = self.views().lines
+        (line,) = (
+            each
+            for each in lines
+            if (each.view.tool, each.quantity.name, each.subject) == (tool, quantity, subject)
+        )
+        return line.figures.value
+
+
+Watch = Callable[..., Seen]
+
+
+@pytest.fixture
+def watch(engine: DockerClient, image: Image, tmp_path: Path) -> Watch:
+    """Runs a shell script in a container under the eyes of tare-probe and of the real tools."""
+    for program in ("mpstat", "iostat", "pidstat"):
+        assert shutil.which(program), f"these tests need {program}: scripts/packages.sh test"
+    probe = next((str(path) for path in PROBES if path.is_file()), None)
+    if probe is None:
+        pytest.skip("there is no tare-probe: `cargo build --release -p tare-bin` makes it")
+
+    def run(script: str, share: float = 1.0) -> Seen:
+        with contained(engine, image, script, share) as (ident, pid):
+            with recorded(probe, tmp_path / "trace", pid), ExitStack() as at_work:
+                every = ("1", str(SECONDS))
+                mpstat = at_work.enter_context(tools.sysstat(("mpstat", "-P", "ALL", "-o", "JSON", *every)))
+                iostat = at_work.enter_context(tools.sysstat(("iostat", "-x", "-y", "-t", "-o", "JSON", *every)))
+                pidstat = at_work.enter_context(
+                    tools.sysstat(("pidstat", "-h", "-u", "-r", "-d", "-H", "-p", str(pid), *every))
+                )
+                docker = at_work.enter_context(tools.frames(engine, ident, SECONDS))
+                shown = client_line(ident)
+            trace = read_trace(tmp_path / "trace")
+        rows = [
+            *tools.of_docker(docker, "db"),
+            *tools.of_mpstat(mpstat),
+            *tools.of_iostat(iostat),
+            *tools.of_pidstat(pidstat, "db"),
+        ]
+        to_monotonic = trace.header["started_monotonic_ns"] - trace.header["started_realtime_ns"]
+        return Seen(trace, tools.observed(rows, to_monotonic), shown)
+
+    return run
+
+
+@contextmanager
+def contained(engine: DockerClient, image: Image, script: str, share: float) -> Iterator[tuple[str, int]]:
+    """A container that runs a script, on its own disk; its id and the pid of its shell."""
+    container = engine.containers.run(
+        str(image.engine_id),
+        entrypoint=["/bin/sh", "-c"],
+        command=[script],
+        name=f"tare-test-views-{uuid4().hex[:8]}",
+        labels={LABEL: to_ident(own_process())},
+        cpu_period=PERIOD_US,
+        cpu_quota=round(share * PERIOD_US),
+        network_mode="none",
+        user="0:0",
+        detach=True,
+    )
+    try:
+        container.reload()
+        yield str(container.id), int(container.attrs["State"]["Pid"])
+    finally:
+        container.remove(force=True, v=True)
+
+
+@contextmanager
+def recorded(program: str, out: Path, pid: int) -> Iterator[None]:
+    """A recording of host, container and its processes; longer at both ends than what is done inside."""
+    argv = [program, "record", "--out", str(out), "--host", "--hz", str(HZ), "--host-hz", str(HZ)]
+    argv += ["--cgroup", f"db=pid:{pid}", "--pid", f"db={pid},tree", "--duration", "120"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as probe:
+        try:
+            deadline = time.monotonic() + 10
+            while not (out / "journal.tare").exists():
+                assert probe.poll() is None, probe.communicate()[1]
+                assert time.monotonic() < deadline, "the recording does not begin"
+                time.sleep(0.02)
+            time.sleep(0.5)
+            yield
+            time.sleep(0.5)
+        finally:
+            probe.send_signal(signal.SIGTERM)
+            _, said = probe.communicate(timeout=60)
+    assert probe.returncode == 0, said
+
+
+def client_line(ident: str) -> str | None:
+    """What the client `docker stats` prints of its first two samples; `None` without a client."""
+    docker = shutil.which("docker")
+    if docker is None:
+        return None
+    argv = [docker, "stats", "--no-stream", "--no-trunc", "--format", "{{json .}}", ident]
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def table(found: dict[tuple[str, str, str], Comparison]) -> str:
+    return "\n".join(
+        f"{one.tool} {one.quantity} {one.subject}: real {one.real:.4f}, view {one.view:.4f}, "
+        f"should be in {one.low:.4f} to {one.high:.4f}{'' if one.agrees else '  <-- it is not'}"
+        for one in found.values()
+    )
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_cpu_agrees_with_docker_stats_mpstat_and_pidstat(watch: Watch, share: float) -> None:
+    seen = watch("while :; do :; done", share)
+    found = seen.compared()
+    assert all(one.agrees for one in found.values()), table(found)
+    (shell,) = (subject for tool, quantity, subject in found if (tool, quantity) == ("pidstat", "cpu_percent"))
+    docker, pidstat = found["docker-stats", "cpu_percent", "db"], found["pidstat", "cpu_percent", shell]
+    assert {("mpstat", name, "all") for name in tools.MPSTAT} <= set(found)
+    assert docker.samples >= SECONDS - 2
+    # Not so wide that anything would pass: the windows' ends leave a few per cent of a CPU open.
+    for one in (docker, pidstat):
+        assert one.high - one.low < 0.2 * max(one.view, 20), table(found)
+    # The quota may be passed by what a CPU hands out at once (5 ms a period); a busy machine may leave less.
+    assert docker.view <= 100 * share * 1.05 + 5
+    if found["mpstat", "idle", "all"].real > 20:
+        assert docker.view >= 100 * share * 0.85
+
+
+def test_the_client_prints_what_its_view_says(watch: Watch) -> None:
+    seen = watch("while :; do :; done", 0.5)
+    if seen.shown is None:
+        pytest.skip("there is no docker client")
+    shown = json.loads(seen.shown)
+    of_docker = [line for line in seen.views().lines if line.view.tool == "docker-stats"]
+    cpu, memory = (
+        next(line for line in of_docker if line.quantity.name == name) for name in ("cpu_percent", "memory_bytes")
+    )
+    assert cpu.figures.least is not None
+    assert cpu.figures.most is not None
+    # Of one second, some time within the trace: between the slowest and the fastest, give or take both's steps.
+    slack = 2 * cpu.resolution + (cpu.figures.most - cpu.figures.least)
+    assert cpu.figures.least - slack <= float(shown["CPUPerc"].rstrip("%")) <= cpu.figures.most + slack
+    used = shown["MemUsage"].split(" / ")[0]
+    assert memory.figures.least is not None
+    assert memory.figures.most is not None
+    # Printed with four digits.
+    assert memory.figures.least * 0.999 <= in_bytes(used) <= memory.figures.most * 1.001
+
+
+def in_bytes(text: str) -> float:
+    """`1.43MiB` in bytes."""
+    number = text.rstrip("BKMGTi")
+    return float(number) * float(1024 ** "BKMGT".index(text[len(number)]))
+
+
+DD = "dd if=/dev/zero of=/data/x bs=1M count=16 {how} 2>/dev/null"
+
+
+@pytest.mark.parametrize(
+    ("how", "reaches_the_disk"), [("oflag=direct", True), ("", False), ("conv=fsync", True)],
+    ids=["direct", "buffered", "fsync"],
+)  # fmt: skip
+def test_disk_io_agrees_with_iostat_pidstat_and_docker_stats(
+    watch: Watch, how: str, reaches_the_disk: bool
+) -> None:
+    write = DD.format(how=how)
+    seen = watch(f"while :; do {write}; rm /data/x; sleep 0.3; done")
+    found = seen.compared()
+    assert all(one.agrees for one in found.values()), table(found)
+    assert any(tool == "iostat" and quantity == "written_kib" for tool, quantity, _ in found)
+    assert any(tool == "pidstat" and quantity == "written_kib" and one.real > 0
+               for (tool, quantity, _), one in found.items()), table(found)  # fmt: skip
+    if seen.trace.header["block_source"] == "none":
+        return
+    counted = seen.value("tare-probe", "block_written_bytes")
+    assert counted is not None
+    if reaches_the_disk:
+        assert counted >= 16 * MIB
+    stated = seen.trace.tables["cgroup"]
+    if reaches_the_disk and stated["written_bytes"].is_null().all() and stated["bfq_written_bytes"].is_null().all():
+        assert seen.value("docker-stats", "block_written_bytes") == 0
+        assert seen.value("cadvisor", "fs_writes_bytes") is None
+        assert any("no tool shows a container's disk I/O here" in sentence for sentence in seen.views().why)
