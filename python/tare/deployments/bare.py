@@ -92,9 +92,11 @@ class Bare:
         return Completed(tuple(argv), done.code, done.stdout, done.stderr)
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
-        """Sleeps in the kernel on the host until the task ends."""
+        """Sleeps in the kernel on the host until the task ends; one that has ended is not waited for."""
         process = instance.process
         status = f"{_scratch(instance.task)}/status"
+        if code := self._host.read(status):
+            return int(code)
         words = ("wait", str(process.pid), str(process.started_ticks), status)
         try:
             return int(warden(self._host, *words, timeout_s=timeout_s))
@@ -109,7 +111,7 @@ class Bare:
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
         """The first process is asked and then told; whatever it left in its cgroup is killed."""
         process = instance.process
-        if boot_id(self._host) == process.boot_id:
+        if alive(self._host, process):
             words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
             warden(self._host, *words, timeout_s=grace_s + _CALL_S)
         self._ledger.forget(Kind.PROCESS, to_ident(process), host=self._host.name)

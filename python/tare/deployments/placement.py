@@ -224,6 +224,8 @@ def scope_properties(limits: Limits) -> tuple[str, ...]:
 
 def clear(host: Host, cgroups: Cgroups, path: str) -> None:
     """Kill all that runs in a cgroup, then remove it. Raises `RunFailed` if it does not go."""
+    if _gone(host, cgroups, path):
+        return
     warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
 
 
