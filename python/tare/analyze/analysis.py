@@ -71,7 +71,7 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
         findings=tuple(
             _finding(study, runs, arm, metric)
             for arm in study.arms
-            if arm.name != study.baseline
+            if arm.name != study.baseline_of(arm.name)
             for metric in metrics
         ),
         arms=summarise(study, runs, metrics),
@@ -86,14 +86,15 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
 
 
 def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric) -> Finding:
-    pairs = pair(runs, arm.name, study.baseline, metric)
+    baseline = study.baseline_of(arm.name)
+    pairs = pair(runs, arm.name, baseline, metric)
     estimate = estimate_of(study, runs, arm.name, metric, pairs)
     figure = figure_of(study, arm, metric)
     return Finding(
         study=study.name,
         arm=arm.name,
         levels=arm.levels,
-        baseline=study.baseline,
+        baseline=baseline,
         metric=metric.name,
         estimate=estimate,
         published=published_effect(study, arm, metric),
@@ -111,7 +112,7 @@ def published_effect(study: Study, arm: Arm, metric: Metric) -> float | None:
     figure = figure_of(study, arm, metric)
     if figure is None or figure.relative is not None:
         return None if figure is None else figure.relative
-    baseline = next(each for each in study.arms if each.name == study.baseline)
+    baseline = next(each for each in study.arms if each.name == study.baseline_of(arm.name))
     reference = figure_of(study, baseline, metric)
     if figure.value is None or reference is None or not reference.value or figure.unit != reference.unit:
         return None

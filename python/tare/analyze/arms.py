@@ -49,7 +49,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
     return ArmSummary(
         arm=arm.name,
         levels=arm.levels,
-        is_baseline=arm.name == study.baseline,
+        is_baseline=arm.name == study.baseline_of(arm.name),
         good=len(good),
         attempted=sum(name == arm.name for _, name in runs.attempted),
         unit=next((str(unit) for unit in units if unit), None),

@@ -39,12 +39,12 @@ def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) ->
 
 def _welch(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
     del pairs
-    return welch(_values(runs, arm, metric), _values(runs, study.baseline, metric), CONFIDENCE)
+    return welch(_values(runs, arm, metric), _values(runs, study.baseline_of(arm), metric), CONFIDENCE)
 
 
 def _pooled(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
     del pairs
-    return pooled_windows(_windows(runs, arm, metric), _windows(runs, study.baseline, metric))
+    return pooled_windows(_windows(runs, arm, metric), _windows(runs, study.baseline_of(arm), metric))
 
 
 _ESTIMATORS: dict[str, Estimator] = {"interleave": _paired, "fixed": _welch, "buckets": _pooled}

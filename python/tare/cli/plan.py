@@ -86,7 +86,7 @@ def _arms(study: Study) -> Table:
     for arm in study.arms:
         settings = _flat(arm.settings.model_dump(mode="json"))
         name = Text(arm.name)
-        if arm.name == study.baseline:
+        if arm.name == study.baseline_of(arm.name):
             name.append(" (baseline)", style="bold")
         if arm.control:
             name.append(" (control)", style="dim")

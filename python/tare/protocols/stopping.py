@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -23,12 +23,14 @@ _NO_SPREAD = 1e-12
 class Finished:
     """A block that is over: arm → its throughput, `None` where no attempt gave a usable result.
 
-    `seconds`: machine time of all attempts of its runs.
+    `seconds`: machine time of all attempts of its runs. `baselines`: arm → the arm that it is compared with, a
+    baseline with itself; empty where there is one baseline for all.
     """
 
     block: int
     throughput_per_s: Mapping[str, float | None]
     seconds: float = 0.0
+    baselines: Mapping[str, str] = field(default_factory=dict)
 
 
 class End(StrEnum):
@@ -119,8 +121,9 @@ def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
     That is exact for many blocks only; that a least n of 8, a look every 4 and alpha 0.035 cover 95 % with few is
     shown by the simulation in tests/unit/protocols/test_stopping.py. No arm's significance is ever asked for.
     """
-    names = {arm for block in finished for arm in block.throughput_per_s} - {baseline}
-    arms = {arm: progress(rule, _log_ratios(arm, baseline, finished)) for arm in sorted(names)}
+    against = {arm: block.baselines.get(arm, baseline) for block in finished for arm in block.throughput_per_s}
+    pairs = [(arm, other) for arm, other in sorted(against.items()) if arm != other]
+    arms = {arm: progress(rule, _log_ratios(arm, other, finished)) for arm, other in pairs}
     seconds = sum(block.seconds for block in finished)
     return Decision(len(finished), seconds, _end(rule, len(finished), seconds, arms), arms)
 

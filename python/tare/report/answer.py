@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tare.analyze import Analysis, Finding
 from tare.analyze.metrics import METRICS, PRIMARY
+from tare.report.against import against
 from tare.report.figures import decimals_of, percent
 from tare.report.plain import plain
 from tare.study.model import Study
@@ -17,7 +18,7 @@ _NAMED = 3
 def answer(study: Study, analysis: Analysis) -> str:
     """What the primary metric says of every arm against the baseline."""
     found = [finding for finding in analysis.findings if finding.metric == PRIMARY and not finding.control]
-    baseline = plain(study.baseline, 60)
+    baseline = against(study)
     pointed = [finding for finding in found if finding.estimate.point is not None]
     if not pointed:
         return f"There is no answer: no arm has a block with a good run of both itself and {baseline}."

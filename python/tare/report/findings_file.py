@@ -129,6 +129,9 @@ class FindingsFile(Entry):
     question: str
     answer: str
     baseline: str
+    baseline_levels: Mapping[str, str] = Field(
+        description="Levels that make an arm a baseline, where arms are compared with several; else empty."
+    )
     protocol: str
     published_baseline: bool = Field(description="The protocol is kept to be compared with, not to be trusted.")
     valid: bool = Field(description="False where the control differs from the baseline.")
@@ -161,6 +164,7 @@ def file_of(report: Report) -> FindingsFile:
         question=study.question,
         answer=report.answer,
         baseline=study.baseline,
+        baseline_levels=study.baseline_levels,
         protocol=study.protocol.name,
         published_baseline=PROTOCOLS[study.protocol.name].published_baseline,
         valid=not analysis.invalid,

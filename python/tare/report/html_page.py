@@ -17,6 +17,7 @@ from tare import __version__
 from tare.analyze import Finding
 from tare.analyze.metrics import METRICS, PRIMARY, metric_named
 from tare.report import figures
+from tare.report.against import against
 from tare.report.charts import blocks, overheads
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import FRAMES
@@ -54,6 +55,7 @@ def render(report: Report) -> str:
         study=report.study,
         analysis=report.analysis,
         setting=report.setting,
+        against=against(report.study),
         clients=any(arm.settings.client is not None for arm in report.study.arms),
         facts=summary(report),
         figure=_figures(report),

@@ -6,6 +6,7 @@ import re
 
 from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import METRICS, PRIMARY
+from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
@@ -28,7 +29,7 @@ def render(report: Report) -> str:
         "",
         *_table(report),
         "",
-        f"Relative to {text(study.baseline, 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
+        f"Relative to {text(against(study), 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
         *_by_operation(report),
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),

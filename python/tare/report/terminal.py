@@ -12,6 +12,7 @@ from rich.text import Text
 from tare.analyze import Finding
 from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import PRIMARY, metric_named
+from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
@@ -119,7 +120,7 @@ def _unit(report: Report) -> str:
 def _reading(report: Report) -> str:
     spent = report.spent
     return (
-        f"Relative to {plain(report.study.baseline, 60)}, paired by block (n): -58 % throughput is 58 % less, "
+        f"Relative to {against(report.study)}, paired by block (n): -58 % throughput is 58 % less, "
         f"+12 % latency is 12 % longer. Each t interval of the mean log ratio stands for itself. "
         f"{spent.attempts} attempts, {duration(spent.runs_s)} of machine time."
     )

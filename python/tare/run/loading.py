@@ -42,15 +42,19 @@ def loader_of(plan: Plan, settings: ArmSettings) -> ArmSettings:
 
     Which one it is makes no difference to the bits; the snapshot says which one it was.
     """
-    baseline = plan.arm(plan.study.baseline).settings
-    same = (
-        baseline.sut.image == settings.sut.image
-        and baseline.sut.database == settings.sut.database
-        and baseline.sut.settings == settings.sut.settings
-        and baseline.workload_name == settings.workload_name
-        and baseline.workload == settings.workload
+    names = dict.fromkeys(plan.study.baseline_of(arm.name) for arm in plan.study.arms)
+    baselines = (plan.arm(name).settings for name in names)
+    return next((each for each in baselines if _same_data(each, settings)), settings)
+
+
+def _same_data(one: ArmSettings, other: ArmSettings) -> bool:
+    return (
+        one.sut.image == other.sut.image
+        and one.sut.database == other.sut.database
+        and one.sut.settings == other.sut.settings
+        and one.workload_name == other.workload_name
+        and one.workload == other.workload
     )
-    return baseline if same else settings
 
 
 def ensure_snapshot(machine: Machine, settings: ArmSettings, images: Images) -> Snapshot:

@@ -30,7 +30,7 @@ class References:
 
         The baseline's own first run is held against every arm that came before it in the block.
         """
-        own, baseline = self._first.get(record.arm), self._first.get(study.baseline)
+        own, baseline = self._first.get(record.arm), self._first.get(study.baseline_of(record.arm))
         against = [own, baseline] if own or baseline else list(self._first.values())
         for reference in against:
             if reference is not None and (found := differences(study, reference, record, server)):

@@ -51,11 +51,14 @@ def finished(plan: Plan, done: Done) -> tuple[Finished, ...]:
     for run in plan.runs:
         runs.setdefault(run.block, []).append(run)
     blocks: list[Finished] = []
+    study = plan.study
+    baselines = {arm.name: study.baseline_of(arm.name) for arm in study.arms} if study.baseline_levels else {}
     for block, in_block in sorted(runs.items()):
         if any(run.id not in done.good and not done.attempts[run.id] for run in in_block):
             break
         rates = {run.arm: done.throughput_per_s.get(run.id) for run in in_block}
-        blocks.append(Finished(block, rates, sum(done.seconds.get(run.id, 0.0) for run in in_block)))
+        seconds = sum(done.seconds.get(run.id, 0.0) for run in in_block)
+        blocks.append(Finished(block, rates, seconds, baselines))
     return tuple(blocks)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tare.errors import StudyError
 from tare.study import path_names, placement, program, published
+from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
-from tare.study.factors import NamedLevels, arms, level_names, varies, whole, with_levels
+from tare.study.factors import NamedLevels, arms, level_names, varies, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
 from tare.study.model import Arm, ArmSettings, Placement, Scalar, Study, SutSpec
 from tare.study.patches import SCALABLE, apply_all
@@ -71,7 +72,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     names = level_names(scaled, file)
     varied = {factor: varies(given) for factor, given in file.factors.items()}
     found = arms(scaled, file)
-    baseline = _baseline(scaled, file, names, found)
+    baseline = baselines(scaled, file, names, found)
     whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
     resolved = tuple(_arm(whole_arms[arm.name], registry, arm) for arm in found)
     for arm, settled in zip(found, resolved, strict=True):
@@ -83,7 +84,8 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         question=file.question,
         source=file.source,
         arms=resolved,
-        baseline=baseline.name,
+        baseline=baseline.first.name,
+        baseline_levels=baseline.levels,
         factors=names,
         varies=varied,
         protocol=file.protocol,
@@ -197,24 +199,6 @@ def _blamed(document: Document, keys: Sequence[KeyPath]) -> KeyPath:
 
 def _unknown(document: Document, where: KeyPath, kind: str, given: object, known: Iterable[str]) -> StudyError:
     return document.error(where, f"there is no {kind} {shown(given)}", hint=did_you_mean(given, known))
-
-
-def _baseline(
-    document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], found: Sequence[NamedLevels]
-) -> NamedLevels:
-    where: KeyPath = ("baseline",)
-    if isinstance(file.baseline, str):
-        wanted = file.baseline
-        for arm in found:
-            if arm.name == wanted:
-                return arm
-        hint = did_you_mean(wanted, [arm.name for arm in found], kind="arms")
-        raise document.error(where, f"no arm is called {wanted!r}", hint=hint)
-    levels = whole(document, where, file.baseline, names)
-    for arm in found:
-        if arm.levels == levels:
-            return arm
-    raise document.error(where, "no arm has these levels", hint="is it excluded, or not among the arms?")
 
 
 def _refuse_idle_patches(

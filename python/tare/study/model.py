@@ -215,7 +215,12 @@ class Study(Strict):
     source: Source | None
     arms: tuple[Arm, ...]
     baseline: str
-    """Name of the baseline arm."""
+    """Name of the baseline arm; of the first one where there are several."""
+    baseline_levels: Mapping[str, str] = Field(default_factory=dict)
+    """Levels that make an arm a baseline: each arm is compared with the one that has these and else its own.
+
+    Empty where there is one baseline for all arms.
+    """
     factors: Mapping[str, tuple[str, ...]]
     """Factor → its levels."""
     varies: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -226,3 +231,11 @@ class Study(Strict):
     """In what this study differs from the published one, sentence by sentence (the scale's own included)."""
     text: str
     """The study file as it was read, kept with the results."""
+
+    def baseline_of(self, name: str) -> str:
+        """The arm that an arm is compared with; a baseline's is itself."""
+        arm = next((arm for arm in self.arms if arm.name == name and not arm.control), None)
+        if arm is None or not self.baseline_levels:
+            return self.baseline
+        wanted = {**arm.levels, **self.baseline_levels}
+        return next(other.name for other in self.arms if not other.control and dict(other.levels) == wanted)

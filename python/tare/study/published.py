@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tare.study.baselines import Baselines
 from tare.study.document import Document, KeyPath
 from tare.study.factors import Levels, NamedLevels, whole
 from tare.study.file import PublishedSpec, StudyFile
@@ -15,7 +16,7 @@ def published(
     file: StudyFile,
     names: Mapping[str, Sequence[str]],
     arms: Sequence[NamedLevels],
-    baseline: NamedLevels,
+    baseline: Baselines,
 ) -> tuple[Published, ...]:
     """The file's published figures, each of one arm; `relative` derived where only absolute values are given."""
     levels = [
@@ -30,7 +31,7 @@ def published(
             raise document.error(where, f"a second {spec.metric} of the same arm")
         if spec.value is not None and spec.unit is None:
             raise document.error(where, "a value without its unit", hint="add unit: …")
-        reference = _of(baseline.levels, spec.metric, file.published, levels)
+        reference = _of(baseline.of(levels[n]), spec.metric, file.published, levels)
         found.append(
             Published(
                 levels=levels[n],

@@ -126,5 +126,5 @@ def _two_way(table: np.ndarray) -> np.ndarray:
 
 
 def _runs(evidence: Evidence, arm: str, ratios: Mapping[int, float]) -> tuple[str, ...]:
-    places = [(block, name) for block in sorted(ratios) for name in (evidence.study.baseline, arm)]
+    places = [(block, name) for block in sorted(ratios) for name in (evidence.study.baseline_of(arm), arm)]
     return tuple(evidence.runs.good[place].run_id for place in places)

@@ -48,8 +48,8 @@ class Evidence:
     @cached_property
     def log_ratios(self) -> Mapping[str, Mapping[int, float]]:
         """Arm → block → log ratio of the primary metric to the baseline."""
-        others = [arm for arm in self.arms if arm != self.study.baseline]
-        pairs = {arm: pair(self.runs, arm, self.study.baseline, METRICS[PRIMARY]) for arm in others}
+        others = {arm: baseline for arm in self.arms if (baseline := self.study.baseline_of(arm)) != arm}
+        pairs = {arm: pair(self.runs, arm, baseline, METRICS[PRIMARY]) for arm, baseline in others.items()}
         return {arm: {block: math.log(ratio) for block, ratio in found.ratios} for arm, found in pairs.items()}
 
 

@@ -43,9 +43,10 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
     By more than `STEAL` or `OTHERS` in the mean, and by a t interval of 99 % over blocks that leaves zero out. Idle
     time that the arms' own use explains is no alarm: what is left over is what others worked.
     """
-    base = {run.block: run for run in evidence.good(evidence.study.baseline)}
     kinds = (("steal", STEAL, "time stolen by the hypervisor"), ("others", OTHERS, "work of other programs"))
-    for arm in (each for each in evidence.arms if each != evidence.study.baseline):
+    baselines = {arm: evidence.study.baseline_of(arm) for arm in evidence.arms}
+    for arm, baseline in ((arm, baseline) for arm, baseline in baselines.items() if arm != baseline):
+        base = {run.block: run for run in evidence.good(baseline)}
         good = [run for run in evidence.good(arm) if run.block in base]
         for kind, least, words in kinds:
             pairs = [(_share(run, kind), _share(base[run.block], kind)) for run in good]

@@ -36,7 +36,7 @@ def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
         ),
     )
     room = alt.X("low:Q").scale(nice=False, padding=14)
-    title = f"{metric_named(findings[0].metric).title} relative to {plain(findings[0].baseline, _LONGEST_LABEL)}"
+    title = f"{metric_named(findings[0].metric).title} relative to {_against(findings, _LONGEST_LABEL)}"
     whole = alt.Chart(alt.InlineData(values=rows))
     measured = whole.transform_filter("isValid(datum.low)")
     pointed = whole.transform_filter("isValid(datum.point)")
@@ -71,7 +71,13 @@ def in_words(findings: Sequence[Finding]) -> str:
         + ("" if one.published is None else f", published {percent(one.published)}")
         for one in findings
     ]
-    return f"Chart: {title} relative to {plain(findings[0].baseline, 60)}. {'; '.join(told)}."
+    return f"Chart: {title} relative to {_against(findings, 60)}. {'; '.join(told)}."
+
+
+def _against(findings: Sequence[Finding], longest: int) -> str:
+    """The baseline's name, where all findings have the same."""
+    names = {finding.baseline for finding in findings}
+    return plain(findings[0].baseline, longest) if len(names) == 1 else "each arm's baseline"
 
 
 def _row(finding: Finding, label: str) -> dict[str, Any]:
