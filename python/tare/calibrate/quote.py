@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from tare.calibrate.archive import Archive
-from tare.calibrate.machine import Identity
+from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.pooled import Share
 from tare.calibrate.summary import Summary
+from tare.run.record import RunRecord
 
 NOT_CALIBRATED = "This machine is not calibrated; `tare calibrate` shows how far its intervals can be trusted."
+
+
+def quote_for(records: Sequence[RunRecord], root: Path) -> str | None:
+    """Of the machine that the last of the runs was made on; `root`: where calibrations are kept."""
+    if not records:
+        return None
+    return quote(Archive(root), identity_of(records[-1].host, records[-1].engine))
 
 
 def quote(archive: Archive, identity: Identity) -> str:

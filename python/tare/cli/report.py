@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tare.calibrate.quote import quote_for
 from tare.run.ending import ending_of
 from tare.run.resume import Done
+from tare.sites.layout import default_layout
 from tare.store import open_store
 
 
@@ -39,7 +41,8 @@ def report(
 
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
-    content = build_report(plan.study, records, len(plan.runs), ending_of(plan, Done.of(records)))
+    ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
+    content = build_report(plan.study, records, len(plan.runs), ending, calibration)
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tare.calibrate.quote import quote_for
 from tare.cli.planned import planned
 from tare.cli.progress import progress
 from tare.errors import StoreError
@@ -24,6 +25,7 @@ from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.references import References, until_refused
 from tare.run.resume import Done, remaining
+from tare.sites.layout import default_layout
 from tare.store import Store, Writer, open_store, resume_store
 from tare.workloads import WORKLOADS
 
@@ -97,7 +99,9 @@ def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> 
 
 def _show(store: Store, output: Format, ending: Ending | None) -> bool:
     """The overhead table, or the findings as JSON, on standard output. Returns whether the study is valid."""
-    report = build_report(store.plan.study, store.records(), len(store.plan.runs), ending)
+    records = store.records()
+    calibration = quote_for(records, default_layout().calibration)
+    report = build_report(store.plan.study, records, len(store.plan.runs), ending, calibration)
     valid = not report.analysis.invalid
     if output is Format.JSON:
         text = EXPORTERS["json"](report)

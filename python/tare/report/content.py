@@ -43,10 +43,16 @@ class Report:
     planned: int
     blind_to_stalls: bool
     """The generator waits with a stalled server (closed loop), so its latencies weigh long stalls too little."""
+    calibration: str | None = None
+    """What calibration says of the machine that the runs were made on; `None` where nobody has asked."""
 
 
 def build_report(
-    study: Study, records: Sequence[RunRecord], planned: int | None = None, ending: Ending | None = None
+    study: Study,
+    records: Sequence[RunRecord],
+    planned: int | None = None,
+    ending: Ending | None = None,
+    calibration: str | None = None,
 ) -> Report:
     """Analyse the records and gather what is told of them. `planned`: `None` for every arm in every block.
 
@@ -66,6 +72,7 @@ def build_report(
         setting=setting_of(study, records),
         planned=planned,
         blind_to_stalls=any(_blind(record) for record in records),
+        calibration=calibration,
     )
 
 

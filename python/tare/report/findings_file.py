@@ -144,6 +144,9 @@ class FindingsFile(Entry):
     arms: tuple[ArmEntry, ...]
     failures: tuple[FailureEntry, ...]
     validity: tuple[AlarmEntry, ...] = Field(description="Rules of validity that the runs break.")
+    calibration: str | None = Field(
+        description="What calibration says of the machine that the runs were made on, in words."
+    )
     notices: tuple[str, ...]
     deviations: tuple[str, ...]
 
@@ -177,6 +180,7 @@ def file_of(report: Report) -> FindingsFile:
         arms=tuple(_arm(arm) for arm in analysis.arms),
         failures=_failures(analysis),
         validity=tuple(_alarm(alarm) for alarm in analysis.alarms),
+        calibration=report.calibration,
         notices=report.notices,
         deviations=study.deviations,
     )

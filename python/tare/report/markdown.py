@@ -31,6 +31,7 @@ def render(report: Report) -> str:
         "",
         f"Relative to {text(against(study), 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
         *_by_operation(report),
+        *([] if report.calibration is None else ["", text(report.calibration, 800)]),
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
         *_list("Deviations from the published study", study.deviations if study.source else ()),

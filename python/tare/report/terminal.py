@@ -48,6 +48,8 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     console.print(Text(report.answer))
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
+    if report.calibration is not None:
+        console.print(_item(plain(report.calibration, 600)))
     if report.analysis.alarms:
         console.print(Text("Validity", style="bold"))
     for warning in warnings(report.analysis.alarms):

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.analyze import synthetic
+from tests.unit.calibrate.conftest import Series
+
+from tare.calibrate.archive import Archive
+from tare.calibrate.machine import Identity, identity_of
+from tare.calibrate.quote import NOT_CALIBRATED, quote, quote_for
+from tare.calibrate.summary import Effort, summarise
+from tare.report import EXPORTERS, build_report
+
+HERE = identity_of(synthetic.HOST, synthetic.ENGINE)
+
+
+def kept(root: Path, series: Series, identity: Identity = HERE, at: float = 1.0, studies: int = 4) -> Archive:
+    archive = Archive(root)
+    effort = Effort(studies=studies, runs=9, failed=0, machine_s=9.0, finished_at=at)
+    archive.keep(summarise(identity, series(studies, ["work"]), effort, "0"))
+    return archive
+
+
+def test_a_machine_that_nobody_calibrated_is_said_to_be_so(tmp_path: Path) -> None:
+    assert quote(Archive(tmp_path), HERE) == NOT_CALIBRATED
+
+
+def test_the_figures_are_quoted_with_their_intervals(tmp_path: Path, series: Series) -> None:
+    said = quote(kept(tmp_path, series), HERE)
+    assert said.startswith("On this machine 4 A/A comparisons gave 0.0 % false positives [0.0, 60.2]")
+    assert "work +5 % 4 of 4" in said
+    assert "made under" not in said
+
+
+def test_other_versions_are_quoted_and_named(tmp_path: Path, series: Series) -> None:
+    old = HERE.model_copy(update={"kernel": "5.10.0"})
+    said = quote(kept(tmp_path, series, old), HERE)
+    assert said.endswith("That calibration was made under kernel 5.10.0.")
+    newer = HERE.model_copy(update={"engine_version": "28.0"})
+    kept(tmp_path, series, newer, at=2.0)
+    assert quote(Archive(tmp_path), HERE).endswith("That calibration was made under docker 28.0.")
+
+
+def test_the_same_versions_are_quoted_though_others_are_later(tmp_path: Path, series: Series) -> None:
+    kept(tmp_path, series)
+    archive = kept(tmp_path, series, HERE.model_copy(update={"kernel": "7.0"}), at=2.0)
+    assert "made under" not in quote(archive, HERE)
+
+
+def test_another_machine_is_not_quoted(tmp_path: Path, series: Series) -> None:
+    archive = kept(tmp_path, series, HERE.model_copy(update={"cpu_model": "Another"}))
+    assert quote(archive, HERE) == NOT_CALIBRATED
+
+
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, series: Series) -> None:
+    archive = kept(tmp_path, series)
+    (archive.directory(HERE) / "summary.json").write_text("{")
+    assert quote(archive, HERE) == NOT_CALIBRATED
+
+
+@pytest.mark.parametrize("form", ["terminal", "md", "html", "json"])
+def test_every_report_quotes_the_calibration(form: str, tmp_path: Path, series: Series) -> None:
+    kept(tmp_path, series)
+    records = synthetic.records()
+    report = build_report(synthetic.study(), records)
+    said = quote_for(records, tmp_path)
+    assert said is not None
+    assert "4 A/A comparisons" not in EXPORTERS[form](report)
+    assert "4 A/A comparisons" in EXPORTERS[form](replace(report, calibration=said)).replace("\\", "")
+
+
+def test_a_study_without_runs_quotes_nothing(tmp_path: Path) -> None:
+    assert quote_for([], tmp_path) is None
