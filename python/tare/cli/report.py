@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -37,12 +38,15 @@ def report(
     Ends with 1 where no arm could be compared with the baseline, and where the control arm differs from it, so that
     the study is invalid; the report then says why.
     """
+    from tare.analyze.views.of_run import telling
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
 
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
     ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration)
+    if style is Format.HTML:
+        content = replace(content, views=telling(opened, records, plan.study.baseline))
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)

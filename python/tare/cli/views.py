@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from tare.errors import StudyError
 
+if TYPE_CHECKING:
+    from tare.analyze.views.summary import Views
 
-def views(
-    run: Annotated[str, typer.Argument(help="A directory that `tare-probe record` wrote.")],
+
+def views(  # noqa: PLR0913, PLR0917 - one argument an option
+    run: Annotated[str, typer.Argument(help="A run of the store, or a directory that `tare-probe record` wrote.")],
+    store: Annotated[Path | None, typer.Option(help="The store that the run is in.")] = None,
     every: Annotated[float, typer.Option(help="Seconds between two samples of the tools.")] = 1.0,
     everything: Annotated[  # noqa: FBT002 - typer's way
         bool, typer.Option("--all", help="Single CPUs too, and devices and processes that did nothing.")
@@ -21,16 +25,14 @@ def views(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show what docker stats, mpstat and others would have printed, and why they differ."""
+    """Show what docker stats, mpstat and others would have printed, what they did print, and why they differ."""
     if as_json and as_csv:
         raise StudyError("--json and --csv exclude each other", hint="give one of them")
     if not every > 0:
         raise StudyError(f"--every {every:g} is no interval", hint="give seconds above 0")
-    from tare.analyze.views.summary import views_of  # polars is slow to import
-    from tare.report import views_files, views_table
-    from tare.store.trace import read_trace
+    from tare.report import views_files, views_table  # polars is slow to import
 
-    found = views_of(read_trace(Path(run)), every)
+    found = _found(run, store, every)
     if as_json:
         text = views_files.as_json(found)
     elif as_csv:
@@ -40,3 +42,18 @@ def views(
         colour = console.is_terminal and not console.no_color
         text = views_table.render(found, width=console.width, colour=colour, everything=everything)
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _found(run: str, store: Path | None, every: float) -> Views:
+    from tare.analyze.views.of_run import views_of_run
+    from tare.analyze.views.summary import views_of
+    from tare.store import open_store
+    from tare.store.trace import read_trace
+
+    if store is None:
+        return views_of(read_trace(Path(run)), every)
+    opened = open_store(store)
+    attempts = [record for record in opened.records() if record.run_id == run]
+    if not attempts:
+        raise StudyError(f"the store {store} has no run {run}", hint="`tare plan` and the JSON report name them")
+    return views_of_run(opened, next((each for each in attempts if each.outcome.ok), attempts[-1]), every).views

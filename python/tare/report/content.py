@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analyze import Analysis, analyze
+from tare.analyze.views.of_run import RunViews
 from tare.report.answer import answer
 from tare.report.headlines import Headline, headlines
 from tare.report.notes import ended, notes
@@ -45,6 +46,8 @@ class Report:
     """The generator waits with a stalled server (closed loop), so its latencies weigh long stalls too little."""
     calibration: str | None = None
     """What calibration says of the machine that the runs were made on; `None` where nobody has asked."""
+    views: RunViews | None = None
+    """What monitors say of one of the runs; read from its trace only where an exporter shows it."""
 
 
 def build_report(

@@ -19,6 +19,7 @@ from tare.analyze.metrics import METRICS, PRIMARY, metric_named
 from tare.report import figures
 from tare.report.against import against
 from tare.report.charts import blocks, overheads
+from tare.report.charts import views as views_chart
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import FRAMES
 from tare.report.content import Report
@@ -26,6 +27,7 @@ from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
 from tare.report.summary import summary
 from tare.report.validity import warnings
+from tare.report.views_rows import monitors
 
 _LATENCY = "latency_p95"
 
@@ -70,6 +72,7 @@ def render(report: Report) -> str:
         warnings=warnings(report.analysis.alarms),
         standing=standing,
         safe_url=safe_url,
+        views=None if report.views is None else monitors(report.views),
         style=Markup(style),  # noqa: S704 - the package's own file
         style_digest=_digest(style),
         version=__version__,
@@ -105,6 +108,10 @@ def _figures(report: Report) -> dict[str, Figure]:
         drawn["blocks"] = _figure("blocks", partial(blocks.blocks, throughput), blocks.in_words(throughput))
     if latency:
         drawn["latency"] = _figure("latency", partial(overheads.overheads, latency), overheads.in_words(latency))
+    if report.views is not None and views_chart.drawable(report.views):
+        drawn["views"] = _figure(
+            "views", partial(views_chart.views, report.views), views_chart.in_words(report.views)
+        )
     return drawn
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,15 @@ class Trace:
     def period_ns(self) -> int:
         """Time between two ticks of the probe."""
         return int(self.header["period_ns"])
+
+    def between(self, from_ns: int, to_ns: int) -> Trace:
+        """The ticks that ran between two moments of CLOCK_MONOTONIC."""
+        ticks = self.tables["tick"].filter(pl.col("woke_ns").is_between(from_ns, to_ns)).select("tick")
+        kept = {
+            name: table.join(ticks, on="tick", how="semi") if "tick" in table.columns else table
+            for name, table in self.tables.items()
+        }
+        return replace(self, tables=kept)
 
     def table(self, name: str) -> pl.DataFrame | None:
         """A table, `None` where the recording has no such rows."""

@@ -17,7 +17,7 @@ RECORDED = Path(__file__).resolve().parents[2] / "data" / "trace"
 def test_a_recording_is_shown_with_why_and_what_nobody_sees() -> None:
     done = CliRunner().invoke(app, ["views", str(RECORDED)])
     assert done.exit_code == 0
-    assert "CPU of a container: db" in done.stdout
+    assert "CPU of a control group: db" in done.stdout
     assert "Why they differ" in done.stdout
     assert "What they cannot see" in done.stdout
     assert "\x1b" not in done.stdout
@@ -25,7 +25,9 @@ def test_a_recording_is_shown_with_why_and_what_nobody_sees() -> None:
 
 def test_views_of_a_real_container_are_close_to_its_counters() -> None:
     tree = json.loads(CliRunner().invoke(app, ["views", str(RECORDED), "--json"]).stdout)
-    cpu = {line["tool"]: line["core_percent"] for line in tree["lines"] if line["measure"] == "CPU of a container"}
+    cpu = {
+        line["tool"]: line["core_percent"] for line in tree["lines"] if line["measure"] == "CPU of a control group"
+    }
     assert cpu["podman-stats"] == cpu["tare-probe"] == pytest.approx(15.93, abs=0.01)
     assert cpu["metrics-server"] == pytest.approx(cpu["tare-probe"])
 

@@ -18,14 +18,14 @@ Formula = Callable[[pl.DataFrame], pl.DataFrame]
 class Measure(StrEnum):
     """The question that a quantity answers; quantities under one can be laid side by side."""
 
-    CONTAINER_CPU = "CPU of a container"
+    CONTAINER_CPU = "CPU of a control group"
     PROCESS_CPU = "CPU of a process"
     HOST_CPU = "CPU of the host"
-    CONTAINER_MEMORY = "memory of a container"
+    CONTAINER_MEMORY = "memory of a control group"
     PROCESS_MEMORY = "memory of a process"
     HOST_MEMORY = "memory of the host"
-    CONTAINER_READ = "disk reads of a container"
-    CONTAINER_WRITTEN = "disk writes of a container"
+    CONTAINER_READ = "disk reads of a control group"
+    CONTAINER_WRITTEN = "disk writes of a control group"
     PROCESS_DISK = "disk I/O of a process"
     HOST_DISK = "disks of the host"
     CONTAINER_NETWORK = "network of a container"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from tare.analyze.views import VIEWS
-from tare.analyze.views.compare import Comparison, compare
+from tare.analyze.views.compare import OBSERVED, Comparison, compare
 from tare.analyze.views.compute import samples
 from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.why import why
@@ -50,7 +50,7 @@ class Line:
         return self.quantity.measure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Views:
     """All that is told of a trace."""
 
@@ -61,6 +61,10 @@ class Views:
     lines: tuple[Line, ...]
     why: tuple[str, ...]
     """Why the tools differ here, a sentence each."""
+    samples: pl.DataFrame
+    """What each tool would have printed, in time: `compute.SCHEMA`."""
+    observed: pl.DataFrame
+    """What real tools printed: `compare.OBSERVED`."""
 
     @property
     def compared(self) -> tuple[Line, ...]:
@@ -75,11 +79,12 @@ class Views:
 
 def views_of(trace: Trace, interval_s: float = 1.0, observed: pl.DataFrame | None = None) -> Views:
     """Every view of a trace, had the tools sampled every `interval_s`; `observed`: what real ones said."""
-    real = () if observed is None else compare(trace, observed)
-    lines = tuple(_lines(trace, samples(trace, interval_s), interval_s, real, VIEWS))
+    observed = pl.DataFrame(schema=OBSERVED) if observed is None else observed
+    taken = samples(trace, interval_s)
+    lines = tuple(_lines(trace, taken, interval_s, compare(trace, observed), VIEWS))
     ticks = trace.tables["tick"]["woke_ns"] if "tick" in trace.tables else pl.Series([0])
     seconds = float(ticks[-1] - ticks[0]) / 1e9 if len(ticks) else 0.0
-    return Views(interval_s, seconds, trace.complete, lines, why(trace, interval_s))
+    return Views(interval_s, seconds, trace.complete, lines, why(trace, interval_s), taken, observed)
 
 
 def _lines(

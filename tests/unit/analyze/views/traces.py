@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -50,7 +52,7 @@ def cpu_ticks(at_s: Sequence[float], **fields: Sequence[int]) -> pl.DataFrame:
     return readings(at_s, "0", **{f"{field}_ticks": fields.get(field, still) for field in FIELDS})
 
 
-def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True) -> Trace:
+def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True, name: str = "db") -> Trace:
     """Two readings a second of a machine of two CPUs with one container that uses 60 % of a CPU.
 
     It has 100 MiB charged, 30 of it page cache, 20 inactive, and writes 8 MiB a second directly; the device writes
@@ -62,7 +64,7 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True) -> Trace:
     nothing = [None] * len(at)
     cgroup = pl.DataFrame(
         {
-            **_keys(ticks, 11, "db"),
+            **_keys(ticks, 11, name),
             "usage_t0_ns": at, "usage_t1_ns": at, "usage_ns": [n * 300_000_000 for n in ticks],
             "memory_t0_ns": at, "memory_t1_ns": at, "memory_bytes": [100 * MIB] * len(at),
             "inactive_file_bytes": [20 * MIB] * len(at), "cache_bytes": [30 * MIB] * len(at),
@@ -83,11 +85,11 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True) -> Trace:
     }
     both = {field: sum(each.get(field, 0) for each in spent.values()) for field in FIELDS}
     cpus = [
-        _cpu(ticks, at, target, name, each) for target, (name, each) in enumerate({"all": both, **spent}.items(), 2)
+        _cpu(ticks, at, target, cpu, each) for target, (cpu, each) in enumerate({"all": both, **spent}.items(), 2)
     ]
     disk = pl.DataFrame(
         {
-            **_keys(ticks, 10, "vda"), "t0_ns": at, "t1_ns": at, **{name: [0] * len(at) for name in DISK},
+            **_keys(ticks, 10, "vda"), "t0_ns": at, "t1_ns": at, **{column: [0] * len(at) for column in DISK},
             "writes": [n * 50 for n in ticks], "written_sectors": [n * 10240 for n in ticks],
             "write_ms": [n * 100 for n in ticks], "busy_ms": [n * 200 for n in ticks],
             "weighted_ms": [n * 100 for n in ticks],
@@ -95,7 +97,7 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True) -> Trace:
     )  # fmt: skip
     process = pl.DataFrame(
         {
-            **_keys(ticks, 12, "db"), "pid": [77] * len(at), "stat_t0_ns": at, "stat_t1_ns": at,
+            **_keys(ticks, 12, name), "pid": [77] * len(at), "stat_t0_ns": at, "stat_t1_ns": at,
             "user_ticks": [n * 25 for n in ticks], "system_ticks": [n * 5 for n in ticks],
             "minor_faults": [0] * len(at), "major_faults": [0] * len(at), "virtual_bytes": [MIB] * len(at),
             "resident_bytes": [70 * MIB] * len(at), "io_t0_ns": at, "io_t1_ns": at, "read_bytes": [0] * len(at),
@@ -137,3 +139,13 @@ def _cpu(ticks: range, at: list[int], target: int, name: str, spent: Mapping[str
 def _interface(ticks: range, at: list[int], target: int, name: str, rate: int) -> pl.DataFrame:
     moved = {"rx_bytes": [n * rate for n in ticks], "tx_bytes": [n * rate * 2 for n in ticks]}
     return pl.DataFrame({**_keys(ticks, target, name), "t0_ns": at, "t1_ns": at, **moved})
+
+
+def write(of: Trace, path: Path) -> None:
+    """As tare-probe leaves it."""
+    path.mkdir(parents=True)
+    (path / "trace.json").write_text(
+        json.dumps({"header": of.header, "quanta": of.quanta, "complete": of.complete})
+    )
+    for name, table in of.tables.items():
+        table.write_parquet(path / f"{name}.parquet")

@@ -1,0 +1,83 @@
+"""The views of a run: its trace over the measure phase, and the samples of the tools that watched it too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from tare.analyze.views.compare import OBSERVED
+from tare.analyze.views.summary import Views, views_of
+from tare.errors import StoreError
+from tare.run.record import Phase, RunRecord
+from tare.store.read import Store
+from tare.store.trace import Trace, is_trace, read_trace
+
+_MONITORS = "monitors"
+_TRACE = f"{_MONITORS}/probe/trace"
+_MOST_SAMPLES = 300
+"""In one chart; a longer run is looked at less often."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunViews:
+    """What monitors would have said of a run, and what those that ran did say."""
+
+    run_id: str
+    arm: str
+    views: Views
+
+
+def has_trace(store: Store, record: RunRecord) -> bool:
+    """Whether a trace of it was kept; runs of older stores have none."""
+    return is_trace(store.raw(record, _TRACE))
+
+
+def views_of_run(store: Store, record: RunRecord, interval_s: float | None = None) -> RunViews:
+    """Views over the measure phase. `interval_s`: `None` for 1 s, more where the run is long.
+
+    Raises `StoreError` where the run has no trace, or files of it are damaged.
+    """
+    raw = store.raw(record, "")
+    trace, measured = read_trace(store.raw(record, _TRACE)), _measured(record)
+    if measured is not None:
+        trace = trace.between(*measured)
+    every_s = max(1.0, _seconds(trace) // _MOST_SAMPLES) if interval_s is None else interval_s
+    return RunViews(record.run_id, record.arm, views_of(trace, every_s, observed(raw / _MONITORS)))
+
+
+def observed(monitors: Path) -> pl.DataFrame:
+    """Samples of all tools that left any (docs/reference/monitors.md), as `compare.OBSERVED`."""
+    parts = [pl.DataFrame(schema=OBSERVED)]
+    for path in sorted(monitors.glob("*/*.parquet")):
+        try:
+            table = pl.read_parquet(path)
+        except (OSError, PolarsError) as error:
+            raise StoreError(f"the samples {path} cannot be read: {error}") from error
+        if set(OBSERVED) <= set(table.columns):
+            parts.append(table.select(pl.col(name).cast(kind) for name, kind in OBSERVED.items()))
+    return pl.concat(parts)
+
+
+def telling(store: Store, records: Sequence[RunRecord], baseline: str) -> RunViews | None:
+    """Views of one good run with a trace: one that real tools watched too, rather not of the baseline, the last."""
+    good = [each for each in records if each.outcome.ok and has_trace(store, each)]
+    if not good:
+        return None
+    tools = {id(each): len(each.monitors or {}) for each in good}
+    return views_of_run(store, max(good, key=lambda each: (tools[id(each)], each.arm != baseline, each.index)))
+
+
+def _measured(record: RunRecord) -> tuple[int, int] | None:
+    for time in record.phases:
+        if time.phase is Phase.MEASURE and time.monotonic_s is not None:
+            return round(time.monotonic_s * 1e9), round((time.monotonic_s + time.seconds) * 1e9)
+    return None
+
+
+def _seconds(trace: Trace) -> float:
+    woke = trace.tables["tick"]["woke_ns"]
+    return float(woke[-1] - woke[0]) / 1e9 if len(woke) else 0.0

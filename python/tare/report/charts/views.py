@@ -1,0 +1,92 @@
+"""One run by several monitors: what each would have shown over time, beside the counters and the real tool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from tare.analyze.views.model import Measure
+from tare.analyze.views.of_run import RunViews
+from tare.analyze.views.summary import Line
+from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, themed
+from tare.report.figures import amount
+
+_PANEL_PX = 92
+_LABELS_PX = 62
+_GAPS = alt.RowColnumber(row=62, column=76)
+_COUNTERS = "tare-probe"
+SUBJECT = "sut"
+
+
+def drawable(run: RunViews) -> list[Line]:
+    """The tools that show CPU of the SUT's control group, without the counters themselves."""
+    return [line for line in _cpu(run) if line.view.tool != _COUNTERS and line.figures.value is not None]
+
+
+def views(run: RunViews, frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification: a panel a tool, percent of one CPU over seconds since the first sample."""
+    counters = next((line for line in _cpu(run) if line.view.tool == _COUNTERS), None)
+    begin = int(run.views.samples["from_ns"].min() or 0)  # type: ignore[arg-type] # a whole number, or none
+    true = [] if counters is None else _points(run.views.samples, counters, begin)
+    panels = [_panel(run, line, true, begin, frame) for line in drawable(run)]
+    return themed(alt.concat(*panels, columns=frame.columns, bounds="flush", spacing=_GAPS), frame)
+
+
+def in_words(run: RunViews) -> str:
+    """The chart for those who cannot see it."""
+    told = [f"{line.view.title} {amount(line.core_percent)} %{_real_in_words(line)}" for line in _cpu(run)]
+    return f"Chart: CPU of the SUT in percent of one CPU over the measure phase. On average: {'; '.join(told)}."
+
+
+def _real_in_words(line: Line) -> str:
+    if line.real is None or line.cores is None:
+        return ""
+    return f", the real tool {amount(line.real.real * line.cores)} %"
+
+
+def _cpu(run: RunViews) -> list[Line]:
+    return [
+        line
+        for line in run.views.lines
+        if line.measure is Measure.CONTAINER_CPU and line.subject == SUBJECT and line.cores is not None
+    ]
+
+
+def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: int, frame: Frame) -> Any:
+    shown = _points(run.views.samples, line, begin)
+    real = _points(run.views.observed, line, begin)
+    x = alt.X("second:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=4))
+    y = alt.Y("cpu:Q", axis=alt.Axis(title=None, tickCount=3, minExtent=_LABELS_PX, labelExpr="datum.value + ' %'"))
+    place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
+    layers: list[Any] = [
+        _curve(true).mark_line(color=MUTED, strokeWidth=4, opacity=0.4).encode(**place),
+        _curve(shown).mark_line(color=ACCENT, strokeWidth=1.5).encode(**place),
+    ]
+    if real:
+        marks = _curve(real).mark_point(
+            shape="diamond", size=40, filled=False, strokeWidth=1.5, opacity=1, color=PUBLISHED
+        )
+        layers.append(marks.encode(**place))
+    title = alt.Chart(alt.InlineData(values=[{}])).mark_text(
+        align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=line.view.tool
+    )
+    layers.append(title.encode(x=alt.value(0), y=alt.value(-10)))
+    return alt.layer(*layers).properties(width=frame.panel_px, height=_PANEL_PX)
+
+
+def _curve(points: Sequence[dict[str, float]]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=list(points)))
+
+
+def _points(samples: pl.DataFrame, line: Line, begin: int) -> list[dict[str, float]]:
+    of_line = (pl.col("tool") == line.view.tool) & (pl.col("quantity") == line.quantity.name)
+    rows = samples.filter(of_line & (pl.col("subject") == line.subject) & pl.col("value").is_not_null())
+    cores = line.cores or 0.0
+    return [
+        {"second": round((to_ns - begin) / 1e9, 2), "cpu": round(value * cores, 2)}
+        for to_ns, value in rows.sort("to_ns").select("to_ns", "value").iter_rows()
+        if to_ns > begin
+    ]

@@ -1,0 +1,96 @@
+"""Views of a run in a store: its measure phase, with the samples that real tools left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.unit.analyze import synthetic
+from tests.unit.analyze.views.test_compare import said
+from tests.unit.analyze.views.traces import trace, write
+
+from tare.analyze.views.of_run import has_trace, observed, telling, views_of_run
+from tare.errors import StoreError
+from tare.plan.expand import expand
+from tare.run.record import Phase, PhaseTime, RunRecord
+from tare.store import Store, open_store, resume_store
+
+ARMS = ("bare", "bridge")
+MEASURED = PhaseTime(phase=Phase.MEASURE, began_at=1002.0, seconds=6.0, monotonic_s=2.0)
+
+
+def store_with(path: Path, *, tool: bool = True) -> Store:
+    """Of both arms a run of 10 s whose measure phase is from 2 to 8 s; docker stats watched the second arm's."""
+    made = [
+        each.model_copy(update={"raw": (), "phases": (MEASURED,)}) for each in synthetic.records(ARMS, blocks=1)
+    ]
+    with resume_store(path, expand(synthetic.study(ARMS))) as writer:
+        for record in made:
+            writer.commit(record)
+    store = open_store(path)
+    for record in made:
+        write(trace(seconds=10, name="sut"), store.raw(record, "monitors/probe/trace"))
+    if tool:
+        folder = store.raw(of_arm(store, "bridge"), "monitors/docker-stats")
+        folder.mkdir()
+        said("docker-stats", "cpu_percent", [60.0] * 9, subject="sut").write_parquet(folder / "samples.parquet")
+        pl.DataFrame({"other": [1]}).write_parquet(folder / "own.parquet")
+    return store
+
+
+def of_arm(store: Store, arm: str) -> RunRecord:
+    return next(each for each in store.records() if each.arm == arm)
+
+
+def test_views_are_of_the_measure_phase(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "store")
+    found = views_of_run(store, of_arm(store, "bridge"))
+    assert found.arm == "bridge"
+    assert found.views.seconds == 6.0
+    (line,) = found.views.compared
+    assert line.real is not None
+    # Samples end at 1.5, 2.5 … 9.5 s; those that lie within 2 to 8 s are compared.
+    assert line.real.samples == 5
+    assert line.real.agrees
+
+
+def test_a_run_is_chosen_that_real_tools_watched(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "store")
+    watched: dict[str, dict[str, object]] = {"bare": {"probe": {}, "docker-stats": {}}, "bridge": {"probe": {}}}
+    records = [each.model_copy(update={"monitors": watched[each.arm]}) for each in store.records()]
+    chosen = telling(store, records, baseline="bare")
+    assert chosen is not None
+    assert chosen.arm == "bare"
+
+
+def test_else_one_that_is_not_the_baseline(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "store", tool=False)
+    chosen = telling(store, store.records(), baseline="bare")
+    assert chosen is not None
+    assert chosen.arm == "bridge"
+    assert chosen.views.compared == ()
+
+
+def test_runs_without_a_trace_have_no_views(tmp_path: Path) -> None:
+    with resume_store(tmp_path / "store", expand(synthetic.study(ARMS))) as writer:
+        writer.commit(synthetic.record(0, "bare", 1900.0).model_copy(update={"raw": ()}))
+    store = open_store(tmp_path / "store")
+    (record,) = store.records()
+    assert not has_trace(store, record)
+    assert telling(store, store.records(), "bare") is None
+    with pytest.raises(StoreError, match="holds no trace"):
+        views_of_run(store, record)
+
+
+def test_damaged_samples_are_told(tmp_path: Path) -> None:
+    (tmp_path / "mpstat").mkdir()
+    (tmp_path / "mpstat" / "samples.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(StoreError, match=r"samples .*mpstat"):
+        observed(tmp_path)
+
+
+def test_a_long_run_is_looked_at_less_often(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "store")
+    assert views_of_run(store, of_arm(store, "bare")).views.interval_s == 1.0
+    assert views_of_run(store, of_arm(store, "bare"), 2.0).views.interval_s == 2.0
