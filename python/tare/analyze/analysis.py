@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from tare.analyze.arms import ArmSummary, figure_of, summarise
 from tare.analyze.control import Control, control_of
@@ -12,11 +13,25 @@ from tare.analyze.estimate import Finding
 from tare.analyze.estimator import estimate_of
 from tare.analyze.metrics import METRICS, Metric, metrics_of
 from tare.analyze.pairing import pair
+from tare.analyze.publication import by_publication
 from tare.analyze.resolution import below_resolution
 from tare.analyze.runs import Failure, Runs, select_runs
+from tare.analyze.strata import by_strata
 from tare.analyze.validity import Alarm, check
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """The findings in the blocks of one condition: factor → level."""
+
+    levels: Mapping[str, str]
+    findings: tuple[Finding, ...]
+
+    def finding(self, arm: str, metric: str) -> Finding:
+        """The finding of an arm in a metric; `KeyError` where there is none."""
+        return _found(self.findings, arm, metric)
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,9 @@ class Analysis:
     metrics: tuple[Metric, ...] = tuple(METRICS.values())
     """What was compared: `METRICS`, then latencies of single kinds of operations, where these are told apart."""
 
+    strata: tuple[Stratum, ...] = ()
+    """The findings of single conditions, where the study asks for them."""
+
     @property
     def invalid(self) -> bool:
         """Whether the control differs from the baseline, so that no other difference can be believed."""
@@ -49,15 +67,19 @@ class Analysis:
 
     def finding(self, arm: str, metric: str) -> Finding:
         """The finding of an arm in a metric; `KeyError` where there is none."""
-        for finding in self.findings:
-            if finding.arm == arm and finding.metric == metric:
-                return finding
-        raise KeyError(f"{arm}, {metric}")
+        return _found(self.findings, arm, metric)
 
     @property
     def estimated(self) -> bool:
         """Whether one arm at least could be compared with the baseline."""
         return any(finding.estimate.point is not None for finding in self.findings)
+
+
+def _found(findings: Sequence[Finding], arm: str, metric: str) -> Finding:
+    for finding in findings:
+        if finding.arm == arm and finding.metric == metric:
+            return finding
+    raise KeyError(f"{arm}, {metric}")
 
 
 def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
@@ -67,13 +89,9 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
     """
     runs = select_runs(study, records)
     metrics = metrics_of(runs.good.values())
+    strata = tuple((levels, select_runs(study, part)) for levels, part in by_strata(study, records) if study.strata)
     return Analysis(
-        findings=tuple(
-            _finding(study, runs, arm, metric)
-            for arm in study.arms
-            if arm.name != study.baseline_of(arm.name)
-            for metric in metrics
-        ),
+        findings=_findings(study, runs, metrics, parts=strata),
         arms=summarise(study, runs, metrics),
         failures=runs.failures,
         blocks=runs.blocks,
@@ -82,14 +100,34 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
         alarms=check(study, runs),
         control=control_of(study, runs),
         metrics=metrics,
+        strata=tuple(Stratum(levels, _findings(study, part, metrics, levels)) for levels, part in strata),
     )
 
 
-def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric) -> Finding:
+def _findings(
+    study: Study,
+    runs: Runs,
+    metrics: Sequence[Metric],
+    stratum: Mapping[str, str] = MappingProxyType({}),
+    parts: Sequence[tuple[Mapping[str, str], Runs]] = (),
+) -> tuple[Finding, ...]:
+    """Every arm but the baseline in every metric; `parts`: the strata, over which a publication may average."""
+    return tuple(
+        replace(
+            _finding(study, runs, arm, metric, stratum),
+            as_published=by_publication(study, [part for _, part in parts] or [runs], arm.name, metric),
+        )
+        for arm in study.arms
+        if arm.name != study.baseline_of(arm.name)
+        for metric in metrics
+    )
+
+
+def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mapping[str, str]) -> Finding:
     baseline = study.baseline_of(arm.name)
     pairs = pair(runs, arm.name, baseline, metric)
     estimate = estimate_of(study, runs, arm.name, metric, pairs)
-    figure = figure_of(study, arm, metric)
+    figure = figure_of(study, arm, metric, stratum)
     return Finding(
         study=study.name,
         arm=arm.name,
@@ -97,23 +135,26 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric) -> Finding:
         baseline=baseline,
         metric=metric.name,
         estimate=estimate,
-        published=published_effect(study, arm, metric),
+        published=published_effect(study, arm, metric, stratum),
         published_where=None if figure is None else figure.where,
         blocks=tuple((block, ratio - 1) for block, ratio in pairs.ratios),
         dropped=pairs.dropped,
         resolution=pairs.resolution,
         below_resolution=below_resolution(estimate.point, pairs.resolution),
         control=arm.control,
+        stratum=dict(stratum),
     )
 
 
-def published_effect(study: Study, arm: Arm, metric: Metric) -> float | None:
+def published_effect(
+    study: Study, arm: Arm, metric: Metric, stratum: Mapping[str, str] = MappingProxyType({})
+) -> float | None:
     """The published relative figure: as given, else from the arm's and the baseline's published values."""
-    figure = figure_of(study, arm, metric)
+    figure = figure_of(study, arm, metric, stratum)
     if figure is None or figure.relative is not None:
         return None if figure is None else figure.relative
     baseline = next(each for each in study.arms if each.name == study.baseline_of(arm.name))
-    reference = figure_of(study, baseline, metric)
+    reference = figure_of(study, baseline, metric, stratum)
     if figure.value is None or reference is None or not reference.value or figure.unit != reference.unit:
         return None
     relative = figure.value / reference.value - 1

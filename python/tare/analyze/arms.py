@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from types import MappingProxyType
 
 from tare.analyze.metrics import Metric
 from tare.analyze.runs import Runs
@@ -73,9 +74,11 @@ def _level(metric: Metric, read: list[float | None], figure: Published | None) -
     )
 
 
-def figure_of(study: Study, arm: Arm, metric: Metric) -> Published | None:
+def figure_of(
+    study: Study, arm: Arm, metric: Metric, stratum: Mapping[str, str] = MappingProxyType({})
+) -> Published | None:
     """The published figure of an arm in a metric; the control, which has the baseline's levels, has none."""
     if arm.control:
         return None
-    figures = (each for each in study.published if dict(each.levels) == dict(arm.levels))
+    figures = (each for each in study.published if dict(each.levels) == {**arm.levels, **stratum})
     return next((each for each in figures if each.metric == metric.name), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,10 @@ class Finding:
     """The difference is no larger than one bucket, so that it must not be claimed."""
     control: bool = False
     """The arm is a second instance of the baseline."""
+    stratum: Mapping[str, str] = field(default_factory=dict)
+    """Condition → level, of the blocks that it is of; empty: all of them."""
+    as_published: Estimate | None = None
+    """The same by the publication's own way, where the study names it."""
 
     @property
     def excludes_zero(self) -> bool:

@@ -47,7 +47,12 @@ def _pooled(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) ->
     return pooled_windows(_windows(runs, arm, metric), _windows(runs, study.baseline_of(arm), metric))
 
 
-_ESTIMATORS: dict[str, Estimator] = {"interleave": _paired, "fixed": _welch, "buckets": _pooled}
+_ESTIMATORS: dict[str, Estimator] = {
+    "interleave": _paired,
+    "imported": _paired,
+    "fixed": _welch,
+    "buckets": _pooled,
+}
 
 
 def _values(runs: Runs, arm: str, metric: Metric) -> list[float]:

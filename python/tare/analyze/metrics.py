@@ -147,6 +147,6 @@ def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
     )
 
 
-def resolution_of(measurement: Mapping[str, Any] | None) -> float | None:
-    """Relative width of the generator's histogram bucket: 0.018 for sysbench."""
-    return number_at(measurement, ("latency", "resolution"))
+def resolution_of(measurement: Mapping[str, Any] | None, metric: Metric) -> float | None:
+    """Relative width of the histogram bucket that a latency comes from: 0.018 for sysbench."""
+    return number_at(measurement, (*metric.path[:-1], "resolution"))

@@ -55,5 +55,5 @@ def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float:
 def _resolution(runs: Runs, blocks: list[int], arms: tuple[str, str], metric: Metric) -> float | None:
     if not metric.bucketed:
         return None
-    found = [resolution_of(runs.good[block, arm].measurement) for block in blocks for arm in arms]
+    found = [resolution_of(runs.good[block, arm].measurement, metric) for block in blocks for arm in arms]
     return max((width for width in found if width is not None), default=None)

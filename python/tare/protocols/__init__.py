@@ -40,6 +40,15 @@ class RunProtocol(Protocol):
 
 
 from tare.protocols.fixed import Buckets, Fixed  # noqa: E402 - built on the contract above
+from tare.protocols.imported import AsImported  # noqa: E402 - built on the contract above
 from tare.protocols.interleave import Interleave  # noqa: E402 - built on the contract above
 
-PROTOCOLS: Mapping[str, RunProtocol] = {"interleave": Interleave(), "fixed": Fixed(), "buckets": Buckets()}
+IMPORTED = "imported"
+"""The protocol of results that somebody else has measured: no study file can ask for it."""
+
+PROTOCOLS: Mapping[str, RunProtocol] = {
+    "interleave": Interleave(),
+    "fixed": Fixed(),
+    "buckets": Buckets(),
+    IMPORTED: AsImported(),
+}

@@ -10,7 +10,8 @@ from tare.report.content import Report
 
 COLUMNS = (
     "study", "scale", "arm", "baseline", "metric", "estimator", "point", "low", "high", "n", "confidence", "why",
-    "published", "resolution", "below_resolution", "levels", "control", "valid",
+    "published", "resolution", "below_resolution", "levels", "control", "valid", "stratum",
+    "as_published",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins with one of these would be run by a spreadsheet."""
@@ -21,7 +22,8 @@ def render(report: Report) -> str:
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(COLUMNS)
-    for finding in report.analysis.findings:
+    strata = (finding for stratum in report.analysis.strata for finding in stratum.findings)
+    for finding in (*report.analysis.findings, *strata):
         rows.writerow([_cell(value) for value in _row(report, finding)])
     return out.getvalue()
 
@@ -47,6 +49,8 @@ def _row(report: Report, finding: Finding) -> list[object]:
         ";".join(f"{factor}={level}" for factor, level in finding.levels.items()),
         finding.control,
         not report.analysis.invalid,
+        ";".join(f"{factor}={level}" for factor, level in finding.stratum.items()),
+        None if finding.as_published is None else finding.as_published.point,
     ]
 
 

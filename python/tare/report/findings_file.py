@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tare import __version__
-from tare.analyze import Analysis, Finding
+from tare.analyze import Analysis, Estimate, Finding
 from tare.analyze.arms import ArmSummary, Level
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
@@ -38,6 +38,14 @@ class DroppedBlock(Entry):
     why: str
 
 
+class PublishedWay(Entry):
+    """What the publication's own way makes of these runs; `n`: runs a side."""
+
+    estimator: str
+    point: float | None
+    n: int
+
+
 class FindingEntry(Entry):
     """One arm against the baseline in one metric. All effects are fractions: -0.58 is -58 %."""
 
@@ -58,6 +66,8 @@ class FindingEntry(Entry):
     resolution: float | None = Field(description="Relative width of the generator's histogram bucket.")
     control: bool = Field(description="The arm is a second instance of the baseline.")
     below_resolution: bool = Field(description="The point is within one bucket: no difference may be claimed.")
+    stratum: Mapping[str, str] = Field(description="Condition → level of the blocks that it is of; empty: all.")
+    as_published: PublishedWay | None = Field(description="By the publication's own way, where the study names it.")
     blocks: tuple[BlockPoint, ...]
     dropped: tuple[DroppedBlock, ...]
 
@@ -141,6 +151,7 @@ class FindingsFile(Entry):
     good: int = Field(description="Runs with a usable attempt.")
     machine_s: float = Field(description="Seconds of all phases of all attempts.")
     findings: tuple[FindingEntry, ...]
+    strata: tuple[FindingEntry, ...] = Field(description="Findings of single conditions, where they are asked for.")
     arms: tuple[ArmEntry, ...]
     failures: tuple[FailureEntry, ...]
     validity: tuple[AlarmEntry, ...] = Field(description="Rules of validity that the runs break.")
@@ -177,6 +188,7 @@ def file_of(report: Report) -> FindingsFile:
         good=analysis.good,
         machine_s=report.spent.runs_s,
         findings=tuple(_finding(finding) for finding in analysis.findings),
+        strata=tuple(_finding(finding) for stratum in analysis.strata for finding in stratum.findings),
         arms=tuple(_arm(arm) for arm in analysis.arms),
         failures=_failures(analysis),
         validity=tuple(_alarm(alarm) for alarm in analysis.alarms),
@@ -222,9 +234,15 @@ def _finding(finding: Finding) -> FindingEntry:
         resolution=finding.resolution,
         control=finding.control,
         below_resolution=finding.below_resolution,
+        stratum=finding.stratum,
+        as_published=_way(finding.as_published),
         blocks=tuple(BlockPoint(block=block, point=point) for block, point in finding.blocks),
         dropped=tuple(DroppedBlock(block=each.block, why=each.why) for each in finding.dropped),
     )
+
+
+def _way(estimate: Estimate | None) -> PublishedWay | None:
+    return None if estimate is None else PublishedWay(estimator=estimate.method, point=estimate.point, n=estimate.n)
 
 
 def _arm(arm: ArmSummary) -> ArmEntry:

@@ -23,7 +23,16 @@ class Headline:
 
 def headlines(study: Study, analysis: Analysis) -> tuple[Headline, ...]:
     """The control's interval first; then what a published baseline is."""
-    return (*_control(study, analysis.control), *_protocol(study))
+    return (*_imported(study), *_control(study, analysis.control), *_protocol(study))
+
+
+def _imported(study: Study) -> Iterator[Headline]:
+    if study.imported is not None:
+        yield Headline(
+            f"Imported: measured by others ({plain(study.imported.origin, 120)}). Whether the arms had the same "
+            "bits, settings, limits and machine is not known.",
+            grave=False,
+        )
 
 
 def _control(study: Study, control: Control | None) -> Iterator[Headline]:

@@ -25,6 +25,7 @@ from tare.report.charts.theme import FRAMES
 from tare.report.content import Report
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
+from tare.report.strata import TITLES, strata_rows
 from tare.report.summary import summary
 from tare.report.validity import warnings
 from tare.report.views_rows import monitors
@@ -62,6 +63,8 @@ def render(report: Report) -> str:
         facts=summary(report),
         figure=_figures(report),
         metrics=list(METRICS.values()),
+        strata_titles=TITLES,
+        strata_rows=strata_rows(report),
         by_operation=[metric for metric in report.analysis.metrics if metric.operation],
         PRIMARY=PRIMARY,
         unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),

@@ -11,6 +11,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
 from tare.report.plain import plain
+from tare.report.strata import TITLES, strata_rows
 from tare.report.validity import warnings
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
@@ -31,6 +32,7 @@ def render(report: Report) -> str:
         "",
         f"Relative to {text(against(study), 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
         *_by_operation(report),
+        *_strata(report),
         *([] if report.calibration is None else ["", text(report.calibration, 800)]),
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
@@ -59,6 +61,8 @@ def _headlines(report: Report) -> list[str]:
 def _took(report: Report) -> str:
     spent = report.spent
     blocks = len(report.analysis.blocks)
+    if report.study.imported is not None:
+        return f"{spent.attempts} imported runs in {blocks} blocks"
     return f"{spent.attempts} attempts in {blocks} blocks, {duration(spent.runs_s)} of machine time"
 
 
@@ -85,6 +89,19 @@ def _by_operation(report: Report) -> list[str]:
         cells = [text(arm.arm, 80), *(_latency(report, arm.arm, metric.name) for metric in metrics)]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
+
+
+def _strata(report: Report) -> list[str]:
+    """What was published beside what the runs say, by stratum."""
+    rows = strata_rows(report)
+    if not rows:
+        return []
+    lines = [
+        "",
+        "| " + " | ".join(text(title) for title in TITLES) + " |",
+        "|---|---|---|" + "---:|" * (len(TITLES) - 3),
+    ]
+    return lines + ["| " + " | ".join(text(cell) for cell in row.cells) + " |" for row in rows]
 
 
 def _baseline(arm: ArmSummary) -> list[str]:

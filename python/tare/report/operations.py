@@ -10,8 +10,13 @@ from tare.report.figures import NONE, amount, interval, percent, point
 from tare.report.plain import plain
 
 
-def operations_table(report: Report) -> Table:
-    """Mean latency of each kind of operation in each arm: median over runs, overhead, interval, published."""
+def operations_table(report: Report) -> Table | None:
+    """Mean latency of each kind of operation in each arm: median over runs, overhead, interval, published.
+
+    `None` where the generator does not tell kinds apart.
+    """
+    if not any(metric.operation for metric in report.analysis.metrics):
+        return None
     columns = [
         Column("arm", overflow="fold", max_width=24),
         Column("operation", overflow="fold"),

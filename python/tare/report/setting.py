@@ -70,7 +70,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         engine=compare(("", record.engine) for record in used if record.engine),
         images=_images(used),
         effective=compare((record.arm, record.effective) for record in used),
-        asked=frozenset(_variable(name) for arm in study.arms for name in arm.settings.sut.settings),
+        asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
         parity=compare((record.arm, _without_id(record.parity, record.run_id)) for record in used),
         path=compare((record.arm, record.path) for record in used),
     )

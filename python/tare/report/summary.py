@@ -33,6 +33,9 @@ def summary(report: Report) -> tuple[Fact, ...]:
 
 
 def _measured(report: Report) -> str:
+    source = report.study.imported
+    if source is not None:
+        return plain(f"by others, {source.files} files of {source.parser}: {source.origin}", 200)
     settings = report.study.arms[0].settings
     script = settings.workload.get("script")
     work = settings.workload_name if script is None else f"{settings.workload_name} {script}"
@@ -74,6 +77,8 @@ def _time(report: Report) -> str:
     spent = report.spent
     if spent.attempts == 0:
         return "none yet"
+    if report.study.imported is not None:
+        return "not known"
     return f"{duration(spent.runs_s)} in runs, of which {duration(spent.measure_s)} measuring"
 
 

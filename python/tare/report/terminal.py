@@ -18,6 +18,7 @@ from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
 from tare.report.operations import operations_table
 from tare.report.plain import plain
+from tare.report.strata import strata_tables
 from tare.report.validity import warnings
 
 _WIDE = 100
@@ -42,9 +43,10 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     console.print()
     console.print(_table(report, width))
     console.print()
-    if any(metric.operation for metric in report.analysis.metrics):
-        console.print(operations_table(report))
-        console.print()
+    for table in (operations_table(report), *strata_tables(report)):
+        if table is not None:
+            console.print(table)
+            console.print()
     console.print(Text(report.answer))
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
@@ -121,8 +123,9 @@ def _unit(report: Report) -> str:
 
 def _reading(report: Report) -> str:
     spent = report.spent
+    took = "imported runs" if report.study.imported else f"attempts, {duration(spent.runs_s)} of machine time"
     return (
         f"Relative to {against(report.study)}, paired by block (n): -58 % throughput is 58 % less, "
         f"+12 % latency is 12 % longer. Each t interval of the mean log ratio stands for itself. "
-        f"{spent.attempts} attempts, {duration(spent.runs_s)} of machine time."
+        f"{spent.attempts} {took}."
     )

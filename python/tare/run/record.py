@@ -85,6 +85,8 @@ class RunRecord(Strict):
     measurement: Mapping[str, Any] | None
     raw: tuple[str, ...]
     """Names of the raw files kept beside the record."""
+    imported: Mapping[str, Any] | None = None
+    """Where the run comes from that somebody else has made: `origin`, `parser`, `file`, `sha256`, `repetition`."""
     notices: tuple[str, ...] = ()
     """What went wrong without voiding the run (a teardown step, say), a sentence each."""
     outcome: Outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -35,3 +36,17 @@ def move_durably(source: Path, target: Path) -> None:
     source.rename(target)
     sync_directory(target.parent)
     sync_directory(source.parent)
+
+
+def move_all_durably(source: Path, target: Path, names: Sequence[str]) -> None:
+    """Rename directories of plain files; the directories that name them are synced once, at the end.
+
+    After a loss of power some may be there, and these have no record: leftovers to be dropped.
+    """
+    for name in names:
+        for path in (source / name).iterdir():
+            sync_file(path)
+        sync_directory(source / name)
+        (source / name).rename(target / name)
+    sync_directory(target)
+    sync_directory(source)

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -20,7 +20,7 @@ from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
-from tare.store.durable import move_durably, sync_directory
+from tare.store.durable import move_all_durably, move_durably, sync_directory
 from tare.store.layout import StoreLayout, attempt_name
 from tare.store.lock import held
 from tare.store.migrations import bring_up_to_date
@@ -63,6 +63,32 @@ class Writer(Store):
             raise StoreError(
                 f"the record of {name} cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
                 hint="make room or mend the disk, then run the same command again; what is committed stands",
+            ) from error
+
+    def commit_all(self, records: Sequence[RunRecord]) -> None:
+        """As `commit`, all of them in one transaction: all are there afterwards or none is."""
+        try:
+            rows, files = [], []
+            for record in records:
+                name = attempt_name(record.run_id, record.attempt)
+                staged = self._layout.staging / name
+                staged.mkdir(exist_ok=True)
+                files += _inventory(record, staged)
+                rows.append(to_rows(record, self._clock()))
+            names = [attempt_name(record.run_id, record.attempt) for record in records]
+            move_all_durably(self._layout.staging, self._layout.raw, names)
+            bodies = {digest: body for row in rows for digest, body in row.facts.items()}
+            with self.engine.begin() as connection:
+                for digest, body in bodies.items():
+                    connection.execute(upsert(facts).values(digest=digest, body=body).on_conflict_do_nothing())
+                if rows:
+                    connection.execute(insert(runs), [row.run for row in rows])
+                if files:
+                    connection.execute(insert(raw_files), files)
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"{len(records)} records cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
+                hint="make room or mend the disk, then run the same command again",
             ) from error
 
     def end(self, ending: Ending) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
 
 from tare.deployments import CgroupPlace, NetworkKind
+from tare.errors import StudyError
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""
@@ -139,16 +140,29 @@ class BucketsSpec(Repetition):
     control: bool = True
 
 
+class ImportedSpec(Repetition):
+    """Of results that somebody else has measured: what order the runs were made in is not known, none is made."""
+
+    name: Literal["imported"]
+    blocks: int = Field(gt=0)
+    retries: int = 0
+    control: bool = False
+
+
+_BY_NAME = frozenset({"fixed", "buckets", "imported"})
+
+
 def _protocol(value: Any) -> str:
     """The name decides, and what has none or a wrong one is read as the default, which then says what is wrong."""
     name = value.get("name") if isinstance(value, Mapping) else getattr(value, "name", None)
-    return name if isinstance(name, str) and name in {"fixed", "buckets"} else "interleave"
+    return name if isinstance(name, str) and name in _BY_NAME else "interleave"
 
 
 ProtocolSpec = Annotated[
     Annotated[InterleaveSpec, Tag("interleave")]
     | Annotated[FixedSpec, Tag("fixed")]
-    | Annotated[BucketsSpec, Tag("buckets")],
+    | Annotated[BucketsSpec, Tag("buckets")]
+    | Annotated[ImportedSpec, Tag("imported")],
     Discriminator(_protocol),
 ]
 """How runs are repeated and ordered; `name` is a key of `PROTOCOLS`."""
@@ -199,11 +213,34 @@ class Published(Strict):
 class Arm(Strict):
     """One combination of levels. `name` is unique in the study."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
     name: str
     levels: Mapping[str, str]
-    settings: ArmSettings
+    placed: ArmSettings | None = Field(alias="settings")
+    """`None` where somebody else ran it, so that nothing is known of what was around it."""
     control: bool = False
     """A second instance of the baseline: what it differs from the baseline is what the machine makes up."""
+
+    @property
+    def settings(self) -> ArmSettings:
+        """The settings of an arm that tare runs; `StudyError` for one that was imported."""
+        if self.placed is None:
+            raise StudyError(f"arm {self.name!r} was imported: it cannot be run", hint="`tare report` shows it")
+        return self.placed
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Arm:
+        """As pydantic's, with `settings` by that name too."""
+        named = {"placed" if key == "settings" else key: value for key, value in (update or {}).items()}
+        return super().model_copy(update=named, deep=deep)
+
+
+class Imported(Strict):
+    """Where results come from that somebody else has measured. `files`: how many were read, by which `parser`."""
+
+    origin: str
+    parser: str
+    files: int
 
 
 class Study(Strict):
@@ -231,6 +268,14 @@ class Study(Strict):
     """In what this study differs from the published one, sentence by sentence (the scale's own included)."""
     text: str
     """The study file as it was read, kept with the results."""
+    conditions: tuple[str, ...] = ()
+    """Factors whose levels are the same in all runs of a block and differ from block to block."""
+    strata: tuple[str, ...] = ()
+    """Those conditions by whose levels findings are told separately as well."""
+    published_by: Literal["relative-change-of-averages"] | None = None
+    """The publication's own way to its figures, which is then followed beside tare's."""
+    imported: Imported | None = None
+    """Set where somebody else ran it."""
 
     def baseline_of(self, name: str) -> str:
         """The arm that an arm is compared with; a baseline's is itself."""

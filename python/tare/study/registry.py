@@ -39,7 +39,7 @@ def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
     from tare.databases import DATABASES
     from tare.deployments import DEPLOYMENTS
-    from tare.protocols import PROTOCOLS
+    from tare.protocols import IMPORTED, PROTOCOLS
     from tare.study.catalogue import recipes
     from tare.workloads import WORKLOADS
 
@@ -47,7 +47,7 @@ def installed() -> Registry:
         databases={name: _rehearsal(database) for name, database in DATABASES.items() if name != FAKE},
         workloads={name: each.parameters for name, each in WORKLOADS.items() if not name.startswith(FAKE)},
         deployments={name: deployment.isolates_network for name, deployment in DEPLOYMENTS.items() if name != FAKE},
-        protocols=frozenset(PROTOCOLS) - {FAKE},
+        protocols=frozenset(PROTOCOLS) - {FAKE, IMPORTED},
         recipes=frozenset(recipes()),
         programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
     )

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tare.study.file import StudyFile
-from tare.study.model import PROTOCOL_SPECS, Placement, SutSpec
+from tare.study.model import PROTOCOL_SPECS, ImportedSpec, Placement, SutSpec
 from tare.study.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
 
@@ -29,6 +29,7 @@ def study_schema(registry: Registry) -> dict[str, Any]:
     """The schema of a study file that uses the plug-ins of `registry`."""
     schema = _untitled(StudyFile.model_json_schema())
     defs: dict[str, Any] = schema["$defs"]
+    defs.pop(ImportedSpec.__name__)
     template = {
         "sut": _section(SutSpec, defs, deployment=registry.deployments, database=registry.databases),
         "client": _section(Placement, defs, deployment=registry.deployments),

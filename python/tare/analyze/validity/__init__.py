@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import blocks, failures, load, series
+from tare.analyze.validity import arrivals, blocks, failures, foreign, load, series
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
 __all__ = ["RULES", "Alarm", "check"]
 
 RULES: Mapping[str, Rule] = {
+    "imported": foreign.imported,
     "few-blocks": blocks.few_blocks,
     "errors": failures.errors,
+    "under-delivery": arrivals.under_delivery,
     "client-bottleneck": load.client_bottleneck,
     "machine-shift": load.machine_shift,
     "clock-step": load.clock_step,
@@ -28,8 +30,12 @@ RULES: Mapping[str, Rule] = {
 }
 """In the order in which reports tell them."""
 
+OF_ORDER = frozenset({"order-effect", "autocorrelation"})
+"""Rules that take blocks and places for the order in which runs were made, which of imported ones is not known."""
+
 
 def check(study: Study, runs: Runs) -> tuple[Alarm, ...]:
     """All alarms of all rules."""
     evidence = Evidence(study, runs)
-    return tuple(alarm for rule in RULES.values() for alarm in rule(evidence))
+    rules = [rule for name, rule in RULES.items() if study.imported is None or name not in OF_ORDER]
+    return tuple(alarm for rule in rules for alarm in rule(evidence))

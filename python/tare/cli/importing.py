@@ -1,0 +1,42 @@
+"""`tare import`: results that somebody else has measured, into a store of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tare.imports import Import, collect, load_mapping
+from tare.store import Writer, resume_store
+from tare.store.layout import attempt_name
+
+
+def import_results(
+    mapping: Annotated[Path, typer.Argument(help="Which files are which runs: a mapping file.")],
+    directory: Annotated[Path, typer.Argument(help="Where the results are.")],
+    store: Annotated[Path, typer.Option(help="Directory of the store to write.")],
+) -> None:
+    """Read results that somebody else has measured, so that `tare report` can analyse them.
+
+    Importing the same files again changes nothing; other files, or another mapping, take another store.
+    """
+    found = collect(load_mapping(mapping), directory)
+    with resume_store(store, found.plan) as writer:
+        write(writer, found)
+    failed = sum(not run.record.outcome.ok for run in found.runs)
+    spoilt = f", {failed} of them failed" if failed else ""
+    typer.echo(
+        f"{len(found.runs)} runs{spoilt} from {found.files} files: `tare report {store}` shows them.", err=True
+    )
+
+
+def write(writer: Writer, found: Import) -> None:
+    """All runs that are not there yet, with the files that they were read from."""
+    there = {record.run_id for record in writer.records()}
+    new = [run for run in found.runs if run.record.run_id not in there]
+    for run in new:
+        place = writer.staging / attempt_name(run.record.run_id, run.record.attempt)
+        place.mkdir(parents=True)
+        (place / run.record.raw[0]).write_bytes(run.raw)
+    writer.commit_all([run.record for run in new])

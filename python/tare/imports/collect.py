@@ -1,0 +1,235 @@
+"""Files → study, plan and records of runs that somebody else has made."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import StudyError
+from tare.imports.load import ImportMapping, published
+from tare.imports.mapping import ANY
+from tare.imports.reading import Told, read_file
+from tare.plan.model import Plan, PlannedRun
+from tare.run.record import Outcome, Phase, RunRecord
+from tare.study.factors import Levels
+from tare.study.model import Arm, Imported, ImportedSpec, Study
+from tare.study.suggest import did_you_mean
+
+SCALE = "imported"
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_LARGEST_BLOCKS = 100_000
+
+
+@dataclass(frozen=True)
+class ImportedRun:
+    """A record, and the text that becomes its raw file."""
+
+    record: RunRecord
+    raw: bytes
+
+
+@dataclass(frozen=True)
+class Import:
+    """What a directory of others' results comes to."""
+
+    plan: Plan
+    runs: tuple[ImportedRun, ...]
+    files: int
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A run with its place. `conditions`: levels of the conditions; `repetition`: its text, of equal conditions."""
+
+    path: Path
+    name: str
+    arm: str
+    conditions: Levels
+    repetition: str
+    told: Told
+
+
+@dataclass(frozen=True)
+class _Block:
+    number: int
+    conditions: Levels
+    repetition: str
+
+
+def collect(mapping: ImportMapping, directory: Path) -> Import:
+    """Read every file that the mapping names. Raises `StudyError` for what cannot be meant."""
+    found = list(_runs(mapping, directory))
+    files = len({run.path for run in found})
+    if not found:
+        fits = mapping.pattern.text
+        raise StudyError(f"no file in {directory} fits {fits!r}", hint="`files` is a path below that directory")
+    _refuse_twice(found)
+    blocks = _blocks(mapping, found)
+    study = _study(mapping, found, len(blocks), files)
+    plan = _plan(study, found, blocks)
+    by_place = {(run.block, run.arm): run for run in plan.runs}
+    places = {(block.repetition, *block.conditions.values()): block for block in blocks}
+    made = []
+    for run in found:
+        block = places[run.repetition, *run.conditions.values()]
+        made.append(_record(study, plan, by_place[block.number, run.arm], run))
+    return Import(plan, tuple(sorted(made, key=lambda each: each.record.index)), files)
+
+
+def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Found]:
+    file = mapping.file
+    arms = {tuple(levels.values()): name for name, levels in mapping.arms.items()}
+    for path, parts in mapping.pattern.files(directory):
+        for told in read_file(path, file):
+            known = {**parts, **told.parts}
+            levels = {name: _level(name, known[name], texts, path) for name, texts in file.factors.items()}
+            conditions = {name: _level(name, known[name], texts, path) for name, texts in file.conditions.items()}
+            arm = arms.get(tuple(levels.values()))
+            if arm is not None:  # a mapping that names its arms leaves out the others
+                repetition = "1" if file.repetition is None else known[file.repetition]
+                yield _Found(path, path.relative_to(directory).as_posix(), arm, conditions, repetition, told)
+
+
+def _level(part: str, text: str, texts: Mapping[str, str] | str, path: Path) -> str:
+    """The level that a text stands for; whatever it is where any will do."""
+    if isinstance(texts, str):
+        if not _PLAIN.fullmatch(text):
+            raise StudyError(
+                f"{path}: {text!r} of {{{part}}} cannot be a level's name",
+                hint=f"give its levels in the mapping: {part}: {{NAME: {text!r}}}",
+            )
+        return text
+    for level, known in texts.items():
+        if known == text:
+            return level
+    hint = did_you_mean(text, texts.values(), kind="texts of its levels")
+    raise StudyError(f"{path}: {text!r} of {{{part}}} is no level that the mapping knows", hint=hint)
+
+
+def _refuse_twice(found: Sequence[_Found]) -> None:
+    seen: dict[tuple[str, ...], _Found] = {}
+    for run in found:
+        place = (run.arm, run.repetition, *run.conditions.values())
+        if place in seen:
+            raise StudyError(
+                f"{run.name} and {seen[place].name} are the same run: arm {run.arm}, repetition {run.repetition}",
+                hint="is a condition or the repetition missing from the mapping?",
+            )
+        seen[place] = run
+
+
+def _blocks(mapping: ImportMapping, found: Sequence[_Found]) -> tuple[_Block, ...]:
+    """A block a configuration and repetition, in the order of the levels."""
+    ranks = {name: {level: n for n, level in enumerate(each)} for name, each in _levels(mapping, found).items()}
+    places = {(tuple(run.conditions.values()), run.repetition): run.conditions for run in found}
+    if len(places) > _LARGEST_BLOCKS:
+        raise StudyError(f"{len(places)} blocks are more than {_LARGEST_BLOCKS}")
+
+    def rank(place: tuple[tuple[str, ...], str]) -> tuple[object, ...]:
+        levels, repetition = place
+        return (*(ranks[name][level] for name, level in zip(ranks, levels, strict=True)), _natural(repetition))
+
+    ordered = sorted(places, key=rank)
+    return tuple(_Block(n, places[place], place[1]) for n, place in enumerate(ordered, start=1))
+
+
+def _levels(mapping: ImportMapping, found: Sequence[_Found]) -> dict[str, tuple[str, ...]]:
+    """Condition → its levels: as the mapping lists them, else as they were found, numbers by size."""
+    levels: dict[str, tuple[str, ...]] = {}
+    for name, texts in mapping.file.conditions.items():
+        seen = {run.conditions[name] for run in found}
+        levels[name] = tuple(sorted(seen, key=_natural)) if texts == ANY else tuple(texts)
+    return levels
+
+
+def _natural(text: str) -> tuple[tuple[int, str], ...]:
+    """`"m3.large"` < `"m3.xlarge"`, `"9"` < `"10"`."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text))
+
+
+def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: int) -> Study:
+    file = mapping.file
+    origin = file.origin or (file.source.url if file.source else "source not given")
+    return Study(
+        name=file.name,
+        scale=SCALE,
+        question=file.question,
+        source=file.source,
+        arms=tuple(Arm(name=name, levels=levels, settings=None) for name, levels in mapping.arms.items()),
+        baseline=file.baseline,
+        factors={**{name: tuple(each) for name, each in file.factors.items()}, **_levels(mapping, found)},
+        protocol=ImportedSpec(name="imported", blocks=blocks, retries=0),
+        published=published(mapping.document, file),
+        deviations=file.deviations,
+        text=mapping.document.text,
+        conditions=tuple(file.conditions),
+        strata=file.strata,
+        published_by=file.published_by,
+        imported=Imported(origin=origin, parser=file.parser.name, files=files),
+    )
+
+
+def _plan(study: Study, found: Sequence[_Found], blocks: Sequence[_Block]) -> Plan:
+    """The runs that there are; the digest is of the study and of every byte that was read."""
+    numbers = {(block.repetition, *block.conditions.values()): block.number for block in blocks}
+    places = {name: n for n, name in enumerate(arm.name for arm in study.arms)}
+    digits = max(2, len(str(len(blocks))))
+    turns = sorted((numbers[run.repetition, *run.conditions.values()], places[run.arm], run.arm) for run in found)
+    runs = tuple(
+        PlannedRun(
+            id=f"b{block:0{digits}d}-{position + 1}-{arm}",
+            index=index,
+            block=block,
+            position=position,
+            arm=arm,
+            seed=1,
+        )
+        for index, (block, position, arm) in enumerate(turns)
+    )
+    digest = hashlib.sha256(study.text.encode())
+    for run in sorted(found, key=lambda each: (each.name, each.told.raw)):
+        digest.update(run.name.encode() + b"\0" + hashlib.sha256(run.told.raw).digest())
+    return Plan(study=study, seed=0, runs=runs, digest=digest.hexdigest())
+
+
+def _record(study: Study, plan: Plan, run: PlannedRun, found: _Found) -> ImportedRun:
+    told = found.told
+    name = found.path.name
+    outcome = Outcome(ok=told.measurement is not None, reason=told.failure)
+    if not outcome.ok:
+        outcome = outcome.model_copy(update={"failed_in": Phase.MEASURE})
+    record = RunRecord(
+        run_id=run.id,
+        attempt=1,
+        study=study.name,
+        scale=study.scale,
+        plan_digest=plan.digest,
+        block=run.block,
+        position=run.position,
+        index=run.index,
+        arm=run.arm,
+        levels={**found.conditions, **plan.arm(run.arm).levels},
+        settings={},
+        seed=run.seed,
+        phases=(),
+        host={},
+        engine=None,
+        images={},
+        effective=None,
+        parity={"sut": None, "client": None},
+        path=None,
+        measurement=told.measurement,
+        raw=(name,),
+        outcome=outcome,
+        imported={
+            "origin": study.imported.origin if study.imported else None,
+            "parser": study.imported.parser if study.imported else None,
+            "file": found.name,
+            "sha256": hashlib.sha256(told.raw).hexdigest(),
+            "repetition": found.repetition,
+        },
+    )
+    return ImportedRun(record, told.raw)

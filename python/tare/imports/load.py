@@ -1,0 +1,156 @@
+"""Mapping file → checked mapping, every fault told with its line."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.imports.mapping import ANY, CsvParser, MappingFile
+from tare.imports.path_pattern import PathPattern
+from tare.study.document import Document, KeyPath, read
+from tare.study.factors import Levels, whole
+from tare.study.model import Published
+from tare.study.problems import checked
+from tare.study.suggest import did_you_mean
+
+_MOST_ARMS = 1000
+
+
+@dataclass(frozen=True)
+class ImportMapping:
+    """A mapping file with its pattern read and its arms made. `arms`: name → level of each factor, in order."""
+
+    document: Document
+    file: MappingFile
+    pattern: PathPattern
+    arms: Mapping[str, Levels]
+
+
+def load_mapping(path: Path) -> ImportMapping:
+    """Read the mapping file at `path`. Raises `StudyError` naming file, line, column and key path."""
+    return resolve(read(path))
+
+
+def resolve(document: Document) -> ImportMapping:
+    """The mapping in `document`."""
+    given = document.tree.get("format")
+    if isinstance(given, int) and given > 1:
+        hint = "this tare reads format 1: use a newer tare"
+        raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
+    file = checked(MappingFile, document)
+    try:
+        pattern = PathPattern.of(file.files)
+    except ValueError as error:
+        raise document.error(("files",), str(error)) from error
+    _check_parts(document, file, pattern)
+    _check_texts(document, file)
+    arms = _arms(document, file)
+    if file.baseline not in arms:
+        known = did_you_mean(file.baseline, arms, kind="arms")
+        raise document.error(("baseline",), f"no arm is called {file.baseline!r}", hint=known)
+    for n, stratum in enumerate(file.strata):
+        if stratum not in file.conditions:
+            meant = did_you_mean(stratum, file.conditions, kind="conditions")
+            raise document.error(("strata", n), f"there is no condition {stratum!r}", hint=meant)
+    _check_published(document, file)
+    return ImportMapping(document, file, pattern, arms)
+
+
+def _check_parts(document: Document, file: MappingFile, pattern: PathPattern) -> None:
+    """Each part that is read is used once, and each that is used is read."""
+    columns = tuple(file.parser.parts) if isinstance(file.parser, CsvParser) else ()
+    for name in columns:
+        if name in pattern.parts:
+            where: KeyPath = ("parser", "parts", name)
+            raise document.error(where, f"the part {name!r} stands in the files' names too")
+    read_parts = (*pattern.parts, *columns)
+    used: dict[str, KeyPath] = {}
+    for name, where in _uses(file):
+        if name in used:
+            raise document.error(where, f"the part {name!r} has two meanings: it is in {used[name][0]} too")
+        if name not in read_parts:
+            hint = did_you_mean(name, read_parts, kind="parts")
+            raise document.error(where, f"no part {{{name}}} is read from the files", hint=hint)
+        used[name] = where
+    for name in read_parts:
+        if name not in used:
+            hint = "name it under factors, conditions, repetition or ignore"
+            raise document.error(("files",), f"nothing is said of the part {{{name}}}", hint=hint)
+
+
+def _uses(file: MappingFile) -> list[tuple[str, KeyPath]]:
+    repetition: list[tuple[str, KeyPath]] = [] if file.repetition is None else [(file.repetition, ("repetition",))]
+    return [
+        *((name, ("factors", name)) for name in file.factors),
+        *((name, ("conditions", name)) for name in file.conditions),
+        *repetition,
+        *((name, ("ignore", n)) for n, name in enumerate(file.ignore)),
+    ]
+
+
+def _check_texts(document: Document, file: MappingFile) -> None:
+    """No text stands for two levels."""
+    named = {("conditions", name): levels for name, levels in file.conditions.items() if levels != ANY}
+    for (kind, name), levels in {**{("factors", n): each for n, each in file.factors.items()}, **named}.items():
+        seen: dict[str, str] = {}
+        for level, text in (levels if isinstance(levels, Mapping) else {}).items():
+            if text in seen:
+                raise document.error((kind, name, level), f"{text!r} is the text of level {seen[text]!r} too")
+            seen[text] = level
+
+
+def _arms(document: Document, file: MappingFile) -> dict[str, Levels]:
+    """The arms that the file names, else every combination of the factors' levels."""
+    names = {factor: tuple(levels) for factor, levels in file.factors.items()}
+    arms: dict[str, Levels] = {}
+    if file.arms is None:
+        for combination in itertools.islice(itertools.product(*names.values()), _MOST_ARMS + 1):
+            arms["-".join(combination)] = dict(zip(names, combination, strict=True))
+    for n, spec in enumerate(file.arms or ()):
+        levels = whole(document, ("arms", n, "levels"), spec.levels, names)
+        if spec.name in arms:
+            raise document.error(("arms", n, "name"), f"a second arm is called {spec.name!r}")
+        if levels in arms.values():
+            raise document.error(("arms", n, "levels"), "another arm has these levels")
+        arms[spec.name] = levels
+    where: KeyPath = ("factors",) if file.arms is None else ("arms",)
+    if not 2 <= len(arms) <= _MOST_ARMS:
+        raise document.error(where, f"there have to be 2 to {_MOST_ARMS} arms, not {len(arms)}")
+    return arms
+
+
+def _check_published(document: Document, file: MappingFile) -> None:
+    seen: list[Published] = []
+    for n, figure in enumerate(published(document, file)):
+        if any(each.levels == figure.levels and each.metric == figure.metric for each in seen):
+            raise document.error(("published", n), f"a second {figure.metric} of the same arm and stratum")
+        seen.append(figure)
+
+
+def published(document: Document, file: MappingFile) -> tuple[Published, ...]:
+    """The published figures: each of an arm, over all blocks or in one stratum, relative to the baseline."""
+    names = {factor: tuple(levels) for factor, levels in file.factors.items()}
+    found = []
+    for n, spec in enumerate(file.published):
+        where: KeyPath = ("published", n, "levels")
+        of_arm = {factor: value for factor, value in spec.levels.items() if factor not in file.strata}
+        of_stratum = {factor: str(value) for factor, value in spec.levels.items() if factor in file.strata}
+        missing = [factor for factor in file.strata if of_stratum and factor not in of_stratum]
+        if missing:
+            raise document.error(where, f"no level of stratum {missing[0]!r} is given", hint="name all or none")
+        levels = {**whole(document, where, of_arm, names), **of_stratum}
+        if spec.relative is None:
+            raise document.error(("published", n), "no relative figure", hint="give relative, a fraction")
+        found.append(
+            Published(
+                levels=levels,
+                metric=spec.metric,
+                value=spec.value,
+                unit=spec.unit,
+                relative=spec.relative,
+                where=spec.where,
+            )
+        )
+    return tuple(found)

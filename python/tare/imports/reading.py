@@ -1,0 +1,70 @@
+"""One file of others' results → the runs that it tells of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.errors import RunFailed, StudyError
+from tare.imports.mapping import CsvParser, MappingFile, ToolParser
+from tare.imports.sysbench import measurement_of_sysbench
+from tare.imports.table import rows
+from tare.run.tree import to_tree
+from tare.workloads import Measurement
+from tare.workloads.ycsb_measurement import Asked, measurement
+from tare.workloads.ycsb_output import read_output
+
+_LARGEST = 64 << 20
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run as a file tells it: the parts that stood inside, a measurement or why there is none, the raw text."""
+
+    parts: Mapping[str, str]
+    measurement: Mapping[str, Any] | None
+    failure: str | None
+    raw: bytes
+
+
+def _ycsb(text: str, max_error_share: float) -> Measurement:
+    return measurement(read_output(text), Asked(max_error_share=max_error_share))
+
+
+TOOLS: Mapping[str, Callable[[str, float], Measurement]] = {
+    "ycsb": _ycsb,
+    "sysbench": measurement_of_sysbench,
+}
+"""Generator → what reads its output; the second argument is the share of errors that is acceptable."""
+
+
+def read_file(path: Path, file: MappingFile) -> Iterator[Told]:
+    """The runs of a file: one, but for a table one a row. Raises `StudyError` for what cannot be read at all."""
+    raw = _bytes(path)
+    if isinstance(file.parser, CsvParser):
+        yield from (
+            Told(row.parts, row.measurement, row.failure, row.raw) for row in rows(raw, file.parser, str(path))
+        )
+    else:
+        yield _one(raw, file.parser)
+
+
+def _one(raw: bytes, parser: ToolParser) -> Told:
+    try:
+        found = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
+    except RunFailed as error:
+        return Told({}, None, str(error), raw)
+    return Told({}, to_tree(found), None, raw)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error.strerror}") from error
+    if len(raw) > _LARGEST:
+        raise StudyError(f"{path} is larger than {_LARGEST >> 20} MiB", hint="is this a generator's output?")
+    return raw

@@ -1,0 +1,200 @@
+"""What YCSB 0.12 to 0.17 prints, read line by line into one value; nothing is judged here.
+
+Formats: `TextMeasurementsExporter`, `OneMeasurement*`, `StatusThread` and `Client` of site.ycsb:core:0.17.0. Stdout
+and stderr are read alike, since stack traces, status lines and complaints come on either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+_NUMBER = r"-?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|NaN|Infinity)"
+_FIGURE = re.compile(rf"\[([^\]]+)\], (.+), ({_NUMBER})")
+_STATUS = re.compile(r"(?:\S* ?)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (\d+) sec: (\d+) operations; (.*)")
+_RATE = re.compile(r"([\d.,]+|∞|�|NaN) current ops/sec; ")
+_KIND = re.compile(r"\[([^\]: ]+): ([^\]]*)\]")
+_KIND_MEAN = re.compile(r"\[([^\]: ]+) AverageLatency\(us\)=([\d.,]+)\]")
+_KIND_RAW = re.compile(r"(\S+) count: (\d+), average latency\(us\): ([\d.,]+)")
+_CONTINUED = re.compile(r"\s*(?:\[[^\]]+(?:: Count=| AverageLatency\(us\)=)|\S+ count: \d+, average latency).*")
+"""Of two measurements in one, the status goes over several lines; the first has all that is used."""
+_RAW = re.compile(r"([A-Z][A-Za-z-]*),(\d+),(-?\d+)")
+_EXCEPTION = re.compile(
+    r"(?:Exception in thread \"[^\"]*\" |Caused by: )?(?:[a-z_][\w$]*\.)+"
+    r"[A-Z][\w$]*(?:Exception|Error|Throwable)\b.*"
+)
+_IN_THREAD = re.compile(r"Exception in thread \"[^\"]*\" ")
+_FRAME = re.compile(r"\s+(?:at |\.\.\. \d+ (?:more|common frames))")
+_COMPLAINT = re.compile(
+    r"(?:Unknown DB |Missing property: |Failed check required properties|Unknown option |Missing argument value "
+    r"|Error initializing datastore bindings|Error inserting, not retrying|Unable to open the properties file "
+    r"|Argument '-p' expected|An argument (?:value|specifier) without |At least one argument specifying "
+    r"|Could not |ERROR: |Still waiting for thread ).*"
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """All lines that begin with one name in brackets.
+
+    `figures`: text → number as printed. `answers`: return code → count. `buckets`: the lines that have a number
+    where others have a text: of a histogram, value → count; of a time series, milliseconds since its start → mean
+    latency in microseconds. `overflow`: a histogram's last line, "> so many milliseconds".
+    """
+
+    name: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    answers: Mapping[str, int] = field(default_factory=dict)
+    buckets: tuple[tuple[int, float], ...] = ()
+    overflow: int | None = None
+
+
+@dataclass(frozen=True)
+class KindStatus:
+    """One kind of operation in a status line; latencies in microseconds, what was not printed is `None`."""
+
+    count: int | None
+    mean_us: float | None
+    max_us: float | None
+    p99_us: float | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """A status line. `rate_per_s`: since the line before, `None` where there was no operation at all yet."""
+
+    end_s: int
+    operations: int
+    rate_per_s: float | None
+    kinds: Mapping[str, KindStatus]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Everything that was found. `raw`: kind → (milliseconds since the epoch, latency in microseconds) of each.
+
+    `complaints`: what YCSB says where it gives up. `exceptions`: the first lines of Java's stack traces. `others`:
+    lines of no known form, such as what bindings and drivers say.
+    """
+
+    sections: Mapping[str, Section]
+    statuses: tuple[Status, ...]
+    raw: Mapping[str, tuple[tuple[int, int], ...]]
+    complaints: tuple[str, ...]
+    exceptions: tuple[str, ...]
+    others: tuple[str, ...]
+
+    def figure(self, section: str, name: str) -> float | None:
+        """A figure, `None` where it was not printed."""
+        return self.sections[section].figures.get(name) if section in self.sections else None
+
+
+_KNOWN = (
+    "Command line:", "YCSB Client ", "Loading workload...", "Starting test.", "DBWrapper: report latency for each",
+    "Maximum execution time specified as", "Maximum time elapsed.", "Stop requested for workload.",
+    "Could not wait until max specified time", "Raw data measurement: will output to",
+    " (might take a few minutes for large data sets)", "Retrying insertion, retry count",
+    "Warning: the threadcount is bigger than recordcount", "Unable to retrieve client version.",
+)  # fmt: skip
+_RAW_HEADING = " latency raw data: op, timestamp(ms), latency(us)"
+
+
+def read_output(*texts: str) -> Printed:
+    """Read all of it. A last line that does not end was cut, so its figures are not taken."""
+    found = _Found()
+    for text in texts:
+        *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for line in lines:
+            found.take(line)
+        if rest and not _FIGURE.fullmatch(rest):
+            found.take(rest)
+    return found.printed()
+
+
+@dataclass
+class _Found:
+    figures: dict[str, dict[str, float]] = field(default_factory=dict)
+    statuses: dict[tuple[int, int], Status] = field(default_factory=dict)
+    raw: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    complaints: dict[str, None] = field(default_factory=dict)
+    exceptions: dict[str, None] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+
+    def take(self, line: str) -> None:
+        """Status lines and stack traces may come on both streams, so each counts once."""
+        line = line.rstrip()
+        if not line or line.startswith(_KNOWN) or line.endswith(_RAW_HEADING) or _FRAME.match(line):
+            return
+        if match := _FIGURE.fullmatch(line):
+            self.figures.setdefault(match.group(1), {})[match.group(2)] = float(match.group(3))
+        elif match := _STATUS.fullmatch(line):
+            status = _status(match)
+            self.statuses[status.end_s, status.operations] = status
+        elif match := _RAW.fullmatch(line):
+            self.raw.setdefault(match.group(1), []).append((int(match.group(2)), int(match.group(3))))
+        elif _CONTINUED.fullmatch(line):
+            return
+        elif _EXCEPTION.fullmatch(line):
+            self.exceptions[_IN_THREAD.sub("", line)] = None
+        elif _COMPLAINT.fullmatch(line):
+            self.complaints[line] = None
+        else:
+            self.others.append(line)
+
+    def printed(self) -> Printed:
+        return Printed(
+            sections={name: _section(name, figures) for name, figures in self.figures.items()},
+            statuses=tuple(self.statuses.values()),
+            raw={kind: tuple(points) for kind, points in self.raw.items()},
+            complaints=tuple(self.complaints),
+            exceptions=tuple(self.exceptions),
+            others=tuple(self.others),
+        )
+
+
+def _section(name: str, figures: Mapping[str, float]) -> Section:
+    answers = {text[7:]: int(value) for text, value in figures.items() if text.startswith("Return=")}
+    buckets = tuple((int(text), value) for text, value in figures.items() if text.isdigit())
+    overflow = next((int(value) for text, value in figures.items() if re.fullmatch(r">\d+", text)), None)
+    named = {
+        text: value for text, value in figures.items() if text[:7] != "Return=" and text.lstrip(">")[:1].isalpha()
+    }
+    percentiles = {text: value for text, value in figures.items() if "Percentile" in text}
+    return Section(name, {**named, **percentiles}, answers, buckets, overflow)
+
+
+def _status(match: re.Match[str]) -> Status:
+    rest = match.group(3)
+    rate = _RATE.match(rest)
+    kinds = {name: _hdr_kind(told) for name, told in _KIND.findall(rest)}
+    kinds.update({name: KindStatus(None, _number(mean), None, None) for name, mean in _KIND_MEAN.findall(rest)})
+    kinds.update(
+        {name: KindStatus(int(count), _number(mean), None, None) for name, count, mean in _KIND_RAW.findall(rest)}
+    )
+    return Status(
+        end_s=int(match.group(1)),
+        operations=int(match.group(2)),
+        rate_per_s=_number(rate.group(1)) if rate else None,
+        kinds=kinds,
+    )
+
+
+def _hdr_kind(told: str) -> KindStatus:
+    """`Count=…, Max=…, Min=…, Avg=…, 90=…`; of no operation YCSB prints a smallest value of 2^63 - 1."""
+    pairs: Sequence[tuple[str, str]] = [
+        (name, value) for name, _, value in (p.partition("=") for p in told.split(", "))
+    ]
+    values = {name: _number(value) for name, value in pairs}
+    count = values.get("Count")
+    if not count:
+        return KindStatus(0 if count == 0 else None, None, None, None)
+    return KindStatus(int(count), values.get("Avg"), values.get("Max"), values.get("99"))
+
+
+def _number(text: str) -> float | None:
+    """A number as Java's DecimalFormat writes it; some locales write a comma."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return None

@@ -1,0 +1,209 @@
+"""Others' files become records, a study and a plan, and are analysed as tare's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.imports.test_mapping import GOOD, written
+from typer.testing import CliRunner
+
+from tare.analyze import analyze
+from tare.cli import app
+from tare.errors import StudyError
+from tare.imports import Import, collect, load_mapping
+from tare.report import EXPORTERS, build_report
+from tare.store import open_store, verify
+
+YCSB = Path(__file__).parents[2] / "data" / "ycsb"
+SYSBENCH = Path(__file__).parents[2] / "data" / "sysbench"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Setups I and IV, two thread counts, four repetitions; the middle of each name says nothing."""
+    place = tmp_path / "results" / "m1"
+    place.mkdir(parents=True)
+    for sut in ("false", "true"):
+        for threads in (2, 10):
+            for repetition in range(1, 5):
+                slower = 10.0 + threads + repetition + (3.0 if sut == "true" else 0.0)
+                text = (YCSB / "hdr.stdout").read_text().replace("6.518495996756866", str(slower))
+                (place / f"r-{sut}_{sut}_{threads}_x_{repetition}.txt").write_text(text)
+    (place / "notes.txt").write_text("not a result")
+    return tmp_path / "results"
+
+
+def imported(tmp_path: Path, results: Path, text: str = GOOD) -> Import:
+    return collect(load_mapping(written(tmp_path, text)), results)
+
+
+def test_each_file_is_a_run_and_other_files_are_left_alone(tmp_path: Path, results: Path) -> None:
+    found = imported(tmp_path, results)
+    assert (len(found.runs), found.files) == (16, 16)
+    assert found.plan.study.factors["threads"] == ("2", "10")
+    first = found.runs[0].record
+    assert first.levels == {"threads": "2", "client": "bare", "sut": "bare"}
+    assert first.imported is not None
+    assert first.imported["file"] == "m1/r-false_false_2_x_1.txt"
+    assert first.imported["repetition"] == "1"
+
+
+def test_what_is_not_known_of_such_a_run_stays_empty(tmp_path: Path, results: Path) -> None:
+    record = imported(tmp_path, results).runs[0].record
+    assert (record.phases, dict(record.host), dict(record.settings)) == ((), {}, {})
+    assert record.engine is record.effective is record.path is record.usage is None
+    assert record.parity == {"sut": None, "client": None}
+
+
+def test_runs_are_paired_by_configuration_and_repetition(tmp_path: Path, results: Path) -> None:
+    found = imported(tmp_path, results)
+    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    whole = analysis.finding("IV", "read_latency_mean")
+    assert whole.estimate.n == 8
+    assert dict(whole.blocks)[1] == pytest.approx(16.0 / 13.0 - 1)
+    blocks = {
+        each.levels["threads"]: each.finding("IV", "read_latency_mean").estimate.n for each in analysis.strata
+    }
+    assert blocks == {"2": 4, "10": 4}
+
+
+def test_published_figures_stand_where_they_belong(tmp_path: Path, results: Path) -> None:
+    found = imported(tmp_path, results)
+    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    assert analysis.finding("IV", "read_latency_mean").published == 0.01
+    small, large = analysis.strata
+    assert small.finding("IV", "latency_mean").published is None
+    assert large.finding("IV", "latency_mean").published == 0.02
+
+
+def test_the_publications_own_way_is_followed_beside(tmp_path: Path, results: Path) -> None:
+    text = GOOD + "published_by: relative-change-of-averages\n"
+    found = imported(tmp_path, results, text)
+    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    each = [stratum.finding("IV", "read_latency_mean").as_published for stratum in analysis.strata]
+    points = [one.point for one in each if one is not None]
+    assert points == pytest.approx([3.0 / 14.5, 3.0 / 22.5])
+    whole = analysis.finding("IV", "read_latency_mean").as_published
+    assert whole is not None
+    assert whole.point == pytest.approx(sum(point or 0.0 for point in points) / 2)
+    assert whole.low is None
+
+
+def test_validity_says_that_nothing_was_seen_around_the_runs(tmp_path: Path, results: Path) -> None:
+    found = imported(tmp_path, results)
+    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    assert "imported" in {alarm.rule for alarm in analysis.alarms}
+    assert not {"order-effect", "autocorrelation"} & {alarm.rule for alarm in analysis.alarms}
+
+
+@pytest.mark.parametrize("style", list(EXPORTERS))
+def test_every_report_says_that_it_was_imported(style: str, tmp_path: Path, results: Path) -> None:
+    found = imported(tmp_path, results, GOOD + "origin: somewhere else\n")
+    text = EXPORTERS[style](build_report(found.plan.study, [run.record for run in found.runs]))
+    assert "threads" in text
+    assert style == "csv" or "somewhere else" in text
+
+
+def test_a_file_that_tells_of_a_failure_is_a_failed_run(tmp_path: Path, results: Path) -> None:
+    broken = results / "m1" / "r-true_true_2_x_3.txt"
+    broken.write_text((YCSB / "unknown-workload.stdout").read_text())
+    found = imported(tmp_path, results)
+    (failed,) = [run.record for run in found.runs if not run.record.outcome.ok]
+    assert failed.outcome.reason is not None
+    assert "ClassNotFoundException" in failed.outcome.reason
+    analysis = analyze(found.plan.study, [run.record for run in found.runs])
+    assert analysis.finding("IV", "throughput").estimate.n == 7
+
+
+def test_importing_again_changes_nothing_and_other_files_need_another_store(tmp_path: Path, results: Path) -> None:
+    mapping, store = written(tmp_path, GOOD), tmp_path / "store"
+    command = ["import", str(mapping), str(results), "--store", str(store)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    before = open_store(store).records()
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert open_store(store).records() == before
+    assert verify(open_store(store)) == ()
+    assert open_store(store).raw(before[0], before[0].raw[0]).read_text().startswith("[OVERALL]")
+    (results / "m1" / "r-true_true_2_x_3.txt").unlink()
+    assert "belongs to another plan" in str(CliRunner().invoke(app, command).exception)
+
+
+def test_two_files_of_one_run_are_refused(tmp_path: Path, results: Path) -> None:
+    text = (YCSB / "hdr.stdout").read_text()
+    (results / "m1" / "r-true_true_2_y_3.txt").write_text(text)
+    with pytest.raises(StudyError, match="are the same run: arm IV, repetition 3"):
+        imported(tmp_path, results)
+
+
+def test_a_text_that_stands_for_no_level_is_refused(tmp_path: Path, results: Path) -> None:
+    (results / "m1" / "r-maybe_true_2_x_3.txt").write_text("")
+    with pytest.raises(StudyError, match=r"'maybe' of \{client\} is no level"):
+        imported(tmp_path, results)
+
+
+def test_a_directory_without_such_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StudyError, match="no file in"):
+        imported(tmp_path, tmp_path / "empty")
+    with pytest.raises(StudyError, match="is no directory"):
+        imported(tmp_path, tmp_path / "nowhere")
+
+
+def test_reports_of_sysbench_are_read_with_histogram_and_windows(tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    place.mkdir()
+    for sut, name in (("false", "closed"), ("true", "rate"), ("more", "no-events")):
+        (place / f"r-{sut}.txt").write_bytes((SYSBENCH / f"{name}.stdout").read_bytes())
+    text = (
+        "format: 1\nname: others\nquestion: What?\nfiles: 'r-{sut}.txt'\nparser: {name: sysbench}\n"
+        'factors: {sut: {bare: "false", docker: "true", more: more}}\nbaseline: bare\n'
+    )
+    bare, docker, failed = (run.record for run in imported(tmp_path, place, text).runs)
+    assert bare.measurement is not None
+    assert docker.measurement is not None
+    assert bare.measurement["latency"]["blind_to_stalls"] is True
+    assert docker.measurement["latency"]["blind_to_stalls"] is False
+    assert bare.measurement["windows"]
+    assert bare.measurement["histogram"]
+    assert not failed.outcome.ok
+
+
+def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    place.mkdir()
+    (place / "all.csv").write_text(
+        "Setup,Threads,Run,ops,READ avg,failed\n"
+        "I,10,1,1000,200,0\nI,10,2,1010,,0\nII,10,1,900,250,0\nII,10,2,905,240,3\n"
+    )
+    text = """\
+format: 1
+name: table
+question: What?
+files: all.csv
+parser:
+  name: csv
+  parts: {setup: Setup, threads: Threads, run: Run}
+  figures:
+    throughput: {column: ops, unit: /s}
+    read_latency_mean: {column: READ avg, unit: us}
+  errors: failed
+factors: {setup: {I: I, II: II}}
+baseline: I
+conditions: {threads: any}
+repetition: run
+"""
+    found = imported(tmp_path, place, text)
+    rows = {(run.record.arm, run.record.block): run.record for run in found.runs}
+    told = rows["II", 1].measurement
+    assert told is not None
+    assert told["throughput_per_s"] == 900.0
+    assert told["by_operation"]["read"]["latency"]["mean_ms"] == 0.25
+    empty = rows["I", 2].measurement
+    assert empty is not None
+    assert empty["by_operation"]["read"]["latency"]["mean_ms"] is None
+    assert rows["II", 2].outcome.reason == "3 errors"
+    with pytest.raises(StudyError, match="has no column 'ops a second'"):
+        imported(tmp_path, place, text.replace("column: ops", "column: ops a second"))
+    with pytest.raises(StudyError, match="cannot be in ms"):
+        imported(tmp_path, place, text.replace("unit: /s", "unit: ms"))

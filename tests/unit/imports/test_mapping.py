@@ -1,0 +1,115 @@
+"""A fault in a mapping file is told with its line and key; the schema refuses the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from ruamel.yaml import YAML
+
+from tare.errors import StudyError
+from tare.imports import load_mapping
+from tare.imports.path_pattern import PathPattern
+from tare.imports.schema import import_schema, main
+
+ROOT = Path(__file__).parents[3]
+GOOD = """\
+format: 1
+name: published
+question: What does the container cost?
+files: "**/r-{client}_{sut}_{threads}_*_{repetition}.txt"
+parser: {name: ycsb}
+factors:
+  client: {bare: "false", docker: "true"}
+  sut: {bare: "false", docker: "true"}
+arms:
+  - {name: I, levels: {client: bare, sut: bare}}
+  - {name: IV, levels: {client: docker, sut: docker}}
+baseline: I
+conditions: {threads: any}
+repetition: repetition
+strata: [threads]
+published:
+  - {levels: {client: docker, sut: docker}, metric: read_latency_mean, relative: 0.01, where: Table 3}
+  - {levels: {client: docker, sut: docker, threads: 10}, metric: latency_mean, relative: 0.02, where: Table 3}
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "import.yaml"
+    path.write_text(text)
+    return path
+
+
+def tree(text: str) -> Any:
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def test_a_right_mapping_is_read(tmp_path: Path) -> None:
+    found = load_mapping(written(tmp_path, GOOD))
+    assert found.pattern.parts == ("client", "sut", "threads", "repetition")
+    assert found.arms == {
+        "I": {"client": "bare", "sut": "bare"},
+        "IV": {"client": "docker", "sut": "docker"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "what"),
+    [
+        ("baseline: I\n", "baseline: V\n", 12, "no arm is called 'V'"),
+        ("strata: [threads]", "strata: [thread]", 15, "there is no condition 'thread'"),
+        ("conditions: {threads: any}", "conditions: {}", 4, "nothing is said of the part {threads}"),
+        ("conditions: {threads: any}", "conditions: {threads: all}", 13, "threads"),
+        ("repetition: repetition", "repetition: run", 14, "no part {run} is read"),
+        ("_{threads}_", "_{threads_", 4, "a brace without its partner"),
+        ("_{threads}_", "_{sut}_", 4, "stands in it twice"),
+        ('sut: {bare: "false", docker: "true"}', 'sut: {bare: "true", docker: "true"}', 8, "'true' is the text"),
+        ("parser: {name: ycsb}", "parser: {name: ycbs}", 5, "unknown value 'ycbs'"),
+        ("client: docker, sut: docker, threads", "client: docker, threads", 18, "no level of factor 'sut'"),
+        ("metric: read_latency_mean", "metric: read_latency", 17, "unknown value 'read_latency'"),
+        ("format: 1", "format: 2", 1, "newer"),
+        ("repetition: repetition", "repetitions: repetition", 14, "unknown key"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(old: str, new: str, line: int, what: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    path = written(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(StudyError) as error:
+        load_mapping(path)
+    assert f"import.yaml:{line}:" in error.value.what
+    assert what in error.value.what
+
+
+def test_the_schema_takes_what_is_right_and_the_kept_one_is_up_to_date() -> None:
+    validator = Draft202012Validator(import_schema())
+    assert [error.message for error in validator.iter_errors(tree(GOOD))] == []
+    shipped = (ROOT / "studies" / "grambow-2018" / "import.yaml").read_text()
+    assert [error.message for error in validator.iter_errors(tree(shipped))] == []
+    assert list(validator.iter_errors(tree(GOOD.replace("ycsb", "ycbs"))))
+    assert main(["--check", "--folder", str(ROOT / "schemas")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "parts"),
+    [
+        ("r-{a}_{b}.txt", "r-x_y.txt", {"a": "x", "b": "y"}),
+        ("r-{a}_{b}.txt", "deep/r-x_y.txt", None),
+        ("**/r-{a}.txt", "deep/er/r-x.txt", {"a": "x"}),
+        ("**/r-{a}.txt", "r-x.txt", {"a": "x"}),
+        ("{a}/*.txt", "x/anything.txt", {"a": "x"}),
+        ("r-{a}.txt", "r-x/y.txt", None),
+        ("r-{a}.txt", "r-.txt", None),
+        ("r.{a}.txt", "rx1.txt", None),
+    ],
+)
+def test_a_pattern_reads_parts_and_nothing_across_slashes(pattern: str, path: str, parts: Any) -> None:
+    assert PathPattern.of(pattern).read(path) == parts
+
+
+def test_every_key_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "import.md").read_text()
+    for key in import_schema()["properties"]:
+        assert f"`{key}`" in page, key

@@ -1,0 +1,174 @@
+"""Real output of YCSB 0.17.0, read and judged. tests/data/ycsb/README.md says how it came about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tare.errors import RunFailed
+from tare.workloads import Measurement
+from tare.workloads.ycsb_measurement import Asked, measurement, percentile
+from tare.workloads.ycsb_output import Printed, read_output
+
+DATA = Path(__file__).parents[2] / "data" / "ycsb"
+WHOLE = (
+    "both", "hdr", "hdr-and-histogram", "hdr-and-raw", "histogram", "intended", "load", "raw", "timeseries",
+)  # fmt: skip
+
+
+def printed(name: str) -> Printed:
+    return read_output((DATA / f"{name}.stdout").read_text(), (DATA / f"{name}.stderr").read_text())
+
+
+def changed(name: str, old: str, new: str) -> Printed:
+    text = (DATA / f"{name}.stdout").read_text()
+    assert old in text
+    return read_output(text.replace(old, new), (DATA / f"{name}.stderr").read_text())
+
+
+def judged(name: str, asked: Asked | None = None) -> Measurement:
+    return measurement(printed(name), asked or Asked())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_line_is_known(name: str) -> None:
+    assert printed(name).others == ()
+
+
+def test_intended_and_actual_latency_are_told_apart() -> None:
+    found = judged("both", Asked(target_per_s=1000.0, window_s=1.0))
+    read = found.by_operation["read"]
+    assert (read.operations, read.errors, dict(read.answers)) == (1467, 0, {"OK": 1467})
+    assert read.latency.timed_from == "intended-send"
+    assert read.service_time is not None
+    assert read.service_time.timed_from == "actual-send"
+    assert read.service_time.mean_ms == pytest.approx(3.4771642808452623e-3)
+    assert read.latency.mean_ms is not None
+    assert read.latency.mean_ms > 1.0
+    assert not read.latency.blind_to_stalls
+    assert read.service_time.blind_to_stalls
+
+
+def test_without_a_target_the_intended_send_is_the_actual_one_and_the_loop_is_closed() -> None:
+    assert judged("both").by_operation["read"].latency.blind_to_stalls
+
+
+def test_with_intended_alone_the_record_says_so() -> None:
+    asked = Asked(target_per_s=1000.0, interval="intended")
+    assert judged("intended", asked).latency.timed_from == "intended-send"
+    assert judged("intended").latency.timed_from == "actual-send"
+
+
+def test_the_histogram_of_all_kinds_has_every_operation_and_its_percentiles() -> None:
+    found = judged("both")
+    assert sum(count for _, count in found.histogram) == found.operations == 3000
+    assert [value for value, _ in found.histogram] == sorted(value for value, _ in found.histogram)
+    for kind, section in (("read", "Intended-READ"), ("update", "Intended-UPDATE")):
+        latency = found.by_operation[kind].latency
+        told = printed("both").figure(section, "99thPercentileLatency(us)")
+        assert told is not None
+        assert latency.p99_ms == pytest.approx(told / 1000)
+
+
+def test_the_mean_of_all_kinds_is_weighted() -> None:
+    found = judged("hdr")
+    parts = [(each.operations, each.latency.mean_ms) for each in found.by_operation.values()]
+    weighted = sum(n * mean for n, mean in parts if mean is not None) / 20000
+    assert found.latency.mean_ms == pytest.approx(weighted)
+    assert found.latency.p99_ms is None  # two kinds, no histogram
+    assert found.by_operation["read"].latency.p50_ms == 0.0
+    assert found.details["max_threads"] == 4
+
+
+def test_a_read_modify_write_is_one_operation_and_its_parts_are_told() -> None:
+    found = judged("histogram")
+    assert found.operations == 2000
+    counts = {kind: each.operations for kind, each in found.by_operation.items()}
+    assert counts == {"read": 2000, "update": 993, "read-modify-write": 993}
+    assert printed("histogram").sections["READ"].overflow == 1
+    assert found.by_operation["read"].latency.resolution is None  # buckets of a millisecond resolve nothing
+
+
+def test_a_time_series_has_means_and_no_percentiles() -> None:
+    found = judged("timeseries", Asked(target_per_s=1000.0))
+    assert found.by_operation["read"].latency.p95_ms is None
+    assert [at for at, _ in printed("timeseries").sections["READ"].buckets] == [0, 1000, 2000]
+
+
+def test_raw_values_are_all_read() -> None:
+    assert len(printed("raw").raw["READ"]) == 20 == judged("raw").operations
+    assert judged("raw").latency.max_ms == 0.296
+    assert len(printed("hdr-and-raw").raw["RawREAD"]) == 20 == judged("hdr-and-raw").operations
+
+
+def test_windows_are_whole_seconds() -> None:
+    found = judged("both", Asked(window_s=1.0))
+    assert [(window.end_s, window.throughput_per_s) for window in found.windows] == [
+        (1.0, 689.42), (2.0, 1001.01), (3.0, 1000.0),
+    ]  # fmt: skip
+
+
+def test_a_load_phase_counts_inserts() -> None:
+    found = judged("load", Asked(operations=1000))
+    assert found.by_operation["insert"].operations == 1000
+    with pytest.raises(RunFailed, match="did 1000 operations of 1001"):
+        judged("load", Asked(operations=1001))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("bad-distribution", 'site.ycsb.WorkloadException: Unknown request distribution "wrong"'),
+        ("bad-number", 'java.lang.NumberFormatException: For input string: "many"'),
+        ("bad-type", "unknown measurementtype=wrong"),
+        ("missing-file", "Unable to open the properties file /no/such/file"),
+        ("no-workload", "Missing property: workload"),
+        ("unknown-db", "java.lang.ClassNotFoundException: no.such.Db"),
+        ("unknown-option", "Unknown option --frobnicate"),
+        ("unknown-workload", "java.lang.ClassNotFoundException: no.such.Workload"),
+    ],
+)
+def test_a_run_that_failed_says_why_in_one_line_whatever_its_exit_code(name: str, reason: str) -> None:
+    with pytest.raises(RunFailed) as error:
+        judged(name)
+    assert reason in error.value.what
+    assert "\n" not in error.value.what
+
+
+def test_reads_that_find_nothing_fail_the_run_and_are_counted() -> None:
+    failed = "[READ-FAILED], Operations, 90\n[READ-FAILED], AverageLatency(us), 1.0\n[READ], Return=OK, 1467\n"
+    spoilt = changed("both", "[READ], Return=OK, 1467\n", f"{failed}[READ], Return=NOT_FOUND, 90\n")
+    with pytest.raises(RunFailed, match=r"90 of 3090 operations had no success \(90 READ NOT_FOUND\)"):
+        measurement(spoilt, Asked())
+    kept = measurement(spoilt, Asked(max_error_share=0.05))
+    assert (kept.errors, kept.operations) == (90, 3090)
+    assert kept.by_operation["read"].answers == {"OK": 1467, "NOT_FOUND": 90}
+
+
+def test_under_delivery_is_kept_for_the_rules_of_validity() -> None:
+    found = judged("both", Asked(target_per_s=2000.0))
+    assert found.details["delivered_share"] == pytest.approx(0.49867, abs=1e-5)
+
+
+def test_a_run_that_ended_early_is_none() -> None:
+    with pytest.raises(RunFailed, match=r"cut short: 3\.008 s of 10 s"):
+        judged("both", Asked(seconds=10.0))
+
+
+def test_a_report_that_was_cut_gives_no_figures() -> None:
+    text = (DATA / "hdr.stdout").read_text()
+    with pytest.raises(RunFailed, match="missing or cut short"):
+        measurement(read_output(text[:40]), Asked())
+    with pytest.raises(RunFailed, match="reports no operation"):
+        measurement(read_output(text[: text.index("[READ]")]), Asked())
+
+
+def test_a_line_that_does_not_end_is_not_taken() -> None:
+    assert read_output("[READ], Operations, 149").sections == {}
+
+
+def test_percentiles_are_those_of_hdrhistogram() -> None:
+    histogram = [(1.0, 50), (2.0, 45), (3.0, 4), (9.0, 1)]
+    assert [percentile(histogram, p) for p in (50, 50.6, 95, 95.6, 99, 100)] == [1.0, 2.0, 2.0, 3.0, 3.0, 9.0]
+    assert percentile([], 50) is None
