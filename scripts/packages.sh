@@ -7,9 +7,10 @@ purpose=${1:-demo}
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 # mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own. pgrep finds the
-# engine's proxies. Integration tests make their smallest image of a busybox that needs no library.
+# engine's proxies. Integration tests make their smallest image of a busybox that needs no library, and run the
+# monitors of sysstat.
 set -- mmdebstrap:mmdebstrap pgrep:procps
-[ "$purpose" != test ] || set -- "$@" busybox:busybox-static
+[ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then

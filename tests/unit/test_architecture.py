@@ -18,7 +18,10 @@ PACKAGE = ROOT / "python" / "tare"
 STAGES = ("study", "plan", "run", "store", "analyze", "calibrate", "report", "knowledge")
 PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites")
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors")
-ON_HOST = {"deployments/launcher.py", "deployments/warden.py", "calibrate/delay_proxy.py"}
+ON_HOST = {
+    "deployments/launcher.py", "deployments/warden.py", "calibrate/delay_proxy.py", "monitors/cpu_clock.py",
+    "monitors/stamper.py", "monitors/stats_reader.py",
+}  # fmt: skip
 """Programs that are sent to a host and run by its own Python: they are the machine's side of `Host`."""
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "lib"}
 

@@ -63,8 +63,9 @@ class Scene:
 class Program:
     """One process of a monitor. `files`: name → content, written to its directory first.
 
-    `started`: a file that is there once it is at work. `stop`: the signal by which it ends and writes all it has;
-    what it then leaves must tell whether it is whole, as nobody sees its exit code.
+    `started`: a file that is there once it is at work. `stop`: the signal by which its process group ends and
+    writes all it has; what it then leaves must tell whether it is whole, as nobody sees its exit code.
+    `counts_itself`: its own CPU time is the monitor's, not only that of its children.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Program:
     files: Mapping[str, str] = field(default_factory=dict)
     started: str | None = None
     stop: str = "TERM"
+    counts_itself: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Handed:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a monitor saw. `table`: tidy, one row a sample and thing, `None` where it keeps tables of its own.
+    """What a monitor saw. `table`: with the columns of `samples.SAMPLES`; `None` where it keeps tables of its own.
 
     `samples`: readings in time. `told`: plain values for the record, by names that its page explains.
     """
@@ -99,13 +101,15 @@ class Reading:
 class Monitor(Protocol):
     """A monitor, described. No method starts a process that stays."""
 
-    columns: ClassVar[Mapping[str, str]]
-    """Column of `Reading.table` → its meaning; empty where there is no table."""
     daemons: ClassVar[frozenset[str]]
-    """Commands of processes that work for it and were there before: their CPU time is counted with its own."""
+    """Names of `Watched` processes that work for it; their CPU time is told beside its own."""
+    tells_cost: ClassVar[bool]
+    """It tells its CPU time itself, as `cpu_s`, so that nobody else need count it."""
+    optional: ClassVar[bool]
+    """A study goes on without it where the host lacks it, and says so."""
 
-    def lacks(self, host: Host, options: Mapping[str, str | int | float | bool]) -> str | None:
-        """What the host lacks for it, with what to do; `None` where it can run."""
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:
+        """Why the host cannot run it so, with what to do; `None` where it can."""
         ...
 
     def programs(self, scene: Scene) -> tuple[Program, ...]:
@@ -125,7 +129,20 @@ class Monitor(Protocol):
         ...
 
 
-from tare.monitors.fake import FakeMonitor  # noqa: E402 - implementations build on the contract above
+from tare.monitors.docker_stats import DockerStats  # noqa: E402 - implementations build on the contract above
+from tare.monitors.fake import FakeMonitor  # noqa: E402
+from tare.monitors.iostat import Iostat  # noqa: E402
+from tare.monitors.mpstat import Mpstat  # noqa: E402
+from tare.monitors.pidstat import Pidstat  # noqa: E402
 from tare.monitors.probe import Probe  # noqa: E402
+from tare.monitors.sar import Sar  # noqa: E402
 
-MONITORS: Mapping[str, Monitor] = {"probe": Probe(), "fake": FakeMonitor()}
+MONITORS: Mapping[str, Monitor] = {
+    "probe": Probe(),
+    "mpstat": Mpstat(),
+    "iostat": Iostat(),
+    "sar": Sar(),
+    "pidstat": Pidstat(),
+    "docker-stats": DockerStats(),
+    "fake": FakeMonitor(),
+}

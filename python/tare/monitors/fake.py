@@ -13,10 +13,11 @@ from tare.sites import Host
 class FakeMonitor:
     """Sleeps, and is told of what comes by a file and no signal that would end it."""
 
-    columns: ClassVar[Mapping[str, str]] = {}
     daemons: ClassVar[frozenset[str]] = frozenset()
+    tells_cost: ClassVar[bool] = True
+    optional: ClassVar[bool] = False
 
-    def lacks(self, host: Host, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
         """Nothing."""
         return None
 

@@ -16,16 +16,20 @@ TARGETS = "targets"
 TRACE = "trace"
 """The recording's directory below the monitor's own."""
 _NS = 1e-9
+_FASTEST_S, _SLOWEST_S = 0.001, 10.0
 
 
 class Probe:
     """Records until it is told to end; what comes later is handed to it in a file."""
 
-    columns: ClassVar[Mapping[str, str]] = {}
     daemons: ClassVar[frozenset[str]] = frozenset()
+    tells_cost: ClassVar[bool] = True
+    optional: ClassVar[bool] = False
 
-    def lacks(self, host: Host, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
         """The program itself; what it may not read it leaves out and says so."""
+        if not _FASTEST_S <= interval_s <= _SLOWEST_S:
+            return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
         return None if find(host) else f"every run is traced by tare-probe, which is not here; {HINT}"
 
     def programs(self, scene: Scene) -> tuple[Program, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from tare.errors import StudyError
 from tare.plan.control import with_control
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS, RunProtocol, Turn
-from tare.study.model import Study
+from tare.study.model import Arm, Study
 
 PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""
@@ -60,6 +61,14 @@ def _block_seeds(sequence: np.random.SeedSequence, count: int) -> list[int]:
     return [int(bits) % (2**_SEED_BITS - 1) + 1 for bits in raw]
 
 
+def _decisive(arm: Arm) -> dict[str, Any]:
+    """An arm without monitors of its own means what it meant before arms could have any."""
+    tree = arm.model_dump(mode="json")
+    if not arm.settings.monitors:
+        del tree["settings"]["monitors"]
+    return tree
+
+
 def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
     """sha256 over all that decides what is run, and nothing that is only said about it.
 
@@ -69,7 +78,7 @@ def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
         "format": PLAN_FORMAT,
         "name": study.name,
         "scale": study.scale,
-        "arms": [arm.model_dump(mode="json") for arm in study.arms],
+        "arms": [_decisive(arm) for arm in study.arms],
         "protocol": study.protocol.model_dump(mode="json"),
         "seed": seed,
         "runs": [run.model_dump(mode="json") for run in runs],

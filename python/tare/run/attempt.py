@@ -6,7 +6,7 @@ import traceback
 
 from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
-from tare.run.collect import collect
+from tare.run.collect import collect, raw_names
 from tare.run.credentials import new_secrets, redacted
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
@@ -72,7 +72,8 @@ def _collect(job: Job, machine: Machine, secrets: Secrets, found: Found, outcome
 def _read(job: Job, monitors: Monitors, found: Found, outcome: Outcome) -> Outcome:
     """What the monitors saw; a good run of which one saw not all is no good run."""
     try:
-        found.monitors = monitors.read(job.staging)
+        found.monitors = monitors.read(job.staging, found.usage)
+        found.raw = raw_names(job.staging)
         found.usage = with_sut_io(found.usage, job.staging)
     except (TareError, OSError) as error:
         if outcome.ok:

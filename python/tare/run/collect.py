@@ -31,4 +31,9 @@ def collect(
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
+    return raw_names(staging)
+
+
+def raw_names(staging: Path) -> tuple[str, ...]:
+    """The files in `staging`, by their paths below it."""
     return tuple(sorted(str(path.relative_to(staging)) for path in staging.rglob("*") if not path.is_dir()))

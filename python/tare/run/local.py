@@ -144,5 +144,5 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
         return why_no_image(reference, host, engine.client, machine.ledger, layout)
 
     means = means_of(host, layout, no_engine=engine.why_not, no_image=no_image, plan=plan)
-    means = replace(means, no_monitor=lacking_monitors(machine))
+    means = replace(means, no_monitor=lacking_monitors(plan, machine.monitors, host))
     require(plan, needs_of(plan, machine.deployments, disk_bytes), means)

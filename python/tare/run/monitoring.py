@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import RunFailed, TareError, TimedOut
-from tare.monitors import Monitor, Program, Scene, Watched
+from tare.monitors import Monitor, Program, Reading, Scene, Watched
 from tare.run.clock import Clock, Deadline
+from tare.run.trimming import Span, marked_table
 from tare.sites import Output, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive, to_ident
+from tare.study.model import MonitorSpec
 
 DIRECTORY = "monitors"
 """Below a run's raw files: a directory for each monitor."""
@@ -27,9 +29,11 @@ class Watch:
     name: str
     monitor: Monitor
     scene: Scene
+    spec: MonitorSpec
     ledger: Ledger
     clock: Clock
     running: dict[str, tuple[Program, Process]] = field(default_factory=dict)
+    idle: bool = False
 
     def start(self) -> None:
         """Start its programs and wait until they are at work; what was started before a failure is stopped."""
@@ -38,6 +42,7 @@ class Watch:
         try:
             for program in self.monitor.programs(self.scene):
                 self._start(program)
+            self.idle = not self.running
         except BaseException:
             self.stop()
             raise
@@ -58,25 +63,49 @@ class Watch:
         for _, process in self.running.values():
             host.run(["kill", "-s", handed.signal, str(process.pid)], timeout_s=_CALL_S, check=False)
 
+    def harvest(self) -> None:
+        """Fetch what must be asked of it while it is at work."""
+        host, directory = self.scene.host, self.scene.directory
+        for file, argv in self.monitor.harvest(self.scene).items() if self.running else ():
+            host.put(host.run(argv, timeout_s=_STOP_S).stdout, f"{directory}/{file}")
+
     def stop(self) -> None:
-        """End what still runs, last started first, and wait until it has written all that it has."""
+        """Last started, first ended, each having written all it has; what does not heed its signal is killed."""
         host = self.scene.host
         for name in reversed(tuple(self.running)):
             program, process = self.running[name]
             for signal_name in (program.stop, "KILL"):
                 if not alive(host, process):
                     break
-                host.run(["kill", "-s", signal_name, str(process.pid)], timeout_s=_CALL_S, check=False)
+                group = f"-{process.pid}"
+                host.run(["kill", "-s", signal_name, "--", group], timeout_s=_CALL_S, check=False)
                 self._wait(process)
             if alive(host, process):
                 raise TimedOut(f"the monitor's program {name} does not end, not even by SIGKILL")
             self.ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
             del self.running[name]
 
-    def read(self, raw: Path) -> Mapping[str, Any]:
-        """What the record keeps of it; `raw`: the run's raw files, brought home."""
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What cpu_clock.py is to be asked for it."""
+        if self.monitor.tells_cost:
+            return ()
+        running = self.running.values()
+        return tuple(
+            str(process.pid) if program.counts_itself else f"below:{process.pid}" for program, process in running
+        )
+
+    def read(self, raw: Path, phase: Span | None) -> tuple[Reading | None, Mapping[str, Any]]:
+        """What it saw, its samples stored beside its raw files, and what the record keeps of it.
+
+        `raw`: the run's raw files, brought home. `phase`: when measuring lasted.
+        """
+        if self.idle:
+            return None, {"absent": "there was nothing for it to watch"}
         reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
-        return {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.told}
+        if reading.table is not None:
+            marked_table(reading.table, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")
+        return reading, {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.told}
 
     def _start(self, program: Program) -> None:
         host, directory = self.scene.host, self.scene.directory

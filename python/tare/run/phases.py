@@ -161,7 +161,10 @@ class Phases:
         command = bench.workload.measure(parameters, target, run_dir)
         served, proxy = None if server is None else server.instance, (self.found.path or {}).get("proxy")
         meter = Meter(bench.room.host, self.machine.clock, served, proxy)
+        self.monitors.must_live()
+        self.monitors.begin_measure(bench, parameters)
         code = self._carry_out("measure", command, bench, server, meter)
+        self.monitors.end_measure()
         if server is not None:
             server.must_live("during the measure phase")
         if server is not None and self.found.path is None:

@@ -15,6 +15,8 @@ _DAEMONS = ("dockerd", "containerd", "podman")
 _PROXY = "docker-proxy"
 _SHIMS = ("containerd-shim", "conmon")
 """What an engine leaves as the parent of a container's first process; the kernel cuts commands after 15 letters."""
+ENGINE = frozenset({*_DAEMONS, "shim", "client-shim"})
+"""What an engine keeps running for its containers, docker-proxies aside, by their names in traces."""
 _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
 _CALL_S = 10.0
 

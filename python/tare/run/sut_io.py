@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tare.monitors import SUT
 from tare.run.monitoring import DIRECTORY
-
-_NS = 1e9
+from tare.run.traced import growth, span_of
 
 
 @dataclass(frozen=True)
@@ -40,35 +38,17 @@ throttle rule exists, and the last counts what a process dirtied, whether or not
 def with_sut_io(usage: Mapping[str, Any] | None, raw: Path) -> Mapping[str, Any] | None:
     """`usage` with the SUT's bytes, which stay `None` where no source had any values: empty is not zero."""
     trace = raw / DIRECTORY / "probe" / "trace"
-    if usage is None or not trace.is_dir() or usage.get("ended_monotonic_s") is None:
+    phase = span_of(usage)
+    if usage is None or phase is None or not trace.is_dir():
         return usage
-    began_ns, ended_ns = (usage[key] * _NS for key in ("began_monotonic_s", "ended_monotonic_s"))
     for source in SOURCES:
         table = _rows(trace, source)
-        read = growth(table, source.at, source.read, began_ns, ended_ns)
-        written = growth(table, source.at, source.written, began_ns, ended_ns)
+        read = growth(table, source.at, source.read, phase)
+        written = growth(table, source.at, source.written, phase)
         if read is not None or written is not None:
             told = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source.name}
             return {**usage, **told}
     return usage
-
-
-def growth(table: pl.DataFrame, at: str, column: str, began_ns: float, ended_ns: float) -> float | None:
-    """By how much a counter grew between two moments, summed over targets; between samples it is taken as even.
-
-    A target that came in between began at zero, and one that went counts as far as it was seen. `None` where no
-    sample tells of the time in between.
-    """
-    known = table.drop_nulls([at, column])
-    times = known[at].to_numpy()
-    if not len(times) or times.min() > ended_ns or times.max() < began_ns:
-        return None
-    total = 0.0
-    for _, rows in known.sort(at).group_by("target"):
-        x, y = rows[at].to_numpy(), rows[column].to_numpy().astype(float)
-        before = float(np.interp(began_ns, x, y, left=0.0))
-        total += float(np.interp(ended_ns, x, y, left=0.0)) - before
-    return total
 
 
 def _rows(trace: Path, source: Source) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """The shape of a study file, before scale and levels have been applied to it.
 
-`sut`, `client` and `workload` are the template that scale and levels patch; only an arm's own, patched copy
-of them is whole, and is validated by `SutSpec`, `Placement` and the workload's parameters.
+`sut`, `client`, `workload` and `monitors` are the template that scale and levels patch; only an arm's own, patched
+copy of them is whole, and is validated by `SutSpec`, `Placement` and the workload's parameters.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class StudyFile(Strict):
     sut: Mapping[str, Any]
     client: Mapping[str, Any] | None = None
     workload: Mapping[str, Any]
+    monitors: Mapping[str, Any] = Field(default_factory=dict)
     protocol: ProtocolSpec = InterleaveSpec()
     factors: Annotated[Mapping[Name, Factor], Field(min_length=1)]
     exclude: tuple[LevelRefs, ...] = ()

@@ -12,7 +12,7 @@ from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, varies, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
-from tare.study.model import Arm, ArmSettings, Placement, Scalar, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, Study, SutSpec
 from tare.study.patches import SCALABLE, apply_all
 from tare.study.problems import checked, shown
 from tare.study.registry import Registry
@@ -110,7 +110,13 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels) -> Arm:
     sut = sut.model_copy(update={"image": _rooted(document, sut.image)})
     if client is not None:
         client = client.model_copy(update={"image": _rooted(document, client.image)})
-    settings = ArmSettings(sut=sut, client=client, workload_name=name, workload=_workload(document, registry, name))
+    settings = ArmSettings(
+        sut=sut,
+        client=client,
+        workload_name=name,
+        workload=_workload(document, registry, name),
+        monitors=_monitors(document, registry),
+    )
     return Arm(name=arm.name, levels=arm.levels, settings=settings)
 
 
@@ -138,6 +144,17 @@ def _with_client(document: Document, workload: str) -> Document:
         hint = f"{workload} drives a database: say where it runs"
         raise document.error(("client",), "this key is missing", hint=hint)
     return document
+
+
+def _monitors(document: Document, registry: Registry) -> Mapping[str, MonitorSpec]:
+    """Those that are switched on: `NAME: null` switches one off that stands in the template."""
+    found = {}
+    for name, written in document.tree.get("monitors", {}).items():
+        if name not in registry.monitors:
+            raise _unknown(document, ("monitors", name), "monitor", name, registry.monitors)
+        if written is not None:
+            found[name] = checked(MonitorSpec, document, ("monitors", name))
+    return found
 
 
 def _workload_name(document: Document, registry: Registry) -> str:

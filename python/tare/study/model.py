@@ -174,10 +174,26 @@ PROTOCOL_SPECS: Mapping[str, type[Repetition]] = {
 }
 
 
+class MonitorSpec(Strict):
+    """How one monitor watches an arm's runs."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    interval_s: float | None = Field(default=None, gt=0)
+    """Between two samples. `None`: 1 s; of the probe ten a second, fewer in long runs."""
+    drop_first: int = Field(default=0, ge=0)
+    """Samples at the beginning that are marked as not to be used."""
+    drop_last: int = Field(default=0, ge=0)
+    """The same at the end."""
+    options: Mapping[str, Scalar] = Field(default_factory=dict)
+    """What only this monitor knows: docs/reference/monitors.md."""
+
+
 class ArmSettings(Strict):
     """Everything that one arm fixes, after its levels have been applied to the study's template.
 
-    `workload` is the workload's own parameter model, validated and dumped; `workload_name` its key.
+    `workload` is the workload's own parameter model, validated and dumped; `workload_name` its key. `monitors`:
+    beside the probe, which every run has; the probe too where its interval is set.
     `client`: `None` where the workload needs no database, and its program is itself the SUT.
     """
 
@@ -185,6 +201,7 @@ class ArmSettings(Strict):
     client: Placement | None = None
     workload_name: str
     workload: Mapping[str, Any]
+    monitors: Mapping[str, MonitorSpec] = Field(default_factory=dict)
 
     @property
     def sides(self) -> Mapping[str, Placement]:

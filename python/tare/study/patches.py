@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from tare.study.document import Document, KeyPath
 from tare.study.suggest import did_you_mean
 
-TEMPLATE = ("sut", "client", "workload")
+TEMPLATE = ("sut", "client", "workload", "monitors")
 """What a level may patch."""
 SCALABLE = (*TEMPLATE, "protocol")
 """What a scale may patch."""

@@ -20,7 +20,7 @@ class Registry:
     `databases`: name → a check of the settings that a study gives it.
     `deployments`: name → whether a task of it can have a network namespace of its own.
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
-    `programs`: workloads that need no database, being themselves the SUT.
+    `programs`: workloads that need no database, being themselves the SUT. `monitors`: all of them.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -29,6 +29,7 @@ class Registry:
     protocols: frozenset[str]
     recipes: frozenset[str]
     programs: frozenset[str] = frozenset()
+    monitors: frozenset[str] = frozenset()
 
 
 FAKE = "fake"
@@ -39,6 +40,7 @@ def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
     from tare.databases import DATABASES
     from tare.deployments import DEPLOYMENTS
+    from tare.monitors import MONITORS
     from tare.protocols import IMPORTED, PROTOCOLS
     from tare.study.catalogue import recipes
     from tare.workloads import WORKLOADS
@@ -50,6 +52,7 @@ def installed() -> Registry:
         protocols=frozenset(PROTOCOLS) - {FAKE, IMPORTED},
         recipes=frozenset(recipes()),
         programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
+        monitors=frozenset(MONITORS) - {FAKE},
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tare.study.file import StudyFile
-from tare.study.model import PROTOCOL_SPECS, ImportedSpec, Placement, SutSpec
+from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, SutSpec
 from tare.study.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
 
@@ -34,6 +34,7 @@ def study_schema(registry: Registry) -> dict[str, Any]:
         "sut": _section(SutSpec, defs, deployment=registry.deployments, database=registry.databases),
         "client": _section(Placement, defs, deployment=registry.deployments),
         "workload": _workload(registry, defs),
+        "monitors": _monitors(registry, defs),
         "protocol": _protocol(registry, defs),
     }
     schema["properties"].update(template)
@@ -68,6 +69,13 @@ def _workload(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
         schema["properties"] = {"name": {"const": name}, **schema["properties"]}
         alternatives.append({**schema, "required": ["name"]})
     return {"anyOf": alternatives}
+
+
+def _monitors(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
+    """A key a monitor; `null` switches it off."""
+    each = {"anyOf": [_adopt(MonitorSpec, defs), {"type": "null"}]}
+    properties = dict.fromkeys(sorted(registry.monitors), each)
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _protocol(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:

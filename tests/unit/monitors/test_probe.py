@@ -34,13 +34,18 @@ def host_with(*programs: str) -> FakeHost:
 
 def test_a_host_with_the_program_in_either_place_lacks_nothing() -> None:
     for path in candidates():
-        assert Probe().lacks(host_with(path), {}) is None
+        assert Probe().lacks(host_with(path), 0.1, {}) is None
 
 
 def test_a_host_without_it_or_with_one_too_old_is_told_how_to_get_it() -> None:
     old = FakeHost(answers={(next(candidates()), "record", "--help"): Completed((), 0, b"--hz")})
     for host in (FakeHost(), old):
-        assert "cargo build --release -p tare-bin" in (Probe().lacks(host, {}) or "")
+        assert "cargo build --release -p tare-bin" in (Probe().lacks(host, 0.1, {}) or "")
+
+
+@pytest.mark.parametrize("interval_s", [0.0009, 11.0])
+def test_an_interval_that_the_probe_cannot_keep_is_told(interval_s: float) -> None:
+    assert "change interval_s" in (Probe().lacks(host_with(*candidates()), interval_s, {}) or "")
 
 
 def test_a_recording_names_host_targets_rate_and_its_longest_time() -> None:

@@ -12,7 +12,10 @@ from tare.monitors import Program, Reading, Scene
 from tare.monitors.fake import FakeMonitor
 from tare.run.monitors import interval_of
 from tare.run.record import Phase
-from tare.run.sut_io import growth, with_sut_io
+from tare.run.sut_io import with_sut_io
+from tare.run.traced import growth
+from tare.run.trimming import Span, marked_table
+from tare.study.model import MonitorSpec
 
 
 class Blind(FakeMonitor):
@@ -42,7 +45,9 @@ class Stillborn(FakeMonitor):
 def test_every_run_is_watched_and_told_of_its_clients(rig: Any, plans: Any) -> None:
     (record,) = rig.execute(plans(warmup_s=0.1))
     assert record.outcome.ok, record.outcome
-    assert record.monitors == {"probe": {"interval_s": 0.1, "samples": 0, "handed": ["client"]}}
+    assert record.monitors == {
+        "probe": {"interval_s": 0.1, "samples": 0, "handed": ["client"], "engine_cpu_s": None}
+    }
     assert "monitors/probe/later" in record.raw
     assert rig.leftovers == []
 
@@ -93,7 +98,7 @@ def test_a_monitor_stands_in_the_ledger_while_it_runs(rig: Any, plans: Any) -> N
 
 @pytest.mark.parametrize(("seconds", "interval_s"), [(4, 0.1), (600, 0.1), (601, 0.2), (1860, 0.5), (90000, 10.0)])
 def test_a_long_run_is_sampled_less_often(seconds: float, interval_s: float) -> None:
-    assert interval_of(seconds) == interval_s
+    assert interval_of("probe", MonitorSpec(), seconds) == interval_s
 
 
 def counter(*readings: tuple[int, int | None, int | None]) -> pl.DataFrame:
@@ -103,23 +108,23 @@ def counter(*readings: tuple[int, int | None, int | None]) -> pl.DataFrame:
 
 def test_growth_is_taken_as_even_between_two_samples() -> None:
     table = counter((1, 0, 100), (1, 10, 200), (1, 20, 400))
-    assert growth(table, "at", "n", 5, 15) == 150.0
+    assert growth(table, "at", "n", Span(5e-9, 15e-9)) == 150.0
 
 
 def test_growth_of_several_targets_is_summed_and_a_late_one_began_at_zero() -> None:
     table = counter((1, 0, 100), (1, 20, 100), (2, 10, 30), (2, 20, 50))
-    assert growth(table, "at", "n", 5, 20) == 50.0
+    assert growth(table, "at", "n", Span(5e-9, 20e-9)) == 50.0
 
 
 def test_growth_of_a_program_that_came_and_went_in_between_is_all_that_was_seen() -> None:
-    assert growth(counter((1, 6, 10), (1, 14, 90)), "at", "n", 5, 15) == 90.0
+    assert growth(counter((1, 6, 10), (1, 14, 90)), "at", "n", Span(5e-9, 15e-9)) == 90.0
 
 
 @pytest.mark.parametrize(
     "table", [counter(), counter((1, 0, None), (1, 20, None)), counter((1, 16, 1), (1, 20, 2))]
 )
 def test_growth_is_unknown_where_no_sample_tells_of_it(table: pl.DataFrame) -> None:
-    assert growth(table, "at", "n", 5, 15) is None
+    assert growth(table, "at", "n", Span(5e-9, 15e-9)) is None
 
 
 def _trace(raw: Path, **columns: Any) -> Path:
@@ -160,3 +165,31 @@ def test_empty_is_not_zero(tmp_path: Path) -> None:
 def test_a_run_without_a_trace_or_a_measure_phase_has_no_io(tmp_path: Path) -> None:
     assert with_sut_io(USAGE, tmp_path) == USAGE
     assert with_sut_io(None, tmp_path) is None
+
+
+def _samples(*spans: tuple[float, float]) -> pl.DataFrame:
+    rows = [{"from_ns": round(begin * 1e9), "to_ns": round(end * 1e9), "value": 1.0} for begin, end in spans]
+    return pl.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        (MonitorSpec(), [2.5, 3.5, 4.5]),
+        (MonitorSpec(drop_first=1), [3.5, 4.5]),
+        (MonitorSpec(drop_first=1, drop_last=1), [3.5]),
+        (MonitorSpec(drop_first=2, drop_last=2), []),
+    ],
+)
+def test_samples_count_that_lie_in_the_measure_phase_whole_but_for_those_dropped(
+    spec: MonitorSpec, kept: list[float]
+) -> None:
+    samples = _samples((0.5, 1.5), (1.5, 2.5), (2.5, 3.5), (3.5, 4.5), (4.5, 5.5))
+    # A gauge of the first, read at its end, does not make it whole.
+    samples = pl.concat([samples, _samples((1.5, 1.5), (2.5, 2.5))])
+    marked = marked_table(samples, spec, Span(1.4, 5.0)).filter("kept")
+    assert sorted(set(marked["to_ns"] / 1e9)) == kept
+
+
+def test_without_a_measure_phase_no_sample_counts() -> None:
+    assert not marked_table(_samples((0, 1)), MonitorSpec(), None)["kept"].any()

@@ -1,0 +1,118 @@
+"""`docker-stats`: the stream of the engine's API that `docker stats` shows, with what that client makes of it.
+
+Formulas: docker/cli cli/command/container/stats_helpers.go, as read for docs/reference/views.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tare.errors import RunFailed
+from tare.monitors import SUT, Handed, Program, Reading, Scene, Watched
+from tare.monitors.samples import SECOND_NS, Moment, Row, table
+from tare.sites import Host
+
+READER = Path(__file__).with_name("stats_reader.py")
+_LISTED = "containers"
+_DEFAULT = "unix:///var/run/docker.sock"
+
+
+class DockerStats:
+    """The SUT's container. Where the SUT is none there is nothing to watch, and nothing is started."""
+
+    daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman", "shim"})
+    tells_cost: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
+
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+        """Only the engine, which its arms need anyway."""
+        if interval_s != 1:
+            return f"the engine gives a frame a second, not one in {interval_s:g} s; set interval_s: 1"
+        return None
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """The reader: a small program, as the client itself would cost a process of 28 MB."""
+        if scene.sut is not None and scene.sut.container_id is None:
+            return ()
+        address = os.environ.get("DOCKER_HOST") or _DEFAULT
+        path = f"{scene.directory}/{READER.name}"
+        return (
+            Program(
+                name="docker-stats",
+                argv=("python3", "-I", "-S", path, address, scene.directory),
+                files={READER.name: READER.read_text(), _LISTED: _idents(scene.watched)},
+                started=f"{scene.directory}/ready",
+            ),
+        )
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:
+        """A program that is measured by itself comes later than its monitors."""
+        idents = _idents(later)
+        return Handed(_LISTED, _idents(scene.watched) + idents, "HUP") if idents else None
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+        """The frames. The first has no sample before it: the client shows it as 0, and it is dropped here."""
+        lines = (directory / "docker-stats.stdout").read_text().splitlines()
+        try:
+            frames = [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise RunFailed(f"a frame of the engine's statistics is cut short: {error}") from error
+        if refused := next((one for one in frames if one["status"] != 200), None):
+            raise RunFailed(f"the engine gives no statistics: {refused['frame'].get('message')}")
+        whole = [one for one in frames if one["frame"].get("precpu_stats", {}).get("system_cpu_usage")]
+        rows = [row for one in whole for row in _rows(one)]
+        return Reading(len(whole), table("docker-stats", rows), {"dropped_frames": len(frames) - len(whole)})
+
+
+def _idents(watched: tuple[Watched, ...]) -> str:
+    """Containers of the SUT, a line each."""
+    return "".join(f"{each.container_id}\n" for each in watched if each.name == SUT and each.container_id)
+
+
+def _rows(one: Mapping[str, Any]) -> Iterator[Row]:
+    """What the client prints of a frame: CPU as a rate, the rest as it stood at the frame's end."""
+    frame = one["frame"]
+    if not frame.get("memory_stats", {}).get("usage"):
+        return  # the container was ending: the engine has nothing to say of it any more
+    to_monotonic = one["monotonic_ns"] - one["realtime_ns"]
+    begin, end = (_ns(frame[key]) + to_monotonic for key in ("preread", "read"))
+    moment = Moment(begin, end, max(0, one["monotonic_ns"] - end))
+    now, before = frame["cpu_stats"], frame["precpu_stats"]
+    used = now["cpu_usage"]["total_usage"] - before["cpu_usage"]["total_usage"]
+    system = now["system_cpu_usage"] - before["system_cpu_usage"]
+    share = used / system * now["online_cpus"] * 100 if used > 0 and system > 0 else 0.0
+    yield Row("cpu_percent", SUT, moment, share)
+    memory = used_memory(frame["memory_stats"])
+    yield Row("memory_bytes", SUT, moment, float(memory), is_gauge=True)
+    yield Row("memory_percent", SUT, moment, memory / frame["memory_stats"]["limit"] * 100, is_gauge=True)
+    for name, operation in (("block_read_bytes", "read"), ("block_written_bytes", "write")):
+        entries = frame["blkio_stats"].get("io_service_bytes_recursive") or []
+        total = sum(entry["value"] for entry in entries if entry["op"].lower() == operation)
+        yield Row(name, SUT, moment, float(total), is_gauge=True)
+    for name, direction in (("network_rx_bytes", "rx_bytes"), ("network_tx_bytes", "tx_bytes")):
+        interfaces = frame.get("networks")
+        if interfaces:  # none in the host's own namespace
+            total = sum(each[direction] for each in interfaces.values())
+            yield Row(name, SUT, moment, float(total), is_gauge=True)
+
+
+def used_memory(stats: Mapping[str, Any]) -> int:
+    """Usage less inactive page cache: `total_inactive_file` on control groups v1, `inactive_file` on v2."""
+    usage, details = int(stats["usage"]), stats.get("stats", {})
+    inactive = int(details.get("total_inactive_file", details.get("inactive_file", 0)))
+    return usage - inactive if inactive < usage else usage
+
+
+def _ns(stamp: str) -> int:
+    """RFC 3339 with up to nine decimals, UTC."""
+    whole, _, part = stamp.rstrip("Z").partition(".")
+    return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * SECOND_NS + int(part.ljust(9, "0"))

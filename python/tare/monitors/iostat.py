@@ -1,0 +1,52 @@
+"""`iostat -x`: what the host's block devices did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from tare.monitors import Handed, Program, Reading, Scene, Watched, sysstat
+from tare.monitors.samples import Row, table
+from tare.sites import Host
+
+_FIELDS = {
+    "r/s": "reads", "w/s": "writes", "f/s": "flushes", "rkB/s": "read_kib", "wkB/s": "written_kib",
+    "rrqm/s": "reads_merged", "wrqm/s": "writes_merged", "r_await": "read_await", "w_await": "write_await",
+    "f_await": "flush_await", "aqu-sz": "queue", "util": "util",
+}  # fmt: skip
+
+
+class Iostat:
+    """One subject a device. `-y`: without the first report, which is the average since boot."""
+
+    daemons: ClassVar[frozenset[str]] = frozenset()
+    tells_cost: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
+
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+        """Sysstat."""
+        return sysstat.lacks(host, "iostat", interval_s)
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """One."""
+        return (sysstat.program(scene, "iostat", "-o", "JSON", "-x", "-d", "-t", "-y"),)
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+        """It looks at the host alone."""
+        return None
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def read(self, scene: Scene, directory: Path) -> Reading:
+        """Its JSON."""
+        samples = list(sysstat.statistics(directory, "iostat", scene.interval_s))
+        rows = [
+            Row(name, disk["disk_device"], moment, value)
+            for moment, sample in samples
+            for disk in sample["disk"]
+            for name, value in sysstat.named(disk, _FIELDS)
+        ]
+        return Reading(len(samples), table("iostat", rows), {})

@@ -1,0 +1,88 @@
+"""`pidstat -u -r -d`: processes. It has no JSON; one line a process (-h), times as seconds since the epoch (-H)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from tare.errors import RunFailed
+from tare.monitors import Handed, Program, Reading, Scene, Watched, sysstat
+from tare.monitors.samples import Line, Row, moments, table
+from tare.sites import Host
+
+_FIELDS = {
+    "%usr": "usr_percent", "%system": "system_percent", "%CPU": "cpu_percent", "minflt/s": "minor_faults",
+    "majflt/s": "major_faults", "RSS": "resident_kib", "kB_rd/s": "read_kib", "kB_wr/s": "written_kib",
+    "kB_ccwr/s": "cancelled_kib",
+}  # fmt: skip
+_GAUGES = {"resident_kib"}
+_LATER = "later"
+
+
+class Pidstat:
+    """All processes that did anything are printed; subjects are those that the run watches: `NAME pid N`."""
+
+    daemons: ClassVar[frozenset[str]] = frozenset()
+    tells_cost: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
+
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+        """Sysstat."""
+        return sysstat.lacks(host, "pidstat", interval_s)
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """One."""
+        return (sysstat.program(scene, "pidstat", "-h", "-H", "-u", "-r", "-d"),)
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+        """It sees whatever comes; only the names are kept, by a signal that changes nothing."""
+        return Handed(_LATER, "".join(f"{each.pid} {each.name}\n" for each in later), "CONT")
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Nothing."""
+        return {}
+
+    def read(self, scene: Scene, directory: Path) -> Reading:
+        """Its table; columns by the names in its heading, the command, which may hold blanks, last."""
+        names = {each.pid: each.name for each in scene.watched} | _names(directory)
+        lines = sysstat.lines_of(directory, "pidstat")
+        heading = next((line.text.split()[1:] for line in lines if line.text.startswith("#")), None)
+        if heading is None or heading[-1] != "Command":
+            raise RunFailed("the table of pidstat has no heading")
+        samples = _samples(lines)
+        rows = _rows(samples, heading, names, scene.interval_s)
+        return Reading(len(samples), table("pidstat", rows), {})
+
+
+def _samples(lines: Sequence[Line]) -> list[list[Line]]:
+    """Each sample: its heading and the lines below it, of which there are none where nothing ran."""
+    samples: list[list[Line]] = []
+    for line in lines:
+        if line.text.startswith("#"):
+            samples.append([line])
+        elif samples and line.text[:1].isdecimal():
+            samples[-1].append(line)
+    return samples
+
+
+def _rows(
+    samples: Sequence[Sequence[Line]], heading: Sequence[str], names: Mapping[int, str], interval_s: float
+) -> Iterator[Row]:
+    all_moments = moments([lines[0].came_ns for lines in samples], interval_s)
+    for moment, (_, *lines) in zip(all_moments, samples, strict=True):
+        for line in lines:
+            cells = dict(zip(heading, line.text.split(None, len(heading) - 1), strict=True))
+            pid = int(cells["PID"])
+            if pid in names:
+                subject = f"{names[pid]} pid {pid}"
+                for name, value in sysstat.named(cells, _FIELDS):
+                    yield Row(name, subject, moment, value, is_gauge=name in _GAUGES)
+
+
+def _names(directory: Path) -> dict[int, str]:
+    try:
+        lines = (directory / _LATER).read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    return {int(pid): name for pid, name in (line.split(" ", 1) for line in lines)}

@@ -1,0 +1,90 @@
+"""Samples as every monitor but the probe gives them: one row a quantity, a subject and a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tare.errors import RunFailed
+
+SAMPLES = {
+    "tool": pl.String,
+    "quantity": pl.String,
+    "subject": pl.String,
+    "from_ns": pl.Int64,
+    "to_ns": pl.Int64,
+    "value": pl.Float64,
+    "within_ns": pl.Int64,
+}
+"""Times are CLOCK_MONOTONIC; a gauge has `from_ns` = `to_ns`. `within_ns`: how far the tool's own reading may lie
+from them. Quantities, subjects and units are those of `tare views` (docs/reference/views.md)."""
+SECOND_NS = 1_000_000_000
+_PROMPT_NS = 5_000_000
+"""A line is on its way for less, from the tool's reading to the stamp."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Over what a sample reaches."""
+
+    from_ns: int
+    to_ns: int
+    within_ns: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value of a sample."""
+
+    quantity: str
+    subject: str
+    moment: Moment
+    value: float
+    is_gauge: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a tool, and when it came."""
+
+    came_ns: int
+    text: str
+
+
+def table(tool: str, rows: Iterable[Row]) -> pl.DataFrame:
+    """A table of `SAMPLES`."""
+    cells = [
+        (
+            tool,
+            row.quantity,
+            row.subject,
+            row.moment.to_ns if row.is_gauge else row.moment.from_ns,
+            row.moment.to_ns,
+            row.value,
+            row.moment.within_ns,
+        )
+        for row in rows
+    ]
+    return pl.DataFrame(cells, schema=SAMPLES, orient="row")
+
+
+def stamped(text: str, what: str) -> list[Line]:
+    """What stamper.py wrote. Raises `RunFailed` for a line without its stamp: it was cut short."""
+    lines = []
+    for line in text.splitlines():
+        stamp, tab, rest = line.partition("\t")
+        if not tab or not stamp.isdecimal():
+            raise RunFailed(f"the output of {what} is cut short", hint=f"it ends with {line[-60:]!r}")
+        lines.append(Line(int(stamp), rest))
+    return lines
+
+
+def moments(came_ns: Sequence[int], interval_s: float) -> list[Moment]:
+    """From when samples came that are read at even distances: what scatters about the grid is delay."""
+    interval_ns = round(interval_s * SECOND_NS)
+    late = [at - n * interval_ns for n, at in enumerate(came_ns)]
+    within = max(late) - min(late) + _PROMPT_NS if late else 0
+    begins = [came_ns[0] - interval_ns, *came_ns[:-1]] if came_ns else []
+    return [Moment(begin, end, within) for begin, end in zip(begins, came_ns, strict=True)]

@@ -1,0 +1,69 @@
+"""`sar`: the host's CPU, memory, disks and interfaces, kept in its own binary file and printed as JSON by sadf."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tare.errors import RunFailed
+from tare.monitors import Handed, Program, Reading, Scene, Watched, sysstat
+from tare.monitors.samples import Moment, Row, moments, table
+from tare.sites import Host
+
+_FILE = "sar.bin"
+_JSON = "sar.json"
+_CPU = ("user", "nice", "system", "iowait", "steal", "idle")
+_MEMORY = {"memused": "memory_used_kib"}
+_DISK = {"rkB": "disk_rkb", "wkB": "disk_wkb"}
+_INTERFACE = {"rxkB": "rxkb", "txkB": "txkb"}
+
+
+class Sar:
+    """Subjects: `all` for CPU, `host` for memory, devices and interfaces by name."""
+
+    daemons: ClassVar[frozenset[str]] = frozenset()
+    tells_cost: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
+
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+        """Sysstat."""
+        return sysstat.lacks(host, "sar", interval_s)
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """sar, which has sadc write all it can into a file and prints CPU, so that it tells when it sampled."""
+        return (sysstat.program(scene, "sar", "-u", "-o", f"{scene.directory}/{_FILE}"),)
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+        """It looks at the host alone."""
+        return None
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:
+        """Its file as JSON."""
+        what = ("-u", "-r", "-d", "-p", "-n", "DEV")
+        return {_JSON: ("sadf", "-j", "-U", f"{scene.directory}/{_FILE}", "--", *what)}
+
+    def read(self, scene: Scene, directory: Path) -> Reading:
+        """Sadf's JSON; the moments are those at which sar printed its line, as the file knows seconds only."""
+        lines = sysstat.lines_of(directory, "sar")
+        came = [line.came_ns for line in lines if line.text.split()[1:2] == ["all"] and line.text[:1].isdecimal()]
+        try:
+            told = json.loads((directory / _JSON).read_text())["sysstat"]["hosts"][0]["statistics"]
+        except (OSError, ValueError, LookupError) as error:
+            raise RunFailed(f"sadf made no whole JSON of what sar wrote: {error}") from error
+        # The file is read just before sar is stopped: its last sample may be printed and not written, or otherwise.
+        both = list(zip(moments(came, scene.interval_s), told, strict=False))
+        rows = [row for moment, sample in both for row in _rows(moment, sample)]
+        return Reading(len(both), table("sar", rows), {})
+
+
+def _rows(moment: Moment, sample: Mapping[str, Any]) -> Iterator[Row]:
+    for cpu in sample.get("cpu-load", ()):
+        yield from (Row(name, cpu["cpu"], moment, value) for name, value in sysstat.named(cpu, _CPU))
+    memory = sample.get("memory", {})
+    yield from (Row(name, "host", moment, value, is_gauge=True) for name, value in sysstat.named(memory, _MEMORY))
+    for disk in sample.get("disk", ()):
+        yield from (Row(name, disk["disk-device"], moment, value) for name, value in sysstat.named(disk, _DISK))
+    for one in sample.get("network", {}).get("net-dev", ()):
+        yield from (Row(name, one["iface"], moment, value) for name, value in sysstat.named(one, _INTERFACE))

@@ -1,0 +1,72 @@
+"""What mpstat, iostat, sar and pidstat have in common: how they are called, and how their JSON is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tare.errors import RunFailed
+from tare.monitors import Program, Scene
+from tare.monitors.samples import Line, Moment, moments, stamped
+from tare.sites import Host
+
+STAMPER = Path(__file__).with_name("stamper.py")
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+    "S_TIME_FORMAT": "ISO",
+}
+_QUICK_S = 10.0
+
+
+def lacks(host: Host, tool: str, interval_s: float) -> str | None:
+    """Why a tool cannot be had, or not so."""
+    if interval_s < 1 or interval_s % 1:
+        return f"{tool} samples every whole number of seconds, not every {interval_s:g}; change interval_s"
+    try:
+        host.run([tool, "-V"], timeout_s=_QUICK_S, env=ENVIRONMENT, check=False)
+    except RunFailed:
+        return f"{tool} is not installed; apt-get install sysstat"
+    return None
+
+
+def program(scene: Scene, tool: str, *options: str) -> Program:
+    """The tool, its lines stamped; it ends by itself when nobody stops it."""
+    count, ready = int(scene.most_s / scene.interval_s) + 1, f"{scene.directory}/ready"
+    return Program(
+        name=tool,
+        argv=(
+            *("python3", "-I", "-S", f"{scene.directory}/{STAMPER.name}", ready, tool, *options),
+            *(f"{scene.interval_s:g}", str(count)),
+        ),
+        env=ENVIRONMENT,
+        files={STAMPER.name: STAMPER.read_text()},
+        started=ready,
+        stop="INT",
+        counts_itself=False,
+    )
+
+
+def lines_of(directory: Path, tool: str) -> list[Line]:
+    """What it printed."""
+    return stamped((directory / f"{tool}.stdout").read_text(), tool)
+
+
+def statistics(directory: Path, tool: str, interval_s: float) -> Iterator[tuple[Moment, Mapping[str, Any]]]:
+    """The samples of a tool that was asked for JSON. Raises `RunFailed` unless the document is whole."""
+    lines = lines_of(directory, tool)
+    try:
+        told = json.loads("".join(line.text for line in lines))["sysstat"]["hosts"][0]["statistics"]
+    except (ValueError, LookupError) as error:
+        raise RunFailed(f"the JSON of {tool} is not whole: {error}") from error
+    came = [line.came_ns for line in lines if '"timestamp"' in line.text]
+    yield from zip(moments(came, interval_s), told, strict=True)
+
+
+def named(row: Mapping[str, Any], names: Mapping[str, str] | Sequence[str]) -> Iterator[tuple[str, float]]:
+    """The figures of a row that are wanted, under our names."""
+    wanted = names.items() if isinstance(names, Mapping) else zip(names, names, strict=True)
+    yield from ((ours, float(row[theirs])) for theirs, ours in wanted if theirs in row)

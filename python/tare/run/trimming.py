@@ -1,0 +1,32 @@
+"""Which samples of a monitor count: those of the measure phase, without the ones that the study drops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from tare.study.model import MonitorSpec
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of CLOCK_MONOTONIC, seconds."""
+
+    began_s: float
+    ended_s: float
+
+
+def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -> pl.DataFrame:
+    """With a column `kept`: true for samples that lie within the phase whole, but those that the study drops.
+
+    Without a phase nothing is kept.
+    """
+    if phase is None:
+        return samples.with_columns(pl.lit(value=False).alias("kept"))
+    moments = samples.group_by("to_ns").agg(pl.col("from_ns").min()).sort("to_ns")
+    began, ended = round(phase.began_s * 1e9), round(phase.ended_s * 1e9)
+    whole = moments.filter((pl.col("from_ns") >= began) & (pl.col("to_ns") <= ended))["to_ns"]
+    last = len(whole) - spec.drop_last
+    kept = whole[spec.drop_first : last] if last > spec.drop_first else whole.clear()
+    return samples.with_columns(pl.col("to_ns").is_in(kept.implode()).alias("kept"))

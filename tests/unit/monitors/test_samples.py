@@ -1,0 +1,164 @@
+"""Each tool's own output, as it left it in a real run (tests/data/monitors/README.md), read as samples."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tare.errors import RunFailed
+from tare.monitors import MONITORS, Monitor, Reading, Scene, Watched
+from tare.monitors.docker_stats import used_memory
+from tare.monitors.samples import SAMPLES, moments, stamped
+from tare.sites.fake import FakeHost
+
+DATA = Path(__file__).resolve().parents[2] / "data" / "monitors"
+SECOND = 1_000_000_000
+TOOLS = ("mpstat", "iostat", "sar", "pidstat", "docker-stats")
+WATCHED = (Watched("sut", 2879, own_cgroup=True, container_id="c0ffee"), Watched("dockerd", 5788))
+
+
+def scene(interval_s: float = 1.0, watched: tuple[Watched, ...] = WATCHED) -> Scene:
+    return Scene(FakeHost(), "/run/m", interval_s=interval_s, most_s=100.0, watched=watched)
+
+
+def read(name: str, directory: Path = DATA) -> Reading:
+    return MONITORS[name].read(scene(), directory)
+
+
+def samples(name: str) -> pl.DataFrame:
+    table = read(name).table
+    assert table is not None
+    return table
+
+
+def first(name: str, quantity: str, subject: str) -> float:
+    of_it = (pl.col("quantity") == quantity) & (pl.col("subject") == subject)
+    return float(samples(name).filter(of_it).sort("to_ns")["value"][0])
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_sample_has_its_place_in_time(name: str) -> None:
+    table = samples(name)
+    assert dict(table.schema) == SAMPLES
+    assert set(table["tool"]) == {name}
+    assert table["value"].null_count() == 0
+    ends = table["to_ns"].unique().sort()
+    assert len(ends) <= read(name).samples
+    assert all(0.8 * SECOND < gap < 1.2 * SECOND for gap in ends.diff().drop_nulls())
+    assert (table["from_ns"] <= table["to_ns"]).all()
+    assert (table["within_ns"] < SECOND).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity", "subject", "value"),
+    [
+        ("mpstat", "usr", "all", 43.41),
+        ("mpstat", "idle", "1", 0.0),
+        ("iostat", "written_kib", "vda", 1220.00),
+        ("iostat", "util", "vda", 4.00),
+        ("sar", "user", "all", 59.11),
+        ("sar", "memory_used_kib", "host", 1944264.0),
+        ("sar", "disk_wkb", "vda", 39378.22),
+        ("pidstat", "cpu_percent", "client pid 4191", 2.94),
+        ("pidstat", "resident_kib", "sut pid 2879", 103080.0),
+    ],
+)
+def test_a_value_is_the_one_that_the_tool_printed(name: str, quantity: str, subject: str, value: float) -> None:
+    assert first(name, quantity, subject) == value
+
+
+def test_the_client_shows_a_frame_as_docker_stats_does() -> None:
+    one = json.loads((DATA / "docker-stats.stdout").read_text().splitlines()[1])["frame"]
+    now, before = one["cpu_stats"], one["precpu_stats"]
+    used = now["cpu_usage"]["total_usage"] - before["cpu_usage"]["total_usage"]
+    share = used / (now["system_cpu_usage"] - before["system_cpu_usage"]) * 2 * 100
+    assert first("docker-stats", "cpu_percent", "sut") == pytest.approx(share)
+    memory = one["memory_stats"]["usage"] - one["memory_stats"]["stats"]["total_inactive_file"]
+    assert first("docker-stats", "memory_bytes", "sut") == memory
+    assert first("docker-stats", "network_tx_bytes", "sut") == one["networks"]["eth0"]["tx_bytes"]
+
+
+def test_the_first_frame_has_no_sample_before_it_and_is_dropped() -> None:
+    frames = (DATA / "docker-stats.stdout").read_text().splitlines()
+    found = read("docker-stats")
+    assert (found.samples, found.told) == (len(frames) - 1, {"dropped_frames": 1})
+
+
+def test_gauges_are_of_a_moment_and_rates_of_an_interval() -> None:
+    table = samples("sar")
+    instant = pl.col("to_ns") == pl.col("from_ns")
+    assert table.filter(quantity="memory_used_kib").select(instant).to_series().all()
+    assert not table.filter(quantity="user").select(instant).to_series().any()
+
+
+def test_page_cache_is_taken_off_on_either_version_of_control_groups() -> None:
+    assert used_memory({"usage": 100, "stats": {"total_inactive_file": 30, "inactive_file": 5}}) == 70
+    assert used_memory({"usage": 100, "stats": {"inactive_file": 30}}) == 70
+    assert used_memory({"usage": 20, "stats": {"inactive_file": 30}}) == 20
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_output_that_was_cut_short_is_no_output(name: str, tmp_path: Path) -> None:
+    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    for file in (*tmp_path.glob("*.stdout"), tmp_path / "sar.json"):
+        file.write_text(file.read_text()[:-40].rstrip("}\n "))
+    if name == "pidstat":  # whole lines of a table tell nothing of those that are missing
+        (tmp_path / "pidstat.stdout").write_text("1\tLinux")
+    with pytest.raises(RunFailed):
+        read(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mpstat", "iostat", "sar", "pidstat"])
+def test_sysstat_is_stamped_counted_by_its_children_and_ends_by_itself(name: str) -> None:
+    monitor: Monitor = MONITORS[name]
+    (program,) = monitor.programs(scene(interval_s=2.0))
+    assert program.argv[4:6] == ("/run/m/ready", name)
+    assert program.argv[-2:] == ("2", "51")
+    assert (program.stop, program.counts_itself, program.started) == ("INT", False, "/run/m/ready")
+    assert monitor.lacks(FakeHost(), 1.0, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "interval_s"), [("mpstat", 0.5), ("sar", 1.5), ("docker-stats", 2.0), ("docker-stats", 0.5)]
+)
+def test_an_interval_that_a_tool_cannot_keep_is_told(name: str, interval_s: float) -> None:
+    assert "interval_s" in (MONITORS[name].lacks(FakeHost(), interval_s, {}) or "")
+
+
+def test_a_tool_that_is_not_installed_is_told_with_its_package() -> None:
+    host = FakeHost(answers={("mpstat", "-V"): RunFailed("mpstat cannot be run on fake")})
+    assert MONITORS["mpstat"].lacks(host, 1.0, {}) == "mpstat is not installed; apt-get install sysstat"
+
+
+def test_docker_stats_watches_containers_only() -> None:
+    bare = (Watched("sut", 7, own_cgroup=True),)
+    assert MONITORS["docker-stats"].programs(scene(watched=bare)) == ()
+    (program,) = MONITORS["docker-stats"].programs(scene())
+    assert program.files["containers"] == "c0ffee\n"
+
+
+def test_docker_stats_is_told_of_a_program_that_comes_later() -> None:
+    alone = (Watched("dockerd", 1),)
+    (program,) = MONITORS["docker-stats"].programs(scene(watched=alone))
+    assert program.files["containers"] == ""
+    handed = MONITORS["docker-stats"].hand(scene(watched=alone), (Watched("sut", 7, container_id="ab"),))
+    assert handed is not None
+    assert (handed.file, handed.content, handed.signal) == ("containers", "ab\n", "HUP")
+    assert MONITORS["docker-stats"].hand(scene(), (Watched("client", 7, container_id="ab"),)) is None
+
+
+def test_delay_is_what_scatters_about_an_even_grid() -> None:
+    found = moments([1_000_000_000, 2_030_000_000, 3_010_000_000], 1.0)
+    assert [(one.from_ns, one.to_ns) for one in found][:2] == [(0, 1_000_000_000), (1_000_000_000, 2_030_000_000)]
+    assert {one.within_ns for one in found} == {35_000_000}
+    assert moments([], 1.0) == []
+
+
+def test_a_line_without_its_stamp_was_cut_short() -> None:
+    assert [line.text for line in stamped("12\ta\n13\t\n", "x")] == ["a", ""]
+    with pytest.raises(RunFailed, match="cut short"):
+        stamped("12\ta\n1", "x")
