@@ -231,4 +231,4 @@ def test_disk_io_agrees_with_iostat_pidstat_and_docker_stats(
     if reaches_the_disk and stated["written_bytes"].is_null().all() and stated["bfq_written_bytes"].is_null().all():
         assert seen.value("docker-stats", "block_written_bytes") == 0
         assert seen.value("cadvisor", "fs_writes_bytes") is None
-        assert any("no tool shows a container's disk I/O here" in sentence for sentence in seen.views().why)
+        assert any("No tool shows a container's disk I/O here" in sentence for sentence in seen.views().why)

@@ -80,43 +80,58 @@ def docker_clock(trace: Trace, interval_s: float) -> Iterator[str]:
 
 def page_cache(trace: Trace, _interval_s: float) -> Iterator[str]:
     """What is taken off memory."""
-    readings = cgroup_memory(trace)
-    for (subject,), rows in readings.group_by("subject", maintain_order=True):
+    told = []
+    for (subject,), rows in cgroup_memory(trace).group_by("subject", maintain_order=True):
         usage, inactive, cache = (
             float(rows[name].sum()) / len(rows) for name in ("memory_bytes", "inactive_file_bytes", "cache_bytes")
         )
         if usage > 0 and cache / usage >= _WORTH_TELLING:
-            yield (
-                f"Of the memory of {subject}, {usage / 2**20:.1f} MiB on average, {cache / 2**20:.1f} MiB were "
-                f"page cache and {inactive / 2**20:.1f} MiB of that inactive: docker stats since 20.10, podman "
-                "stats, cAdvisor's working set and metrics-server take the inactive part off, docker stats "
-                "until 19.03 took off all, and pidstat's RSS never had any but mapped files."
+            told.append(
+                f"{subject} had {_mib(usage)}, of which {_mib(cache)} page cache and {_mib(inactive)} inactive"
             )
+    if told:
+        yield (
+            f"Page cache counts as memory of who read or wrote first. On average {'; '.join(told)}. docker "
+            "stats since 20.10, podman stats, cAdvisor's working set and metrics-server take the inactive part "
+            "off, docker stats until 19.03 took off all, and pidstat's RSS never had any but mapped files."
+        )
 
 
 def empty_files(trace: Trace, _interval_s: float) -> Iterator[str]:
     """Empty is not zero."""
     stated, counted = cgroup_io(trace), cgroup_block(trace)
-    for (subject,), rows in stated.group_by("subject", maintain_order=True):
-        files = ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes")
-        if not all(rows[name].is_null().all() for name in files):
-            continue
-        own = _ends(counted.filter(pl.col("subject") == subject))
-        if own.is_empty():
-            told = "no tracing program counted requests either, so nobody knows what it read and wrote"
-        else:
-            read, written = (
-                own[f"block_{way}_bytes"][-1] - own[f"block_{way}_bytes"][0] for way in ("read", "written")
-            )
-            told = (
-                f"the tracing program counted {_mib(read)} read and {_mib(written)} written meanwhile: no tool "
-                "shows a container's disk I/O here"
-            )
+    files = ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes")
+    empty = [
+        str(subject)
+        for (subject,), rows in stated.group_by("subject", maintain_order=True)
+        if all(rows[name].is_null().all() for name in files)
+    ]
+    told = [requests for subject in empty for requests in _requests(counted, subject)]
+    if empty:
         yield (
-            f"The block I/O files of {subject} stayed empty, and empty is not zero: docker stats and podman "
-            f"stats print 0 B, cAdvisor has no series; {told}. On control groups v1 a kernel since 2024 counts "
-            "there only once a throttle rule exists on the device."
+            f"The block I/O files of {_listed(empty)} stayed empty, and empty is not zero: docker stats and "
+            f"podman stats print 0 B, cAdvisor has no series. {_nobody_or(told)} On control groups v1 a kernel "
+            "since 2024 counts in those files only once a throttle rule exists on the device."
         )
+
+
+def _requests(counted: pl.DataFrame, subject: str) -> Iterator[str]:
+    own = _ends(counted.filter(pl.col("subject") == subject))
+    if not own.is_empty():
+        read, written = (
+            own[f"block_{way}_bytes"][-1] - own[f"block_{way}_bytes"][0] for way in ("read", "written")
+        )
+        yield f"{subject} {_mib(read)} read and {_mib(written)} written"
+
+
+def _nobody_or(told: list[str]) -> str:
+    if not told:
+        return "No tracing program counted requests either, so nobody knows what was read and written."
+    return f"The tracing program counted meanwhile: {'; '.join(told)}. No tool shows a container's disk I/O here."
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def writeback(trace: Trace, _interval_s: float) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 from tests.unit.analyze.views.traces import HEADER, QUANTA, trace
 
 from tare.analyze.views.why import why
@@ -19,14 +20,16 @@ def told(of: Trace) -> str:
 def test_empty_is_not_zero() -> None:
     text = told(trace())
     assert "empty is not zero" in text
-    assert "counted 0.0 MiB read and 32.0 MiB written meanwhile: no tool shows a container's disk I/O here" in text
+    assert (
+        "counted meanwhile: db 0.0 MiB read and 32.0 MiB written. No tool shows a container's disk I/O here" in text
+    )
     assert "empty is not zero" not in told(trace(empty_io=False))
 
 
 def test_a_real_container_s_disk_writes_are_seen_by_no_tool() -> None:
     text = told(read_trace(RECORDED))
     assert "The block I/O files of db stayed empty" in text
-    assert "113.0 MiB written meanwhile: no tool shows" in text
+    assert "113.0 MiB written. No tool shows" in text
 
 
 def test_without_a_tracing_program_nobody_knows() -> None:
@@ -44,9 +47,19 @@ def test_steal_is_told_with_what_it_does_to_docker_where_there_is_any() -> None:
 def test_steps_and_page_cache_are_told_in_their_units() -> None:
     text = told(trace())
     assert "steps of 4 ms: at one sample every 1 s a step is 0.4 % of a CPU" in text
-    assert "100.0 MiB on average, 30.0 MiB were page cache and 20.0 MiB of that inactive" in text
+    assert "db had 100.0 MiB, of which 30.0 MiB page cache and 20.0 MiB inactive" in text
     assert "wrote 40.0 MiB, of which 32.0 MiB were the watched groups' own requests" in text
 
 
 def test_an_empty_trace_has_nothing_to_explain() -> None:
     assert why(Trace(HEADER, QUANTA, True, {}), 1.0) == ()
+
+
+def test_groups_are_told_together() -> None:
+    whole = trace()
+    second = whole.tables["cgroup"].with_columns(name=pl.lit("web"), target=pl.lit(99))
+    both = {**whole.tables, "cgroup": pl.concat([whole.tables["cgroup"], second], how="vertical_relaxed")}
+    found = [each for each in why(Trace(whole.header, whole.quanta, True, both), 1.0) if "stayed empty" in each]
+    assert len(found) == 1
+    assert "files of db and web stayed empty" in found[0]
+    assert "db 0.0 MiB read and 32.0 MiB written; web 0.0 MiB read and 32.0 MiB written" in found[0]
