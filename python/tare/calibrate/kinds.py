@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tare.calibrate import studies
 from tare.calibrate.readings import (
     Reading,
+    bytes_read_per_second,
     cpu_seconds_per_second,
     time_not_held_back,
     transactions_per_cpu_second,
@@ -75,6 +76,18 @@ KINDS: Mapping[str, Kind] = {
         "a proxy that holds messages back",
         studies.delay,
         _against("passed", {"held": Injection(f"proxy delay {studies.DELAY_US} µs", time_not_held_back)}),
+        usual=False,
+    ),
+    "io": Kind(
+        "a limit on reads from the disk",
+        studies.disk,
+        _against(
+            "r1000",
+            {
+                f"r{rate}": Injection(f"{rate} reads a second", bytes_read_per_second)
+                for rate in studies.READS_PER_S[1:]
+            },
+        ),
         usual=False,
     ),
     "aa": Kind(

@@ -10,10 +10,17 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
+
 from tare.analyze.metrics import cpu_per_operation_us, number_at
 from tare.calibrate.behind_proxy import LOG_NAME
+from tare.monitors import SUT
+from tare.run.monitoring import DIRECTORY
 from tare.run.record import Phase, RunRecord
+from tare.run.sut_io import SOURCES
 
+TRACE = f"{DIRECTORY}/probe/trace"
+"""The run's trace among its raw files."""
 Raw = Callable[[RunRecord, str], Path]
 """Where a raw file of a record lies."""
 Reading = Callable[[RunRecord, Raw], float | None]
@@ -49,3 +56,24 @@ def time_not_held_back(record: RunRecord, raw: Raw) -> float | None:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     held_ns = [line["held_ns"] for line in lines if line["accepted_at"] >= began]
     return 1 - sum(held_ns) / 1e9 / (lasted_s * threads) if held_ns else None
+
+
+def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
+    """By the kernel's account of the program's control group, as the run's trace has it: the slope of the counter.
+
+    From the first to the last sample in which it had grown, so that neither the program's start nor its end, which
+    fall between samples, is in it.
+    """
+    source = next((each for each in SOURCES if each.name == (record.usage or {}).get("sut_io_source")), None)
+    if source is None:
+        return None
+    path = raw(record, TRACE) / f"{source.table}.parquet"
+    if not path.is_file():
+        return None
+    rows = pl.read_parquet(path, columns=["name", source.at, source.read])
+    seen = rows.filter((pl.col("name") == SUT) & (pl.col(source.read) > 0)).drop_nulls().sort(source.at)
+    if len(seen) < 2:
+        return None
+    first, last = seen.row(0, named=True), seen.row(-1, named=True)
+    took_ns = last[source.at] - first[source.at]
+    return 1e9 * float(last[source.read] - first[source.read]) / took_ns if took_ns > 0 else None

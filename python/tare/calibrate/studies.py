@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tare.calibrate.behind_proxy import BehindProxy
+from tare.calibrate.throttled import ReadsLimited
 from tare.deployments.registry import DeploymentFactory
 from tare.study.load import loads
 from tare.study.model import Study
@@ -24,9 +25,13 @@ QUOTAS = (90,)
 """Percent of one CPU."""
 DELAY_US = 20
 
-PROXIED: Mapping[str, DeploymentFactory] = {
+READS_PER_S = (1000, 900)
+"""Without and with the injection. Both are limited, as a disk that is not has a speed of its own each time."""
+
+INJECTING: Mapping[str, DeploymentFactory] = {
     "bare-behind-proxy": BehindProxy(0),
     "bare-behind-delay": BehindProxy(DELAY_US),
+    **{f"bare-{rate}-reads": ReadsLimited(rate) for rate in READS_PER_S},
 }
 """Deployments that no other study may use."""
 
@@ -34,7 +39,7 @@ PROXIED: Mapping[str, DeploymentFactory] = {
 def registry() -> Registry:
     """The names that an installation has, and those of calibration."""
     found = installed()
-    own = {name: factory.isolates_network for name, factory in PROXIED.items()}
+    own = {name: factory.isolates_network for name, factory in INJECTING.items()}
     return replace(found, deployments={**found.deployments, **own})
 
 
@@ -62,10 +67,32 @@ def delay(number: int) -> Study:
     """One thread that waits for each answer, through a proxy that holds its messages back, or does not."""
     tree = _template("delay", number, "Is a message that is held back seen in the throughput of who waits for it?")
     tree["workload"] |= {"threads": 1, "point_selects": 10}
-    names = dict(zip(("passed", "held"), PROXIED, strict=True))
+    names = {"passed": "bare-behind-proxy", "held": "bare-behind-delay"}
     tree["sut"]["deployment"] = names["passed"]
     tree["factors"] = {"delay": {"sets": "sut.deployment", "levels": names}}
     return _study(tree, "passed")
+
+
+def disk(number: int) -> Study:
+    """A program that reads past the page cache, as often as the kernel lets it."""
+    tree = _template("io", number, "Is a program that may read less often seen to be slower by just that?")
+    levels = {f"r{rate}": f"bare-{rate}-reads" for rate in READS_PER_S}
+    names = list(levels)
+    del tree["client"]
+    tree["sut"] = {"image": "sysbench", "deployment": levels[names[0]], "limits": {"cpus": "0", "memory": "1G"}}
+    tree["workload"] = {
+        "name": "sysbench-fileio",
+        "file_test_mode": "rndrd",
+        "file_num": 4,
+        "file_total_size": "64M",
+        "file_block_size": "16K",
+        "file_extra_flags": "direct",
+        "threads": 8,
+        "measure_s": 2,
+        "window_s": 1,
+    }
+    tree["factors"] = {"reads": {"sets": "sut.deployment", "levels": levels}}
+    return _study(tree, names[0])
 
 
 def same(number: int) -> Study:

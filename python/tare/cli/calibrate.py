@@ -17,7 +17,7 @@ from tare.calibrate.archive import Archive, Place
 from tare.calibrate.kinds import KINDS
 from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.session import Session, calibrate
-from tare.calibrate.studies import PROXIED
+from tare.calibrate.studies import INJECTING
 from tare.calibrate.summary import Summary
 from tare.cli.calibration_table import render
 from tare.cli.progress import progress
@@ -40,7 +40,7 @@ from tare.workloads import WORKLOADS
 
 SIGNALLED = 128
 """As shells have it: 128 and the number of the signal."""
-_DEPLOYMENTS = {**DEPLOYMENTS, **PROXIED}
+_DEPLOYMENTS = {**DEPLOYMENTS, **INJECTING}
 
 
 class KindName(StrEnum):
@@ -49,6 +49,7 @@ class KindName(StrEnum):
     WORK = "work"
     QUOTA = "quota"
     DELAY = "delay"
+    IO = "io"
     AA = "aa"
 
 

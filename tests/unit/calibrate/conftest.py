@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tare.calibrate.behind_proxy import LOG_NAME
 from tare.calibrate.kinds import KINDS
 from tare.calibrate.outcome import Estimator, Made, Observed, by_product, outcome
+from tare.calibrate.readings import TRACE
 from tare.plan.expand import expand
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.study.model import ArmSettings
@@ -27,11 +29,12 @@ Log = dict[str, str]
 
 def effect_of(settings: ArmSettings) -> Mapping[str, float]:
     """What the settings of an arm really do: `cost` of a transaction, share of `cpu` time, share of time `held`."""
-    queries = int(settings.workload["point_selects"])
+    queries = int(settings.workload.get("point_selects", 100))
     quota = settings.sut.limits.cpu_quota
+    limit = 0.905 if settings.sut.deployment == "bare-900-reads" else 1.0
     return {
         "cost": queries / 100,
-        "cpu": 1.0 if quota is None else quota + 0.023,  # as was measured: 0.9 gave 0.923
+        "cpu": limit if quota is None else quota + 0.023,  # as was measured: 0.9 gave 0.923
         "held": 0.12 if settings.sut.deployment == "bare-behind-delay" else 0.001,
     }
 
@@ -45,6 +48,8 @@ class World:
         self.drift = drift
         """Log speed that is lost from one run to the next."""
         self.logs: Log = {}
+        self.reads: dict[str, float] = {}
+        """Run → reads a second."""
 
     def make(self, name: str, number: int, directory: Path) -> Made:
         """All runs of a study."""
@@ -57,7 +62,9 @@ class World:
             records.append(self.record(run.model_dump(), arm.settings, speed))
 
         def raw(record: RunRecord, file: str) -> Path:
-            path = directory / f"{name}-{number}-{record.run_id}-{file}"
+            path = directory / f"{name}-{number}-{record.run_id}-{file.replace('/', '-')}"
+            if file == TRACE and name == "io":
+                write_trace(path, self.reads[record.run_id])
             if file == LOG_NAME and name == "delay":
                 path.write_text(self.logs[record.run_id])
             return path
@@ -75,6 +82,7 @@ class World:
             json.dumps({"accepted_at": at, "messages": 9, "held_ns": round(held_s * 1e9)}) + "\n"
             for at, held_s in lines
         )
+        self.reads[run["id"]] = 1000 * effect["cpu"]
         measurement = {
             "operations": per_s * MEASURE_S,
             "unit": "transactions",
@@ -103,11 +111,20 @@ class World:
             effective=None,
             parity={"sut": None, "client": None},
             path=None,
-            usage={"sut_cpu_s": cpu_s, "proxy_cpu_s": None},
+            usage={"sut_cpu_s": cpu_s, "proxy_cpu_s": None, "sut_io_source": "control group"},
             measurement=measurement,
             raw=(),
             outcome=Outcome(ok=True),
         )
+
+
+def write_trace(path: Path, reads_per_s: float) -> None:
+    """The counters of a program that starts and ends between samples, as tare-probe writes them."""
+    path.mkdir(exist_ok=True)
+    at_ns = [n * 100_000_000 for n in range(20)]
+    read = [max(0, round(reads_per_s * (at / 1e9 - 0.25) * 16384)) for at in at_ns]
+    rows = {"name": ["sut"] * 20, "io_t0_ns": at_ns, "read_bytes": read}
+    pl.DataFrame(rows).write_parquet(path / "cgroup.parquet")
 
 
 Series = Callable[..., tuple[Observed, ...]]

@@ -17,6 +17,7 @@ from tare.study.model import Study
 EFFECTS = {
     "work +1 %": 1 / 1.01 - 1, "work +2 %": 1 / 1.02 - 1, "work +5 %": 1 / 1.05 - 1, "work +10 %": 1 / 1.1 - 1,
     "CPU quota 90 %": 0.923 - 1, "proxy delay 20 µs": 0.88 / 0.999 - 1,
+    "900 reads a second": 0.905 - 1,
 }  # fmt: skip
 
 
