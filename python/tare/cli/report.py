@@ -40,11 +40,13 @@ def report(
     """
     from tare.analyze.views.of_run import telling
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
+    from tare.report.quantities import with_quantities
 
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
     ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration)
+    content = with_quantities(content, records, opened.raw)
     if style is Format.HTML:
         content = replace(content, views=telling(opened, records, plan.study.baseline))
     if style is Format.TERMINAL and output is None:

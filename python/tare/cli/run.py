@@ -19,6 +19,7 @@ from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.model import Plan
 from tare.report import EXPORTERS, build_report, terminal
+from tare.report.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
@@ -102,6 +103,7 @@ def _show(store: Store, output: Format, ending: Ending | None) -> bool:
     records = store.records()
     calibration = quote_for(records, default_layout().calibration)
     report = build_report(store.plan.study, records, len(store.plan.runs), ending, calibration)
+    report = with_quantities(report, records, store.raw)
     valid = not report.analysis.invalid
     if output is Format.JSON:
         text = EXPORTERS["json"](report)

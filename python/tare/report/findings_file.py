@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tare import __version__
 from tare.analyze import Analysis, Estimate, Finding
 from tare.analyze.arms import ArmSummary, Level
+from tare.analyze.quantities import Told
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.protocols import PROTOCOLS
@@ -129,6 +130,30 @@ class AlarmEntry(Entry):
     do: str
 
 
+class SpreadEntry(Entry):
+    """Over the good runs: mean, and mean square error in the square of the unit."""
+
+    n: int
+    mean: float
+    mse: float
+
+
+class QuantityEntry(Entry):
+    """A quantity as the study's source defines it, by one source, of an arm and of its baseline."""
+
+    quantity: str
+    source: str
+    unit: str
+    arm: str
+    baseline: str
+    value: SpreadEntry
+    reference: SpreadEntry
+    overhead: float | None = Field(description="|arm - baseline| / baseline of the means, a fraction.")
+    point: float | None = Field(description="tare's own estimate of the same, with its sign, paired by block.")
+    low: float | None
+    high: float | None
+
+
 class FindingsFile(Entry):
     """Everything `tare report --format json` says."""
 
@@ -154,6 +179,7 @@ class FindingsFile(Entry):
     strata: tuple[FindingEntry, ...] = Field(description="Findings of single conditions, where they are asked for.")
     arms: tuple[ArmEntry, ...]
     failures: tuple[FailureEntry, ...]
+    quantities: tuple[QuantityEntry, ...] = Field(description="What the source reports by its own definitions.")
     validity: tuple[AlarmEntry, ...] = Field(description="Rules of validity that the runs break.")
     calibration: str | None = Field(
         description="What calibration says of the machine that the runs were made on, in words."
@@ -191,6 +217,7 @@ def file_of(report: Report) -> FindingsFile:
         strata=tuple(_finding(finding) for stratum in analysis.strata for finding in stratum.findings),
         arms=tuple(_arm(arm) for arm in analysis.arms),
         failures=_failures(analysis),
+        quantities=tuple(_quantity(one) for one in report.quantities),
         validity=tuple(_alarm(alarm) for alarm in analysis.alarms),
         calibration=report.calibration,
         notices=report.notices,
@@ -265,6 +292,22 @@ def _value(level: Level) -> ValueEntry:
         largest=level.largest,
         published=level.published,
         published_unit=level.published_unit,
+    )
+
+
+def _quantity(one: Told) -> QuantityEntry:
+    return QuantityEntry(
+        quantity=one.quantity,
+        source=one.source,
+        unit=one.unit,
+        arm=one.arm,
+        baseline=one.baseline,
+        value=SpreadEntry(n=one.value.n, mean=one.value.mean, mse=one.value.mse),
+        reference=SpreadEntry(n=one.reference.n, mean=one.reference.mean, mse=one.reference.mse),
+        overhead=one.overhead,
+        point=one.signed.point,
+        low=one.signed.low,
+        high=one.signed.high,
     )
 
 

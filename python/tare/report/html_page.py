@@ -25,6 +25,7 @@ from tare.report.charts.theme import FRAMES
 from tare.report.content import Report
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
+from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.strata import TITLES, strata_rows
 from tare.report.summary import summary
 from tare.report.validity import warnings
@@ -60,6 +61,9 @@ def render(report: Report) -> str:
         setting=report.setting,
         clients=any(arm.placed is None or arm.placed.client is not None for arm in report.study.arms),
         against=against(report.study),
+        sections=sections(report.study.quantities, report.quantities),
+        section_columns=COLUMNS,
+        section_reading=READING,
         facts=summary(report),
         figure=_figures(report),
         metrics=list(METRICS.values()),

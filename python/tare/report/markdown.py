@@ -11,6 +11,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
 from tare.report.plain import plain
+from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.strata import TITLES, strata_rows
 from tare.report.validity import warnings
 
@@ -34,6 +35,7 @@ def render(report: Report) -> str:
         *_by_operation(report),
         *_strata(report),
         *([] if report.calibration is None else ["", text(report.calibration, 800)]),
+        *_quantities(report),
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
@@ -64,6 +66,17 @@ def _took(report: Report) -> str:
     if report.study.imported is not None:
         return f"{spent.attempts} imported runs in {blocks} blocks"
     return f"{spent.attempts} attempts in {blocks} blocks, {duration(spent.runs_s)} of machine time"
+
+
+def _quantities(report: Report) -> list[str]:
+    """By the source's own definitions, a table each."""
+    lines: list[str] = []
+    for section in sections(report.study.quantities, report.quantities):
+        lines += ["", f"## {text(section.title)}", ""]
+        lines += [text(section.published, 1000), ""] if section.published else []
+        lines += ["| " + " | ".join(text(column) for column in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+        lines += ["| " + " | ".join(text(cell) for cell in row) + " |" for row in section.rows]
+    return [*lines, "", text(READING, 1000)] if lines else []
 
 
 def _table(report: Report) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import groupby
 from typing import Literal
 
 from rich.console import Console
@@ -18,6 +19,7 @@ from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.notes import failures
 from tare.report.operations import operations_table
 from tare.report.plain import plain
+from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.strata import strata_tables
 from tare.report.validity import warnings
 
@@ -48,6 +50,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
             console.print(table)
             console.print()
     console.print(Text(report.answer))
+    _quantities(console, report, width)
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
     if report.calibration is not None:
@@ -58,6 +61,27 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
         console.print(_item(plain(warning, 600)))
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _quantities(console: Console, report: Report, width: int) -> None:
+    """By the source's own definitions, an arm's sources below its name; narrow terminals show no means."""
+    for section in sections(report.study.quantities, report.quantities):
+        shown = range(1, len(COLUMNS)) if width >= _WIDE else (1, 5, 6, 7)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for n in shown:
+            table.add_column(COLUMNS[n], no_wrap=True, justify="left" if n in (1, 4, 7) else "right")
+        for arm, rows in groupby(section.rows, key=lambda row: row[0]):
+            table.add_row(Text(arm, style="dim"))
+            for row in rows:
+                table.add_row(Text(f"  {row[1]}"), *(Text(row[n]) for n in shown[1:]))
+        console.print()
+        console.print(Text(section.title, style="bold"))
+        if section.published:
+            console.print(Text(section.published))
+        console.print(table if section.rows else Text("No run told of it."))
+    if report.quantities:
+        console.print(Text(READING, style="dim"))
+        console.print()
 
 
 def _table(report: Report, width: int) -> Table:

@@ -24,8 +24,9 @@ def recipes() -> Mapping[str, Path]:
 
 
 def studies() -> Mapping[str, Path]:
-    """The studies that come with tare: name → file."""
-    return {path.parent.name: path for path in sorted(_folder("studies").glob(f"*/{FILE}"))}
+    """The studies that come with tare: name → file. Parts of one publication lie below it: `NAME/PART`."""
+    folder = _folder("studies")
+    return {str(path.parent.relative_to(folder)): path for path in sorted(folder.glob(f"**/{FILE}"))}
 
 
 def find_study(given: str) -> Path:

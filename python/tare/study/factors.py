@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from math import prod
 
 from tare.study.document import Document, KeyPath
-from tare.study.file import Factor, KeyFactor, LevelRefs, StudyFile
+from tare.study.file import Factor, KeyFactor, LevelRefs, LevelRule, StudyFile
 from tare.study.model import Scalar
 from tare.study.patches import TEMPLATE, apply, apply_all, split
 from tare.study.suggest import did_you_mean
 
 Levels = Mapping[str, str]
 """Factor → name of one of its levels."""
+Rule = Mapping[str, tuple[str, ...]]
+"""Factor → names of some of its levels."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _MOST_ARMS = 1000
@@ -114,6 +116,42 @@ def resolved(document: Document, where: KeyPath, refs: LevelRefs, names: Mapping
     return {factor: levels[factor] for factor in names if factor in levels}
 
 
+def allowed(document: Document, where: KeyPath, rule: LevelRule, names: Mapping[str, Sequence[str]]) -> Rule:
+    """Factor → names of the levels that a rule at `where` means, with every factor and level known."""
+    found: dict[str, tuple[str, ...]] = {}
+    for factor, value in rule.items():
+        values = value if isinstance(value, tuple) else (value,)
+        refs = [resolved(document, where, {factor: each}, names) for each in values]
+        found[factor] = tuple(levels[factor] for levels in refs)
+    return found
+
+
+def fits(rule: Rule, levels: Levels) -> bool:
+    """Whether an arm has one of the levels that a rule names in each factor that it names."""
+    return all(levels[factor] in named for factor, named in rule.items())
+
+
+def only(
+    document: Document,
+    where: KeyPath,
+    rule: LevelRule | None,
+    names: Mapping[str, tuple[str, ...]],
+    found: tuple[NamedLevels, ...],
+) -> tuple[Mapping[str, tuple[str, ...]], tuple[NamedLevels, ...]]:
+    """The factors' levels and the arms that a scale keeps: those with the levels that it names."""
+    if rule is None:
+        return names, found
+    kept = allowed(document, where, rule, names)
+    arms = tuple(arm for arm in found if fits(kept, arm.levels))
+    if len(arms) < 2:
+        raise document.error(where, "fewer than two arms are left: nothing to compare", hint="name more levels")
+    left = {
+        factor: tuple(level for level in levels if any(arm.levels[factor] == level for arm in arms))
+        for factor, levels in names.items()
+    }
+    return left, arms
+
+
 def whole(document: Document, where: KeyPath, refs: LevelRefs, names: Mapping[str, Sequence[str]]) -> Levels:
     """As `resolved`, and every factor has to be named."""
     levels = resolved(document, where, refs, names)
@@ -168,8 +206,8 @@ def _product(document: Document, file: StudyFile, names: Mapping[str, Sequence[s
     every = [dict(zip(names, levels, strict=True)) for levels in itertools.product(*names.values())]
     left = every
     for n, refs in enumerate(file.exclude):
-        rule = resolved(document, ("exclude", n), refs, names)
-        kept = [levels for levels in left if not rule.items() <= levels.items()]
+        rule = allowed(document, ("exclude", n), refs, names)
+        kept = [levels for levels in left if not fits(rule, levels)]
         if len(kept) == len(left):
             raise document.error(("exclude", n), "excludes nothing that is not excluded already")
         left = kept

@@ -11,7 +11,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tare.study.model import InterleaveSpec, Name, ProtocolSpec, PublishedMetric, Scalar, Source, Strict
+from tare.study.model import (
+    InterleaveSpec,
+    Name,
+    ProtocolSpec,
+    PublishedMetric,
+    Quantities,
+    Scalar,
+    Source,
+    Strict,
+)
 
 DEFAULT_SCALE = "full"
 
@@ -21,6 +30,24 @@ Patch = Mapping[str, Any]
 """Dotted key → the value that replaces what stands there: `{sut.network: bridge}`."""
 LevelRefs = Annotated[Mapping[str, Scalar], Field(min_length=1)]
 """Factor → name of one of its levels."""
+
+
+def _one_or_more(value: Any) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+LevelRule = Annotated[
+    Mapping[
+        str,
+        Annotated[
+            Annotated[Scalar, Tag("one")]
+            | Annotated[Annotated[tuple[Scalar, ...], Field(min_length=1)], Tag("several")],
+            Discriminator(_one_or_more),
+        ],
+    ],
+    Field(min_length=1),
+]
+"""Factor → one of its levels, or several of them: the combinations that have one of these in each factor."""
 
 
 def _written_as(value: Any) -> str:
@@ -70,6 +97,8 @@ class ScaleSpec(Strict):
     """One size to run the study at: what it sets, and what it departs in from the published study."""
 
     set: Patch = Field(default_factory=dict)
+    only: LevelRule | None = None
+    """Levels that are run at this size; the arms with others are left out."""
     deviations: tuple[Text, ...] = ()
 
 
@@ -97,7 +126,7 @@ class StudyFile(Strict):
     monitors: Mapping[str, Any] = Field(default_factory=dict)
     protocol: ProtocolSpec = InterleaveSpec()
     factors: Annotated[Mapping[Name, Factor], Field(min_length=1)]
-    exclude: tuple[LevelRefs, ...] = ()
+    exclude: tuple[LevelRule, ...] = ()
     arms: tuple[ArmSpec, ...] | None = None
     baseline: Annotated[
         Annotated[str, Tag("name")] | Annotated[LevelRefs, Tag("levels")],
@@ -105,4 +134,5 @@ class StudyFile(Strict):
     ]
     scales: Mapping[Name, ScaleSpec] = Field(default_factory=dict)
     published: tuple[PublishedSpec, ...] = ()
+    quantities: Quantities | None = None
     deviations: tuple[Text, ...] = ()

@@ -10,11 +10,12 @@ from tare.errors import StudyError
 from tare.study import path_names, placement, program, published
 from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
-from tare.study.factors import NamedLevels, arms, level_names, varies, with_levels
+from tare.study.factors import NamedLevels, arms, level_names, only, varies, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
 from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, Study, SutSpec
 from tare.study.patches import SCALABLE, apply_all
 from tare.study.problems import checked, shown
+from tare.study.published import Found
 from tare.study.registry import Registry
 from tare.study.suggest import did_you_mean
 
@@ -71,7 +72,9 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     file = checked(StudyFile, scaled)
     names = level_names(scaled, file)
     varied = {factor: varies(given) for factor, given in file.factors.items()}
-    found = arms(scaled, file)
+    every = arms(scaled, file)
+    where: KeyPath = ("scales", scale, "only")
+    kept, found = only(scaled, where, spec.only, names, every)
     baseline = baselines(scaled, file, names, found)
     whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
     resolved = tuple(_arm(whole_arms[arm.name], registry, arm) for arm in found)
@@ -86,10 +89,11 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         arms=resolved,
         baseline=baseline.first.name,
         baseline_levels=baseline.levels,
-        factors=names,
+        factors=kept,
         varies=varied,
         protocol=file.protocol,
-        published=published.published(scaled, file, names, found, baseline),
+        published=published.published(scaled, file, Found(names, every, found), baseline),
+        quantities=file.quantities,
         deviations=(*file.deviations, *spec.deviations),
         text=document.text,
     )

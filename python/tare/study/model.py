@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
@@ -227,6 +227,36 @@ class Published(Strict):
     """Page, table or section of the source."""
 
 
+QuantityName = Literal["e_ovh", "cpu_ovh", "io_ovh_r", "io_ovh_w"]
+
+
+class PublishedRange(Strict):
+    """Between which values a source found a quantity, as fractions: 0.1 is 10 %. `when`: under which condition."""
+
+    low: float = Field(ge=0)
+    high: float = Field(ge=0)
+    when: str | None = None
+    where: str
+
+    @model_validator(mode="after")
+    def _in_order(self) -> PublishedRange:
+        if self.low > self.high:
+            raise ValueError("low is above high")
+        return self
+
+
+class Quantities(Strict):
+    """What a source reports by definitions of its own, told beside tare's estimates.
+
+    `wanted`: quantity → the published ranges. A tool's view is of one sample each `every_s` seconds, the first and
+    the last `trim` of each run dropped.
+    """
+
+    every_s: float = Field(default=1.0, gt=0)
+    trim: int = Field(default=5, ge=0)
+    wanted: Mapping[QuantityName, tuple[PublishedRange, ...]] = Field(min_length=1)
+
+
 class Arm(Strict):
     """One combination of levels. `name` is unique in the study."""
 
@@ -281,6 +311,8 @@ class Study(Strict):
     """Factor → the dotted keys in which its levels are meant to differ; in all others arms must be alike."""
     protocol: ProtocolSpec
     published: tuple[Published, ...]
+    quantities: Quantities | None = None
+    """What the source reports by definitions of its own."""
     deviations: tuple[str, ...]
     """In what this study differs from the published one, sentence by sentence (the scale's own included)."""
     text: str

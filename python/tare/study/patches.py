@@ -9,7 +9,7 @@ from tare.study.suggest import did_you_mean
 
 TEMPLATE = ("sut", "client", "workload", "monitors")
 """What a level may patch."""
-SCALABLE = (*TEMPLATE, "protocol")
+SCALABLE = (*TEMPLATE, "protocol", "quantities")
 """What a scale may patch."""
 _SETTINGS = ("sut", "settings")
 """The database's own settings are flat: their names may hold dots."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tare.study.baselines import Baselines
 from tare.study.document import Document, KeyPath
@@ -11,21 +12,26 @@ from tare.study.file import PublishedSpec, StudyFile
 from tare.study.model import Published
 
 
-def published(
-    document: Document,
-    file: StudyFile,
-    names: Mapping[str, Sequence[str]],
-    arms: Sequence[NamedLevels],
-    baseline: Baselines,
-) -> tuple[Published, ...]:
-    """The file's published figures, each of one arm; `relative` derived where only absolute values are given."""
+@dataclass(frozen=True)
+class Found:
+    """The factors' levels, every arm of the file, and those that are run at this scale."""
+
+    names: Mapping[str, Sequence[str]]
+    every: Sequence[NamedLevels]
+    kept: Sequence[NamedLevels]
+
+
+def published(document: Document, file: StudyFile, arms: Found, baseline: Baselines) -> tuple[Published, ...]:
+    """The file's published figures of the arms that are run; `relative` derived where only values are given."""
     levels = [
-        whole(document, ("published", n, "levels"), spec.levels, names) for n, spec in enumerate(file.published)
+        whole(document, ("published", n, "levels"), spec.levels, arms.names)
+        for n, spec in enumerate(file.published)
     ]
+    kept = [arm.levels for arm in arms.kept]
     found: list[Published] = []
     for n, spec in enumerate(file.published):
         where: KeyPath = ("published", n)
-        if all(arm.levels != levels[n] for arm in arms):
+        if all(arm.levels != levels[n] for arm in arms.every):
             raise document.error((*where, "levels"), "no arm has these levels")
         if any(other.levels == levels[n] and other.metric == spec.metric for other in found):
             raise document.error(where, f"a second {spec.metric} of the same arm")
@@ -42,7 +48,7 @@ def published(
                 where=spec.where,
             )
         )
-    return tuple(found)
+    return tuple(each for each in found if each.levels in kept)
 
 
 def _of(

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tare.study.file import StudyFile
-from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, SutSpec
+from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, Quantities, SutSpec
 from tare.study.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
 
@@ -38,6 +38,7 @@ def study_schema(registry: Registry) -> dict[str, Any]:
         "protocol": _protocol(registry, defs),
     }
     schema["properties"].update(template)
+    template["quantities"] = _adopt(Quantities, defs)
     defs["LevelPatch"] = _patch({root: template[root] for root in TEMPLATE}, defs)
     defs["ScalePatch"] = _patch({root: template[root] for root in SCALABLE}, defs)
     levels = defs["PatchFactor"]["properties"]["levels"]["patternProperties"]

@@ -20,13 +20,18 @@ from tare.workloads import WORKLOADS
 SCALES = [(path, scale) for path in studies().values() for scale in read(path).tree["scales"]]
 
 
+def names() -> dict[Path, str]:
+    """Study file → the name that it should have: of a part of a publication, the publication's with its own."""
+    return {path: name.replace("/", "-") for name, path in studies().items()}
+
+
 @pytest.mark.parametrize(
     ("path", "scale"), SCALES, ids=lambda value: getattr(value, "parent", Path(str(value))).name
 )
 def test_every_scale_can_be_planned(path: Path, scale: str) -> None:
     study = load(path, installed(), scale)
     plan = expand(study)
-    assert study.name == path.parent.name
+    assert study.name == names()[path]
     assert len(plan.runs) == (len(study.arms) + 1) * study.protocol.blocks
     assert as_json(plan, estimate(plan, data_sets(WORKLOADS)))["estimate"]["total_s"] > 0
 
@@ -36,9 +41,10 @@ def test_source_published_figures_and_deviations_are_given(path: Path) -> None:
     study = load(path, installed())
     assert study.source is not None
     assert study.source.url.startswith("https://")
-    assert study.published
+    assert study.published or study.quantities
     assert study.deviations
-    assert study.source.url in (path.parent / "README.md").read_text()
+    whole = path.parents[names()[path] != path.parent.name] / "README.md"
+    assert study.source.url in whole.read_text()
 
 
 def percona(scale: str) -> Study:
@@ -69,3 +75,49 @@ def test_percona_s_demo_takes_at_most_five_minutes_on_two_cpus() -> None:
     assert expected.blocks.most >= 4
     sides = {(arm.settings.sut.limits.cpus, arm.settings.sides["client"].limits.cpus) for arm in study.arms}
     assert sides == {("0", "1")}
+
+
+def casalicchio(part: str, scale: str) -> Study:
+    return load(studies()[f"casalicchio-2017/{part}"], installed(), scale)
+
+
+def test_casalicchio_s_full_scale_is_the_published_size() -> None:
+    study = casalicchio("cpu", "full")
+    loads = {(arm.settings.workload["cpu_max_prime"], arm.settings.workload["threads"]) for arm in study.arms}
+    assert loads == {(primes, threads) for primes in (16000, 32000, 64000, 128000) for threads in (1, 2, 4, 6)}
+    quotas = {arm.settings.sut.limits.cpu_quota for arm in study.arms}
+    assert quotas == {None, 0.25, 0.5, 0.75}
+    sizes = {arm.settings.workload["file_total_size"] for arm in casalicchio("fileio", "full").arms}
+    assert sizes == {"16G", "32G", "64G", "128G"}
+
+
+@pytest.mark.parametrize("part", ["cpu", "fileio"])
+def test_casalicchio_runs_ten_times_and_drops_five_samples(part: str) -> None:
+    study = casalicchio(part, "full")
+    assert study.protocol.blocks == 10
+    assert study.quantities is not None
+    assert (study.quantities.every_s, study.quantities.trim) == (1.0, 5)
+    for arm in study.arms:
+        own = study.baseline_of(arm.name)
+        baseline = next(other for other in study.arms if other.name == own)
+        assert baseline.settings.sut.deployment == "bare"
+        assert baseline.settings.workload == arm.settings.workload
+        assert baseline.settings.sut.limits == arm.settings.sut.limits
+
+
+def test_casalicchio_s_files_do_not_fit_into_the_page_cache() -> None:
+    for arm in casalicchio("fileio", "full").arms:
+        memory, size = arm.settings.sut.limits.memory, arm.settings.workload["file_total_size"]
+        assert memory == "4G"
+        assert int(size.removesuffix("G")) >= 4 * 4
+    for arm in casalicchio("fileio", "demo").arms:
+        assert arm.settings.workload["file_extra_flags"] == "direct"
+
+
+@pytest.mark.parametrize("part", ["cpu", "fileio"])
+def test_casalicchio_s_demo_takes_at_most_eight_minutes_on_two_cpus(part: str) -> None:
+    study = casalicchio(part, "demo")
+    expected = estimate(expand(study), data_sets(WORKLOADS))
+    assert expected.most_s is not None
+    assert expected.most_s <= 8 * 60
+    assert expected.blocks.most >= 3

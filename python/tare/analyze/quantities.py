@@ -1,0 +1,230 @@
+"""Quantities as a publication defines them, by every source that tells of them, beside tare's own estimate.
+
+casalicchio-2017: the overhead is |docker - native| / native of what a tool says, over N repetitions with mean and
+mean square error. Here each tool is a view of the run's own trace, so that all of them speak of the very same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import polars as pl
+
+from tare.analyze.estimate import Estimate
+from tare.analyze.metrics import number_at, sut_cpu_s
+from tare.analyze.paired_t import paired_log_ratio_t
+from tare.analyze.published.mean_square_error import mean_square_error
+from tare.analyze.published.overhead_fraction import overhead_fraction
+from tare.analyze.runs import Runs, select_runs
+from tare.analyze.views import VIEWS
+from tare.analyze.views.compute import samples
+from tare.analyze.views.model import Kind, View
+from tare.run.record import RunRecord
+from tare.store.trace import Trace
+from tare.study.model import Quantities, QuantityName, Study
+
+_KIB, _MIB = 1024.0, float(1 << 20)
+_NS = 1e9
+
+Traces = Callable[[RunRecord], Trace | None]
+"""The trace of a run, `None` where it has none."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One source of a quantity. `told`: how the record tells it; without that it is a view of the trace.
+
+    A view's `quantities`, of `tool` and of the subjects that begin with `subject`, are added up; `factor` brings
+    them to `unit`.
+    """
+
+    source: str
+    unit: str
+    told: Callable[[RunRecord], float | None] | None = None
+    tool: str = ""
+    quantities: tuple[str, ...] = ()
+    subject: str = ""
+    factor: float = 1.0
+
+
+def _execution_time_us(run: RunRecord) -> float | None:
+    """Time for one operation: what a fixed number of them takes is as many times that."""
+    rate = number_at(run.measurement, ("throughput_per_s",))
+    return 1e6 / rate if rate else None
+
+
+def _cpu_percent(run: RunRecord) -> float | None:
+    used, seconds = sut_cpu_s(run), number_at(run.measurement, ("duration_s",))
+    return None if used is None or not seconds else 100 * used / seconds
+
+
+def _detail(name: str) -> Callable[[RunRecord], float | None]:
+    return lambda run: number_at(run.measurement, ("details", name))
+
+
+def _disk(record: str, block: str, kib: str) -> tuple[Way, ...]:
+    fs = "fs_reads_bytes" if record.startswith("read") else "fs_writes_bytes"
+    bytes_name = f"block_{block}_bytes"
+    return (
+        Way("sysbench", "MiB/s", told=_detail(record)),
+        Way("tare-probe", "MiB/s", tool="tare-probe", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
+        Way("pidstat", "MiB/s", tool="pidstat", quantities=(kib,), subject="sut pid", factor=1 / _KIB),
+        Way("iostat", "MiB/s", tool="iostat", quantities=(kib,), factor=1 / _KIB),
+        Way("docker stats", "MiB/s", tool="docker-stats", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
+        Way("cAdvisor", "MiB/s", tool="cadvisor", quantities=(fs,), subject="sut", factor=1 / _MIB),
+    )
+
+
+_BUSY = ("usr", "nice", "sys", "irq", "soft", "guest", "gnice")
+WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
+    "e_ovh": (Way("sysbench", "µs", told=_execution_time_us),),
+    "cpu_ovh": (
+        Way("control group", "% of a CPU", told=_cpu_percent),
+        Way("tare-probe", "% of a CPU", tool="tare-probe", quantities=("cpu_percent",), subject="sut"),
+        Way("pidstat", "% of a CPU", tool="pidstat", quantities=("cpu_percent",), subject="sut pid"),
+        Way("docker stats", "% of a CPU", tool="docker-stats", quantities=("cpu_percent",), subject="sut"),
+        Way("cAdvisor", "% of a CPU", tool="cadvisor", quantities=("cpu_cores",), subject="sut", factor=100.0),
+        Way("mpstat", "% of the host", tool="mpstat", quantities=_BUSY, subject="all"),
+    ),
+    "io_ovh_r": _disk("read_mib_per_s", "read", "read_kib"),
+    "io_ovh_w": _disk("written_mib_per_s", "written", "written_kib"),
+}
+"""In the order in which reports show them. mpstat's busy time is all but idle, iowait and steal."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Over the good runs of an arm: how many told, their mean, and their mean square error in the unit's square."""
+
+    n: int
+    mean: float
+    mse: float
+
+
+@dataclass(frozen=True)
+class Told:
+    """A quantity of an arm and of its baseline by one source.
+
+    `overhead`: |arm - baseline| / baseline of the means, as the publication has it; `None` for a baseline of zero.
+    `signed`: tare's own estimate, paired by block, with its sign.
+    """
+
+    quantity: QuantityName
+    source: str
+    unit: str
+    arm: str
+    baseline: str
+    control: bool
+    value: Spread
+    reference: Spread
+    overhead: float | None
+    signed: Estimate
+
+
+def quantities(study: Study, records: Sequence[RunRecord], traces: Traces) -> tuple[Told, ...]:
+    """All that the study wants, by every source that told of both arm and baseline."""
+    wanted = study.quantities
+    if wanted is None:
+        return ()
+    runs = select_runs(study, records)
+    values = {place: _values(run, wanted, traces(run)) for place, run in runs.good.items()}
+    return tuple(_compare(study, wanted, runs, values))
+
+
+Values = Mapping[tuple[QuantityName, str], float]
+"""(quantity, source) → what the source told of one run."""
+
+
+def _compare(
+    study: Study, wanted: Quantities, runs: Runs, values: Mapping[tuple[int, str], Values]
+) -> Iterator[Told]:
+    for name in wanted.wanted:
+        for way in WAYS[name]:
+            by_arm: dict[str, dict[int, float]] = {}
+            for (block, of), told in values.items():
+                if (name, way.source) in told:
+                    by_arm.setdefault(of, {})[block] = told[name, way.source]
+            for arm in study.arms:
+                baseline = study.baseline_of(arm.name)
+                mine, theirs = by_arm.get(arm.name), by_arm.get(baseline)
+                if arm.name == baseline or not mine or not theirs:
+                    continue
+                value, reference = _spread(mine), _spread(theirs)
+                yield Told(
+                    quantity=name,
+                    source=way.source,
+                    unit=way.unit,
+                    arm=arm.name,
+                    baseline=baseline,
+                    control=arm.control,
+                    value=value,
+                    reference=reference,
+                    overhead=overhead_fraction(value.mean, reference.mean),
+                    signed=paired_log_ratio_t(_ratios(runs, mine, theirs)),
+                )
+
+
+def _ratios(runs: Runs, mine: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    both = [block for block in runs.blocks if mine.get(block, 0.0) > 0 and theirs.get(block, 0.0) > 0]
+    return [mine[block] / theirs[block] for block in both]
+
+
+def _spread(values: Mapping[int, float]) -> Spread:
+    told = list(values.values())
+    return Spread(len(told), fmean(told), mean_square_error(told) or 0.0)
+
+
+def _values(run: RunRecord, wanted: Quantities, trace: Trace | None) -> Values:
+    taken = _samples(run, wanted, trace)
+    found: dict[tuple[QuantityName, str], float] = {}
+    for name in wanted.wanted:
+        for way in WAYS[name]:
+            value = way.told(run) if way.told is not None else None if taken is None else _seen(taken, way)
+            if value is not None:
+                found[name, way.source] = value
+    return found
+
+
+def _samples(run: RunRecord, wanted: Quantities, trace: Trace | None) -> pl.DataFrame | None:
+    """What each tool would have printed within the measure phase, but for the samples dropped at its ends."""
+    began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
+    if trace is None or began is None or ended is None:
+        return None
+    taken = samples(trace, wanted.every_s, _views(wanted))
+    cut = wanted.trim * wanted.every_s
+    first, last = (began + cut) * _NS, (ended - cut) * _NS
+    return taken.filter((pl.col("from_ns") >= first) & (pl.col("to_ns") <= last))
+
+
+def _views(wanted: Quantities) -> Mapping[str, View]:
+    """The tools' views with the quantities that are asked for, as each costs time."""
+    asked = {(way.tool, each) for name in wanted.wanted for way in WAYS[name] for each in way.quantities}
+    chosen = {
+        tool: replace(view, quantities=tuple(each for each in view.quantities if (tool, each.name) in asked))
+        for tool, view in VIEWS.items()
+    }
+    return {tool: view for tool, view in chosen.items() if view.quantities}
+
+
+def _seen(taken: pl.DataFrame, way: Way) -> float | None:
+    """Rates as means over time, totals as growth a second; `None` where the tool would print nothing."""
+    kinds = {each.name: each.kind for each in VIEWS[way.tool].quantities}
+    own = taken.filter((pl.col("tool") == way.tool) & pl.col("subject").str.starts_with(way.subject))
+    found = []
+    for name in way.quantities:
+        rows = own.filter(pl.col("quantity") == name).drop_nulls("value")
+        parts = [_one(kinds[name], series) for _, series in rows.group_by("subject")]
+        found += [part for part in parts if part is not None]
+    return way.factor * sum(found) if found else None
+
+
+def _one(kind: Kind, rows: pl.DataFrame) -> float | None:
+    ordered = rows.sort("to_ns")
+    if kind is Kind.TOTAL:
+        seconds = (ordered["to_ns"][-1] - ordered["to_ns"][0]) / _NS
+        return None if seconds <= 0 else float(ordered["value"][-1] - ordered["value"][0]) / seconds
+    weights = ordered["to_ns"] - ordered["from_ns"]
+    total = float(weights.sum())
+    return float((ordered["value"] * weights).sum()) / total if total else None

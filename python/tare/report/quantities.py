@@ -1,0 +1,96 @@
+"""Quantities as the source of a study defines them, as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tare.analyze.quantities import Told, quantities
+from tare.report.content import Report
+from tare.report.figures import NONE, amount, decimals_of, interval, percent
+from tare.report.plain import plain
+from tare.run.record import RunRecord
+from tare.store.trace import Trace, is_trace, read_trace
+from tare.study.model import PublishedRange, Quantities, QuantityName
+
+TITLES: dict[QuantityName, str] = {
+    "e_ovh": "E_ovh, execution time",
+    "cpu_ovh": "CPU_ovh, CPU time used",
+    "io_ovh_r": "IO_ovh,r, read from disk",
+    "io_ovh_w": "IO_ovh,w, written to disk",
+}
+COLUMNS = ("arm", "by", "baseline", "arm's", "unit", "|overhead|", "with its sign", "95 % interval")
+READING = (
+    "Mean (mean square error) of the runs; |overhead| is |arm - baseline| / baseline of the means, as the source "
+    "has it, and never below zero: two equal arms have one too. With its sign: tare's estimate, paired by block."
+)
+
+
+Raw = Callable[[RunRecord, str], Path]
+"""Where a raw file of a record lies."""
+_TRACE = "monitors/probe/trace"
+
+
+def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> Report:
+    """The report with what its study's source reports by definitions of its own, read off records and traces."""
+    if report.study.quantities is None:
+        return report
+    return replace(report, quantities=quantities(report.study, records, lambda record: _trace(raw(record, _TRACE))))
+
+
+def _trace(path: Path) -> Trace | None:
+    return read_trace(path) if is_trace(path) else None
+
+
+@dataclass(frozen=True)
+class Section:
+    """One quantity: its title, what was published of it, and its rows with a cell for each of `COLUMNS`."""
+
+    title: str
+    published: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+def sections(wanted: Quantities | None, told: Sequence[Told]) -> tuple[Section, ...]:
+    """In the study's order; nothing where the study wants nothing."""
+    if wanted is None:
+        return ()
+    return tuple(
+        Section(TITLES[name], _published(ranges), _rows([one for one in told if one.quantity == name]))
+        for name, ranges in wanted.wanted.items()
+    )
+
+
+def _rows(told: Sequence[Told]) -> tuple[tuple[str, ...], ...]:
+    """All sources of an arm together, arms as they come."""
+    arms = list(dict.fromkeys(one.arm for one in told))
+    return tuple(_row(one) for one in sorted(told, key=lambda one: arms.index(one.arm)))
+
+
+def _row(one: Told) -> tuple[str, ...]:
+    estimate = one.signed
+    return (
+        plain(one.arm, 60),
+        one.source,
+        f"{amount(one.reference.mean)} ({amount(one.reference.mse)})",
+        f"{amount(one.value.mean)} ({amount(one.value.mse)})",
+        one.unit,
+        NONE if one.overhead is None else percent(one.overhead, signed=False),
+        percent(estimate.point, decimals_of(estimate)),
+        interval(estimate),
+    )
+
+
+def _published(ranges: Sequence[PublishedRange]) -> str:
+    """As `Published: 10 % at a CPU load of 65 to 75 %; 0 to 5 % above 80 %.` would be."""
+    if not ranges:
+        return ""
+    return f"Published: {'; '.join(_range(each) for each in ranges)}."
+
+
+def _range(one: PublishedRange) -> str:
+    low, high = (f"{100 * bound:g}" for bound in (one.low, one.high))
+    size = f"{high} %" if low == high else f"{low} to {high} %"
+    when = "" if one.when is None else f" {plain(one.when, 100)}"
+    return f"{size}{when} ({plain(one.where, 100)})"

@@ -1,0 +1,123 @@
+"""Quantities as casalicchio-2017 defines them, held against figures worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.unit.analyze import synthetic
+from tests.unit.analyze.views.traces import trace
+
+from tare.analyze.quantities import Told, quantities
+from tare.report import EXPORTERS
+from tare.report.content import build_report
+from tare.report.quantities import with_quantities
+from tare.run.record import RunRecord
+from tare.study.model import PublishedRange, Quantities, Study
+
+WANTED = Quantities(
+    trim=1,
+    wanted={
+        "e_ovh": (PublishedRange(low=0.8, high=2.7, where="text"),),
+        "cpu_ovh": (PublishedRange(low=0.1, high=0.1, when="at 70 %", where="text"),),
+        "io_ovh_w": (),
+    },
+)
+RATES = {"bare": (100.0, 110.0, 105.0), "bridge": (90.0, 99.0, 100.0)}
+
+
+def study() -> Study:
+    return synthetic.study(("bare", "bridge"), blocks=3, published=(), quantities=WANTED)
+
+
+def with_usage(record: RunRecord, cpu_s: float, **more: Any) -> RunRecord:
+    return record.model_copy(update={"usage": {"sut_cpu_s": cpu_s, **more}})
+
+
+def records() -> list[RunRecord]:
+    """CPU: 4 s of work in each bare run of 4 s, 3 s in each of the others."""
+    made = []
+    for block in (1, 2, 3):
+        for arm, rates in RATES.items():
+            record = synthetic.record(block, arm, rates[block - 1])
+            made.append(with_usage(record, 4.0 if arm == "bare" else 3.0))
+    return made
+
+
+def untraced(record: RunRecord) -> None:
+    """No run has a trace."""
+
+
+def one(told: tuple[Told, ...], quantity: str, source: str) -> Told:
+    return next(each for each in told if (each.quantity, each.source) == (quantity, source))
+
+
+def test_execution_time_is_the_time_for_one_operation() -> None:
+    found = one(quantities(study(), records(), untraced), "e_ovh", "sysbench")
+    bare, bridge = ([1e6 / rate for rate in RATES[arm]] for arm in ("bare", "bridge"))
+    means = [sum(values) / 3 for values in (bare, bridge)]
+    assert found.reference.mean == pytest.approx(means[0])
+    assert found.reference.mse == pytest.approx(sum((each - means[0]) ** 2 for each in bare) / 3)
+    assert found.value.mean == pytest.approx(means[1])
+    assert found.overhead == pytest.approx(abs(means[1] - means[0]) / means[0])
+    assert found.signed.point == pytest.approx((100 / 90 * 110 / 99 * 105 / 100) ** (1 / 3) - 1)
+
+
+def test_the_absolute_value_hides_what_the_sign_tells() -> None:
+    found = one(quantities(study(), records(), untraced), "cpu_ovh", "control group")
+    assert found.reference.mean == pytest.approx(100.0)
+    assert found.value.mean == pytest.approx(75.0)
+    assert found.overhead == pytest.approx(0.25)
+    assert found.signed.point == pytest.approx(-0.25)
+
+
+def test_what_no_source_tells_is_not_there() -> None:
+    told = quantities(study(), records(), untraced)
+    assert {each.source for each in told if each.quantity == "cpu_ovh"} == {"control group"}
+    assert not [each for each in told if each.quantity == "io_ovh_w"]
+
+
+def test_a_study_that_wants_none_has_none() -> None:
+    assert quantities(synthetic.study(("bare", "bridge")), records(), untraced) == ()
+
+
+def test_tools_speak_by_their_views_of_the_trace() -> None:
+    whole = trace(6)
+    group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
+    seen = replace(whole, tables={**whole.tables, "cgroup": group})
+    made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=6.0) for each in records()]
+    told = quantities(study(), made, lambda _: seen)
+    probe, docker = (one(told, "cpu_ovh", source) for source in ("tare-probe", "docker stats"))
+    assert probe.reference.mean == pytest.approx(60.0)
+    assert docker.reference.mean == pytest.approx(60.0, rel=0.05)
+    assert probe.overhead == 0.0
+    assert one(told, "io_ovh_w", "tare-probe").value.mean == pytest.approx(8.0)
+    shown = one(told, "io_ovh_w", "docker stats")
+    assert (shown.value.mean, shown.overhead) == (0.0, None)
+    assert not [each for each in told if (each.quantity, each.source) == ("io_ovh_w", "cAdvisor")]
+
+
+def test_samples_at_the_ends_are_dropped() -> None:
+    whole = trace(6)
+    group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
+    seen = replace(whole, tables={**whole.tables, "cgroup": group})
+    made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=2.0) for each in records()]
+    told = quantities(study(), made, lambda _: seen)
+    assert {each.source for each in told if each.quantity == "cpu_ovh"} == {"control group"}
+
+
+def test_a_report_tells_them_with_what_was_published() -> None:
+    report = with_quantities(build_report(study(), records()), records(), lambda _, name: Path("/nowhere") / name)
+    for style in ("terminal", "html", "md"):
+        told = EXPORTERS[style](report)
+        assert "CPU_ovh" in told.replace("\\", "")
+        assert "80 to 270" in told.replace("\xa0", " ")
+    entries = json.loads(EXPORTERS["json"](report))["quantities"]
+    assert {(each["quantity"], each["source"]) for each in entries} == {
+        ("e_ovh", "sysbench"),
+        ("cpu_ovh", "control group"),
+    }
