@@ -5,7 +5,10 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$(scripts/python.sh)" -m venv "$scratch/venv"
-"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --editable '.[dev]'
+PATH="$scratch/venv/bin:$(scripts/rust.sh build):$PATH"
+"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input maturin
+"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-build-isolation \
+    --editable '.[dev]'
 {
     echo "# What \`make setup\` installs: one tried set of versions, for every Python that tare runs on."
     echo "# Renewed by scripts/renew_constraints.sh."

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make .venv, or renew it when what it is made from has changed: venv.sh run (to use tare) | dev (to work on it).
-# Versions are those of constraints.txt.
+# Make .venv, or renew what has changed of it: venv.sh run (to use tare) | dev (to work on it).
+# Versions are those of constraints.txt. tare-probe is built by cargo in target/, or in $CARGO_TARGET_DIR.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,22 +12,42 @@ case $kind in
 esac
 
 # An environment cannot be moved, so the place counts too.
-state=$({ pwd; cat pyproject.toml constraints.txt scripts/venv.sh; } | sha256sum)
-fresh() {
-    [ -f ".venv/tare-$1.stamp" ] && [ "$(cat ".venv/tare-$1.stamp")" = "$state" ] && .venv/bin/python -c '' 2>/dev/null
-}
-if fresh "$kind" || { [ "$kind" = run ] && fresh dev; }; then
-    exit 0
-fi
+state=$({ pwd; cat pyproject.toml constraints.txt scripts/venv.sh wheel.data/scripts/*; } | sha256sum)
+crates=$(find Cargo.toml Cargo.lock crates -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
 
-if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    python=$(scripts/python.sh)
-    "$python" -m venv --clear .venv
-fi
-echo "tare: setting up .venv (a minute or two the first time)" >&2
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --retries 10 \
-    --constraint constraints.txt --editable "$extras" || {
-    echo "tare: pip could not install tare into .venv: see above, then run this again" >&2
-    exit 3
+# is STAMP CONTENT: whether that is what was installed.
+is() { [ -f ".venv/tare-$1.stamp" ] && [ "$(cat ".venv/tare-$1.stamp")" = "$2" ]; }
+fresh() { is "$1" "$state" && .venv/bin/python -c '' 2>/dev/null; }
+install() {
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --retries 10 \
+        --constraint constraints.txt "$@" || {
+        echo "tare: pip could not install tare into .venv: see above, then run this again" >&2
+        exit 3
+    }
 }
-echo "$state" >".venv/tare-$kind.stamp"
+
+changed=
+if ! fresh "$kind" && ! { [ "$kind" = run ] && fresh dev; }; then
+    changed=all
+elif ! is crates "$crates" || [ ! -x .venv/bin/tare-probe ]; then
+    changed=crates
+fi
+[ -n "$changed" ] || exit 0
+
+cargo=$(scripts/rust.sh build)
+PATH="$PWD/.venv/bin:$cargo:$PATH"
+if [ "$changed" = all ]; then
+    if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        python=$(scripts/python.sh)
+        "$python" -m venv --clear .venv
+    fi
+    echo "tare: setting up .venv (some minutes the first time, most of them to build tare-probe)" >&2
+    # In the environment itself rather than in one of the build's own, so that constraints.txt holds for it too.
+    install maturin
+    install --no-build-isolation --editable "$extras"
+    echo "$state" >".venv/tare-$kind.stamp"
+else
+    echo "tare: building tare-probe anew, as its sources have changed" >&2
+    install --no-build-isolation --no-deps --editable .
+fi
+echo "$crates" >.venv/tare-crates.stamp

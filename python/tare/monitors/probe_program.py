@@ -10,7 +10,7 @@ from tare.errors import RunFailed
 from tare.sites import Host
 
 NAME = "tare-probe"
-HINT = "it comes with tare's wheel; in a checkout, `cargo build --release -p tare-bin` makes it"
+HINT = "it comes with tare's wheel; in a checkout, `make setup` makes it"
 _QUICK_S = 10.0
 
 

@@ -9,23 +9,18 @@ from tare.errors import StudyError
 from tare.study.suggest import did_you_mean
 
 FILE = "study.yaml"
-_PACKAGE = Path(__file__).resolve().parent.parent
-
-
-def _folder(kind: str) -> Path:
-    """`studies` or `images`: tare/_catalogue in a wheel, the checkout's own folder else."""
-    packed = _PACKAGE / "_catalogue" / kind
-    return packed if packed.is_dir() else _PACKAGE.parent.parent / kind
+_CATALOGUE = Path(__file__).resolve().parent.parent / "_catalogue"
+"""Files in an installed wheel, links to the checkout's own folders else."""
 
 
 def recipes() -> Mapping[str, Path]:
     """The image recipes that come with tare: name → file."""
-    return {path.stem: path for path in sorted(_folder("images").glob("*.yaml"))}
+    return {path.stem: path for path in sorted((_CATALOGUE / "images").resolve().glob("*.yaml"))}
 
 
 def studies() -> Mapping[str, Path]:
     """The studies that come with tare: name → file. Parts of one publication lie below it: `NAME/PART`."""
-    folder = _folder("studies")
+    folder = (_CATALOGUE / "studies").resolve()
     return {str(path.parent.relative_to(folder)): path for path in sorted(folder.glob(f"**/{FILE}"))}
 
 

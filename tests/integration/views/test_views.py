@@ -73,7 +73,7 @@ def watch(engine: DockerClient, image: Image, tmp_path: Path) -> Watch:
         assert shutil.which(program), f"these tests need {program}: scripts/packages.sh test"
     probe = next((str(path) for path in PROBES if path.is_file()), None)
     if probe is None:
-        pytest.skip("there is no tare-probe: `cargo build --release -p tare-bin` makes it")
+        pytest.skip("there is no tare-probe: `make setup` makes it")
 
     def run(script: str, share: float = 1.0) -> Seen:
         with contained(engine, image, script, share) as (ident, pid):

@@ -40,7 +40,7 @@ def test_a_host_with_the_program_in_either_place_lacks_nothing() -> None:
 def test_a_host_without_it_or_with_one_too_old_is_told_how_to_get_it() -> None:
     old = FakeHost(answers={(next(candidates()), "record", "--help"): Completed((), 0, b"--hz")})
     for host in (FakeHost(), old):
-        assert "cargo build --release -p tare-bin" in (Probe().lacks(host, 0.1, {}) or "")
+        assert "make setup" in (Probe().lacks(host, 0.1, {}) or "")
 
 
 @pytest.mark.parametrize("interval_s", [0.0009, 11.0])

@@ -56,6 +56,11 @@ def test_an_installed_package_brings_its_own(tmp_path: Path, monkeypatch: pytest
     (packed / "studies" / "other" / "study.yaml").write_text("format: 1\n")
     (packed / "images").mkdir()
     (packed / "images" / "thing.yaml").write_text("")
-    monkeypatch.setattr(catalogue, "_PACKAGE", tmp_path / "tare")
+    monkeypatch.setattr(catalogue, "_CATALOGUE", packed)
     assert list(catalogue.studies()) == ["other"]
     assert list(catalogue.recipes()) == ["thing"]
+
+
+def test_what_a_checkout_shows_is_its_own_file_not_the_link_that_the_wheel_is_made_from() -> None:
+    assert "_catalogue" not in catalogue.find_study("percona-2016").parts
+    assert "_catalogue" not in catalogue.recipes()["mariadb"].parts

@@ -13,7 +13,7 @@ use tare_probe::sys::Policy;
 /// Each value is stored raw, with the time window in which it was read. Late and missed ticks are
 /// stored as well, and so is what the probe itself costs.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "tare-probe", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Options {
     #[command(subcommand)]
     pub action: Action,
