@@ -11,6 +11,7 @@ from tare.analyze.arms import ArmSummary, figure_of, summarise
 from tare.analyze.control import Control, control_of
 from tare.analyze.estimate import Finding
 from tare.analyze.estimator import estimate_of
+from tare.analyze.judge import judged
 from tare.analyze.metrics import METRICS, Metric, metrics_of
 from tare.analyze.pairing import pair
 from tare.analyze.publication import by_publication
@@ -88,19 +89,23 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
     Of each run the one good attempt counts; failed ones are listed, never averaged in.
     """
     runs = select_runs(study, records)
-    metrics = metrics_of(runs.good.values())
+    control, metrics = control_of(study, runs), metrics_of(runs.good.values())
     strata = tuple((levels, select_runs(study, part)) for levels, part in by_strata(study, records) if study.strata)
+    invalid = control is not None and control.differs
     return Analysis(
-        findings=_findings(study, runs, metrics, parts=strata),
+        findings=judged(study, _findings(study, runs, metrics, parts=strata), invalid=invalid),
         arms=summarise(study, runs, metrics),
         failures=runs.failures,
         blocks=runs.blocks,
         good=len(runs.good),
         attempted=len(runs.attempted),
         alarms=check(study, runs),
-        control=control_of(study, runs),
+        control=control,
         metrics=metrics,
-        strata=tuple(Stratum(levels, _findings(study, part, metrics, levels)) for levels, part in strata),
+        strata=tuple(
+            Stratum(levels, judged(study, _findings(study, part, metrics, levels), invalid=invalid))
+            for levels, part in strata
+        ),
     )
 
 

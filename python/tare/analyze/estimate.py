@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tare.analyze.judgement import Judgement
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -61,9 +63,15 @@ class Finding:
     """Condition → level, of the blocks that it is of; empty: all of them."""
     as_published: Estimate | None = None
     """The same by the publication's own way, where the study names it."""
+    judgement: Judgement = field(default_factory=Judgement)
 
     @property
     def excludes_zero(self) -> bool:
         """Whether the interval is there, lies on one side of zero, and the generator could resolve the effect."""
         low, high = self.estimate.low, self.estimate.high
         return low is not None and high is not None and (low > 0 or high < 0) and not self.below_resolution
+
+    @property
+    def borne_out(self) -> bool:
+        """Whether a difference may be claimed: the interval excludes zero, and still does so among its family."""
+        return self.excludes_zero and self.judgement.differs

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tare.analyze.histogram import histograms_of, percentile_of
 from tare.run.record import RunRecord
 
 
@@ -28,21 +29,37 @@ class Metric:
     """How it follows from the whole record, where the generator alone does not know it."""
     operation: str | None = None
     """The kind of operation that it is of, `None` for all of them together."""
+    percent: float | None = None
+    """Which percentile of the stored histogram it is."""
 
     def of(self, run: RunRecord) -> float | None:
         """The value of a run, `None` where it is not known."""
         return self.read(run.measurement) if self.derived is None else self.derived(run)
 
     def read(self, measurement: Mapping[str, Any] | None) -> float | None:
-        """The value, `None` where the generator did not report it."""
+        """The value, `None` where the generator did not report it.
+
+        A percentile is counted from the stored histograms; what the generator says of it is taken only where it
+        left none.
+        """
+        part = tree_at(measurement, self.path[:-2])
+        if self.percent is not None and part is not None and histograms_of(part):
+            return percentile_of(part, self.percent)
         return number_at(measurement, self.path)
+
+
+def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The mapping at a path of keys, `None` where there is none."""
+    value: Any = tree
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else None
 
 
 def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
     """The finite number at a path of keys, `None` where there is none."""
-    value: Any = tree
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
+    part = tree_at(tree, path[:-1])
+    value: Any = None if part is None else part.get(path[-1])
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None
 
@@ -71,8 +88,18 @@ def sut_cpu_s(run: RunRecord) -> float | None:
     return None if not over_s or whole_s is None else used / over_s * whole_s
 
 
-def _latency(name: str, title: str, short: str, key: str, *, bucketed: bool) -> Metric:
-    return Metric(name, title, f"{short} latency", "ms", ("latency", key), more_is_better=False, bucketed=bucketed)
+def _latency(name: str, title: str, short: str, key: str, percent: float | None = None) -> Metric:
+    """The mean is of a sum that generators keep beside the histogram, and not subject to the buckets' width."""
+    return Metric(
+        name,
+        title,
+        f"{short} latency",
+        "ms",
+        ("latency", key),
+        more_is_better=False,
+        bucketed=percent is not None,
+        percent=percent,
+    )
 
 
 METRICS: Mapping[str, Metric] = {
@@ -87,11 +114,10 @@ METRICS: Mapping[str, Metric] = {
             more_is_better=True,
             bucketed=False,
         ),
-        # sysbench keeps the sum beside the histogram, so the mean is not subject to the bucket's width.
-        _latency("latency_mean", "mean latency", "mean", "mean_ms", bucketed=False),
-        _latency("latency_p50", "median latency", "median", "p50_ms", bucketed=True),
-        _latency("latency_p95", "95th percentile latency", "p95", "p95_ms", bucketed=True),
-        _latency("latency_p99", "99th percentile latency", "p99", "p99_ms", bucketed=True),
+        _latency("latency_mean", "mean latency", "mean", "mean_ms"),
+        _latency("latency_p50", "median latency", "median", "p50_ms", 50),
+        _latency("latency_p95", "95th percentile latency", "p95", "p95_ms", 95),
+        _latency("latency_p99", "99th percentile latency", "p99", "p99_ms", 99),
         Metric(
             "cpu_per_operation",
             "CPU time per operation",

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from tare.analyze.estimate import Estimate
+from tare.plural import counted
 
 METHOD = "paired-log-ratio-t"
 FEWEST_BLOCKS = 3
@@ -38,8 +39,9 @@ def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Est
     mean = float(logs.mean())
     point = math.expm1(mean)
     if n < FEWEST_BLOCKS:
-        blocks = "1 block" if n == 1 else f"{n} blocks"
-        return _without_interval(point, n, confidence, f"{blocks} only, an interval takes {FEWEST_BLOCKS}")
+        return _without_interval(
+            point, n, confidence, f"{counted(n, 'block')} only, an interval takes {FEWEST_BLOCKS}"
+        )
     spread = float(logs.std(ddof=1))
     if spread < _NO_SPREAD:
         return _without_interval(point, n, confidence, "the same ratio in every block, so the spread is unknown")

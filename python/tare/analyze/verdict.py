@@ -4,59 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from scipy import stats
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # has no stubs
 
+from tare.analyze.judgement import Verdict
 from tare.analyze.paired_t import FEWEST_BLOCKS
-
-
-class Verdict(StrEnum):
-    """What may be said; "no overhead" is not among it."""
-
-    EQUIVALENT = "equivalent"
-    """The effect lies within the margin."""
-    DIFFERENT = "different"
-    """The effect is not zero, and not shown to lie within the margin."""
-    INCONCLUSIVE = "inconclusive"
-    """Neither is shown; more rounds may tell."""
 
 
 @dataclass(frozen=True)
 class PValues:
-    """The p values behind a verdict: that the effect is outside the margin, and that it is zero."""
+    """The p values behind a verdict: of an effect outside the margin (`None` without one), and of none at all."""
 
-    outside: float
+    outside: float | None
     zero: float
 
 
-def p_values(ratios: Sequence[float], margin: float) -> PValues | None:
+def p_values(ratios: Sequence[float], margin: float | None, bucket: float | None = None) -> PValues | None:
     """Two one-sided t tests and a two-sided one on the log ratios; `None` where nothing can be tested.
 
     The margin is symmetric on the log scale: within 1/(1 + margin) and 1 + margin. p of equivalence is the larger
     of the two one-sided ones. Schuirmann, "A comparison of the two one-sided tests procedure …", J. Pharmacokinet.
-    Biopharm. 15 (1987).
+    Biopharm. 15 (1987). `bucket`: relative width of the histogram's buckets that the values were read from. Each
+    ratio may be wrong by that much, and all of them the same way, so it is taken off the margin; a margin of one
+    bucket or less is never shown to be kept.
     """
-    if margin <= 0:
+    if margin is not None and margin <= 0:
         raise ValueError(f"a margin is above 0, not {margin:g}")
     logs = np.log(np.asarray(ratios, dtype=float))
     if len(logs) < FEWEST_BLOCKS or float(np.ptp(logs)) < 1e-12:
         return None
-    bound = float(np.log1p(margin))
+    zero = float(stats.ttest_1samp(logs, 0.0).pvalue)
+    if margin is None:
+        return PValues(outside=None, zero=zero)
+    bound = float(np.log1p(margin) - np.log1p(bucket or 0.0))
+    if bound <= 0:
+        return PValues(outside=1.0, zero=zero)
     above = stats.ttest_1samp(logs, -bound, alternative="greater").pvalue
     below = stats.ttest_1samp(logs, bound, alternative="less").pvalue
-    return PValues(outside=max(float(above), float(below)), zero=float(stats.ttest_1samp(logs, 0.0).pvalue))
+    return PValues(outside=max(float(above), float(below)), zero=zero)
 
 
-def verdict(found: PValues | None, alpha: float = 0.05) -> Verdict:
-    """Equivalent comes first: a tiny effect that is surely not zero still lies within the margin."""
+def verdict(found: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:
+    """Equivalent comes first: a tiny effect that is surely not zero still lies within the margin.
+
+    `resolved`: whether the effect is larger than what the generator's histogram can tell apart; a smaller one is
+    not called a difference.
+    """
     if found is None:
         return Verdict.INCONCLUSIVE
-    if found.outside < alpha:
+    if found.outside is not None and found.outside < alpha:
         return Verdict.EQUIVALENT
-    return Verdict.DIFFERENT if found.zero < alpha else Verdict.INCONCLUSIVE
+    return Verdict.DIFFERENT if found.zero < alpha and resolved else Verdict.INCONCLUSIVE
 
 
 def holm(raw: Mapping[str, float]) -> dict[str, float]:
@@ -71,7 +71,7 @@ def holm(raw: Mapping[str, float]) -> dict[str, float]:
 
 
 def adjusted(family: Mapping[str, PValues]) -> dict[str, PValues]:
-    """The tests of secondary metrics, each kind a family of its own."""
-    outside = holm({name: one.outside for name, one in family.items()})
+    """The tests of secondary metrics, each kind a family of its own: of what has a margin, and of all."""
+    outside = holm({name: one.outside for name, one in family.items() if one.outside is not None})
     zero = holm({name: one.zero for name, one in family.items()})
-    return {name: PValues(outside=outside[name], zero=zero[name]) for name in family}
+    return {name: PValues(outside=outside.get(name), zero=zero[name]) for name in family}

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from tare.plan.estimate import block_count, run_seconds
 from tare.plan.model import Plan, PlannedRun
+from tare.plural import counted
 from tare.protocols.stopping import Decision, Progress, Rule
 from tare.run.events import BlockEnded, Event, Notice, Observer, PhaseStarted, Preparing, RunEnded, RunStarted
 from tare.run.record import Phase, RunRecord
@@ -150,9 +151,8 @@ def so_far(arm: Progress) -> str:
     """`-2.1 % [-3.4, -0.8] after 8 blocks`."""
     if arm.point is None:
         return "no block with both arm and baseline yet"
-    blocks = "1 block" if arm.n == 1 else f"{arm.n} blocks"
     bounds = "" if arm.low is None or arm.high is None else f" [{100 * arm.low:+.1f}, {100 * arm.high:+.1f}]"
-    return f"{100 * arm.point:+.1f} %{bounds} after {blocks}"
+    return f"{100 * arm.point:+.1f} %{bounds} after {counted(arm.n, 'block')}"
 
 
 def result(record: RunRecord) -> str:

@@ -70,9 +70,10 @@ def _decisive(arm: Arm) -> dict[str, Any]:
 
 
 def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
-    """sha256 over all that decides what is run, and nothing that is only said about it.
+    """sha256 over all that decides what is run and how it is judged, and nothing that is only said about it.
 
-    A question reworded or a published figure mended must not orphan a store that is half full.
+    A question reworded or a published figure mended must not orphan a store that is half full. A margin that is
+    changed once there are results was not declared beforehand.
     """
     decisive = {
         "format": PLAN_FORMAT,
@@ -81,6 +82,7 @@ def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
         "arms": [_decisive(arm) for arm in study.arms],
         "protocol": study.protocol.model_dump(mode="json"),
         "seed": seed,
+        **({"margins": dict(study.margins)} if study.margins else {}),
         "runs": [run.model_dump(mode="json") for run in runs],
     }
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()

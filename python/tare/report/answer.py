@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tare.analyze import Analysis, Finding
+from tare.analyze.judgement import Verdict
 from tare.analyze.metrics import METRICS, PRIMARY
+from tare.plural import counted
 from tare.report.against import against
 from tare.report.figures import decimals_of, percent
 from tare.report.plain import plain
@@ -27,13 +29,16 @@ def answer(study: Study, analysis: Analysis) -> str:
         named = [f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)]
         points = _listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
         return f"There are too few blocks for an interval; as mere points, {_title()} against {baseline}: {points}."
-    apart = _strongest([finding for finding in bounded if finding.excludes_zero])
-    alike = [finding for finding in bounded if not finding.excludes_zero]
+    within = [finding for finding in bounded if finding.judgement.verdict is Verdict.EQUIVALENT]
+    rest = [finding for finding in bounded if finding not in within]
+    apart = _strongest([finding for finding in rest if finding.excludes_zero])
+    alike = [finding for finding in rest if not finding.excludes_zero]
     parts = [_apart(apart, baseline)] if apart else []
+    parts += [_within(within, baseline)] if within else []
     parts += [_alike(alike, baseline)] if alike else []
     if len(pointed) > len(bounded):
-        rest = [_name(finding) for finding in pointed if finding.estimate.low is None]
-        parts.append(f"{_listed(rest)} had too few blocks for an interval")
+        without = [_name(finding) for finding in pointed if finding.estimate.low is None]
+        parts.append(f"{_listed(without)} had too few blocks for an interval")
     sentence = "; ".join(parts)
     return sentence[0].upper() + sentence[1:] + "."
 
@@ -41,7 +46,7 @@ def answer(study: Study, analysis: Analysis) -> str:
 def _apart(findings: Sequence[Finding], baseline: str) -> str:
     """The arms whose interval excludes zero, the strongest effect first and with all its words."""
     first, *others = findings
-    blocks = f"{first.estimate.n} blocks"
+    blocks = counted(first.estimate.n, "block")
     confidence = f"{100 * first.estimate.confidence:g} % interval"
     words = [f"{_name(first)} has {_change(first)} ({confidence} {_span(first)}, {blocks})"]
     words += [f"{_name(one)} {_change(one, short=True)} ({_span(one)})" for one in others[: _NAMED - 1]]
@@ -51,14 +56,27 @@ def _apart(findings: Sequence[Finding], baseline: str) -> str:
     return f"against {baseline}, {_listed(words)}"
 
 
-def _alike(findings: Sequence[Finding], baseline: str) -> str:
-    """The arms whose interval includes zero: what is known of them is the interval."""
+def _within(findings: Sequence[Finding], baseline: str) -> str:
+    """The arms whose effect was shown to lie within the margin, which is not to say that there is none."""
+    margin = percent(findings[0].judgement.margin, signed=False)
+    names = _named(findings)
+    return f"{_listed(names)} {'is' if len(findings) == 1 else 'are'} equivalent to {baseline} within ±{margin}"
+
+
+def _named(findings: Sequence[Finding]) -> list[str]:
     names = [f"{_name(one)} ({_span(one)})" for one in findings[: _NAMED + 1]]
     hidden = len(findings) - len(names)
-    if hidden > 0:
-        names.append(f"{hidden} more")
+    return [*names, f"{hidden} more"] if hidden > 0 else names
+
+
+def _alike(findings: Sequence[Finding], baseline: str) -> str:
+    """The arms whose interval includes zero: what is known of them is the interval."""
+    names = _named(findings)
     zero = "interval includes" if len(findings) == 1 else "intervals include"
-    return f"no difference from {baseline} is shown for {_listed(names)}, whose {zero} zero"
+    margin = findings[0].judgement.margin if findings[0].judgement.verdict else None
+    neither = "" if margin is None else f" nor equivalence within ±{percent(margin, signed=False)}"
+    none = "no difference from" if margin is None else "neither a difference from"
+    return f"{none} {baseline}{neither} is shown for {_listed(names)}, whose {zero} zero"
 
 
 def _change(finding: Finding, *, short: bool = False) -> str:

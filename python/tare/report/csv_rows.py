@@ -7,11 +7,12 @@ import io
 
 from tare.analyze import Finding
 from tare.report.content import Report
+from tare.report.verdicts import short
 
 COLUMNS = (
     "study", "scale", "arm", "baseline", "metric", "estimator", "point", "low", "high", "n", "confidence", "why",
     "published", "resolution", "below_resolution", "levels", "control", "valid", "stratum",
-    "as_published",
+    "as_published", "margin", "verdict", "p_zero", "p_outside", "family",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins with one of these would be run by a spreadsheet."""
@@ -51,6 +52,11 @@ def _row(report: Report, finding: Finding) -> list[object]:
         not report.analysis.invalid,
         ";".join(f"{factor}={level}" for factor, level in finding.stratum.items()),
         None if finding.as_published is None else finding.as_published.point,
+        finding.judgement.margin,
+        short(finding),
+        finding.judgement.p_zero,
+        finding.judgement.p_outside,
+        finding.judgement.family,
     ]
 
 

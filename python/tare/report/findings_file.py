@@ -16,7 +16,8 @@ from tare.analyze.validity import Alarm
 from tare.protocols import PROTOCOLS
 from tare.report.content import Report
 
-FORMAT = 1
+FORMAT = 2
+"""2 added the verdicts, and takes percentiles from the stored histograms in place of the generator's print."""
 
 
 class Entry(BaseModel):
@@ -69,6 +70,12 @@ class FindingEntry(Entry):
     below_resolution: bool = Field(description="The point is within one bucket: no difference may be claimed.")
     stratum: Mapping[str, str] = Field(description="Condition → level of the blocks that it is of; empty: all.")
     as_published: PublishedWay | None = Field(description="By the publication's own way, where the study names it.")
+    margin: float | None = Field(description="The effect that the study declared not to matter.")
+    verdict: Literal["equivalent", "different", "inconclusive"] | None
+    withheld: str | None = Field(description="Why there is no verdict in spite of a margin.")
+    p_zero: float | None = Field(description="p value of no effect, adjusted over the family.")
+    p_outside: float | None = Field(description="p value of an effect outside the margin, adjusted likewise.")
+    family: int = Field(description="Metrics that the p values were adjusted over; 1: not adjusted.")
     blocks: tuple[BlockPoint, ...]
     dropped: tuple[DroppedBlock, ...]
 
@@ -157,7 +164,7 @@ class QuantityEntry(Entry):
 class FindingsFile(Entry):
     """Everything `tare report --format json` says."""
 
-    format: Literal[1] = Field(description="Version of this layout.")
+    format: Literal[2] = Field(description="Version of this layout.")
     tare: str = Field(description="Version of tare that wrote the file.")
     study: str
     scale: str
@@ -197,7 +204,7 @@ def file_of(report: Report) -> FindingsFile:
     """The report as the file's model."""
     study, analysis = report.study, report.analysis
     return FindingsFile(
-        format=1,
+        format=2,
         tare=__version__,
         study=study.name,
         scale=study.scale,
@@ -242,7 +249,7 @@ def _control(analysis: Analysis) -> ControlEntry | None:
 
 
 def _finding(finding: Finding) -> FindingEntry:
-    estimate = finding.estimate
+    estimate, judgement = finding.estimate, finding.judgement
     return FindingEntry(
         study=finding.study,
         arm=finding.arm,
@@ -263,6 +270,12 @@ def _finding(finding: Finding) -> FindingEntry:
         below_resolution=finding.below_resolution,
         stratum=finding.stratum,
         as_published=_way(finding.as_published),
+        margin=judgement.margin,
+        verdict=None if judgement.verdict is None else judgement.verdict.value,
+        withheld=judgement.withheld,
+        p_zero=judgement.p_zero,
+        p_outside=judgement.p_outside,
+        family=judgement.family,
         blocks=tuple(BlockPoint(block=block, point=point) for block, point in finding.blocks),
         dropped=tuple(DroppedBlock(block=each.block, why=each.why) for each in finding.dropped),
     )

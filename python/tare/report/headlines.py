@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tare.analyze import Analysis
 from tare.analyze.control import RULE, Control
+from tare.plural import counted
 from tare.protocols import PROTOCOLS
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
@@ -46,7 +47,7 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
         yield Headline(f"Control: no interval yet for {name} against {baseline}, {estimate.why}.", grave=False)
         return
     effect = f"{percent(estimate.point, decimals_of(estimate))} throughput, 99 % interval {interval(estimate)} %"
-    told = f"{name}, a second instance of {baseline}: {effect} over {estimate.n} blocks"
+    told = f"{name}, a second instance of {baseline}: {effect} over {counted(estimate.n, 'block')}"
     if control.differs:
         yield Headline(
             f"INVALID ({RULE}). Two instances of the same arm differ: {told}. What this machine makes up is mixed "

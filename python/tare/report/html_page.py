@@ -29,6 +29,7 @@ from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.strata import TITLES, strata_rows
 from tare.report.summary import summary
 from tare.report.validity import warnings
+from tare.report.verdicts import method, verdicts
 from tare.report.views_rows import monitors
 
 _LATENCY = "latency_p95"
@@ -76,6 +77,8 @@ def render(report: Report) -> str:
         interval=figures.interval,
         percent=figures.percent,
         told=told,
+        verdicts=verdicts(report.analysis),
+        method=method(report.analysis),
         warnings=warnings(report.analysis.alarms),
         standing=standing,
         safe_url=safe_url,
@@ -94,7 +97,7 @@ def typeset(text: object) -> Markup:
 
 def standing(finding: Finding) -> str:
     """`worse`, `better` or `open`, as far as the interval bears it out."""
-    if not finding.excludes_zero or finding.estimate.point is None:
+    if not finding.borne_out or finding.estimate.point is None:
         return "open"
     return "better" if (finding.estimate.point > 0) == metric_named(finding.metric).more_is_better else "worse"
 

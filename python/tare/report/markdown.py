@@ -6,6 +6,7 @@ import re
 
 from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import METRICS, PRIMARY
+from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
@@ -14,6 +15,7 @@ from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.strata import TITLES, strata_rows
 from tare.report.validity import warnings
+from tare.report.verdicts import method, verdicts
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
 
@@ -32,6 +34,7 @@ def render(report: Report) -> str:
         *_table(report),
         "",
         f"Relative to {text(against(study), 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
+        *_list("Verdicts", (*verdicts(report.analysis), *filter(None, [method(report.analysis)]))),
         *_by_operation(report),
         *_strata(report),
         *([] if report.calibration is None else ["", text(report.calibration, 800)]),
@@ -62,10 +65,10 @@ def _headlines(report: Report) -> list[str]:
 
 def _took(report: Report) -> str:
     spent = report.spent
-    blocks = len(report.analysis.blocks)
+    blocks = counted(len(report.analysis.blocks), "block")
     if report.study.imported is not None:
-        return f"{spent.attempts} imported runs in {blocks} blocks"
-    return f"{spent.attempts} attempts in {blocks} blocks, {duration(spent.runs_s)} of machine time"
+        return f"{counted(spent.attempts, 'imported run')} in {blocks}"
+    return f"{counted(spent.attempts, 'attempt')} in {blocks}, {duration(spent.runs_s)} of machine time"
 
 
 def _quantities(report: Report) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tare.plural import counted
 from tare.report.content import Report
 from tare.report.figures import duration, moment, size
 from tare.report.plain import plain
@@ -49,8 +50,8 @@ def _measured(report: Report) -> str:
 def _runs(report: Report) -> str:
     analysis = report.analysis
     failed = len(analysis.failures)
-    spoilt = "" if failed == 0 else f", {failed} failed {'attempt' if failed == 1 else 'attempts'}"
-    return f"{analysis.good} good of {report.planned} planned, in {len(analysis.blocks)} blocks{spoilt}"
+    spoilt = "" if failed == 0 else f", {counted(failed, 'failed attempt')}"
+    return f"{analysis.good} good of {report.planned} planned, in {counted(len(analysis.blocks), 'block')}{spoilt}"
 
 
 def _machine(host: Sequence[Property]) -> str:

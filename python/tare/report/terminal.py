@@ -13,6 +13,7 @@ from rich.text import Text
 from tare.analyze import Finding
 from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import PRIMARY, metric_named
+from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
@@ -22,6 +23,7 @@ from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.strata import strata_tables
 from tare.report.validity import warnings
+from tare.report.verdicts import method, verdicts
 
 _WIDE = 100
 """From this width on, latency shows its interval too."""
@@ -50,6 +52,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
             console.print(table)
             console.print()
     console.print(Text(report.answer))
+    _verdicts(report, console)
     _quantities(console, report, width)
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
@@ -82,6 +85,18 @@ def _quantities(console: Console, report: Report, width: int) -> None:
     if report.quantities:
         console.print(Text(READING, style="dim"))
         console.print()
+
+
+def _verdicts(report: Report, console: Console) -> None:
+    lines = verdicts(report.analysis)
+    if not lines:
+        return
+    console.print(Text("Verdicts", style="bold"))
+    for line in lines:
+        console.print(_item(line))
+    how = method(report.analysis)
+    if how is not None:
+        console.print(Text(how, style="dim"))
 
 
 def _table(report: Report, width: int) -> Table:
@@ -127,7 +142,7 @@ def _row(report: Report, arm: ArmSummary) -> list[Text]:
 
 def _style(finding: Finding) -> str:
     """Worse is red and better green where the interval bears it out; the figures say the same without colour."""
-    if not finding.excludes_zero or finding.estimate.point is None:
+    if not finding.borne_out or finding.estimate.point is None:
         return ""
     better = (finding.estimate.point > 0) == metric_named(finding.metric).more_is_better
     return "green" if better else "bold red"
@@ -147,9 +162,10 @@ def _unit(report: Report) -> str:
 
 def _reading(report: Report) -> str:
     spent = report.spent
-    took = "imported runs" if report.study.imported else f"attempts, {duration(spent.runs_s)} of machine time"
+    took = f"{counted(spent.attempts, 'attempt')}, {duration(spent.runs_s)} of machine time"
+    took = counted(spent.attempts, "imported run") if report.study.imported else took
     return (
         f"Relative to {against(report.study)}, paired by block (n): -58 % throughput is 58 % less, "
         f"+12 % latency is 12 % longer. Each t interval of the mean log ratio stands for itself. "
-        f"{spent.attempts} {took}."
+        f"{took}."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.plan.model import Plan
+from tare.plural import counted
 from tare.protocols.stopping import End, Rule
 from tare.run.resume import Done, decision
 from tare.study.model import Strict
@@ -34,11 +35,13 @@ class Ending(Strict):
     @property
     def why(self) -> str:
         """In a sentence without its full stop."""
-        blocks = "1 block" if self.blocks == 1 else f"{self.blocks} blocks"
+        blocks = counted(self.blocks, "block")
         if self.reason == End.TARGET:
             return f"every arm is known to \N{PLUS-MINUS SIGN}{100 * (self.target or 0):g} % after {blocks}"
         if self.reason == End.TIME:
             return f"the cap on machine time ended it after {blocks}{self._achieved}"
+        if self.blocks == 1:
+            return f"the one block was made{self._achieved}"
         return f"all {blocks} were made{self._achieved}"
 
     @property

@@ -13,6 +13,8 @@ from pydantic import Discriminator, Field, Tag
 
 from tare.study.model import (
     InterleaveSpec,
+    Margin,
+    MarginMetric,
     Name,
     ProtocolSpec,
     PublishedMetric,
@@ -135,4 +137,5 @@ class StudyFile(Strict):
     scales: Mapping[Name, ScaleSpec] = Field(default_factory=dict)
     published: tuple[PublishedSpec, ...] = ()
     quantities: Quantities | None = None
+    margins: Annotated[Mapping[MarginMetric, Margin], Field(min_length=1)] | None = None
     deviations: tuple[Text, ...] = ()

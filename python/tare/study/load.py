@@ -94,6 +94,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         protocol=file.protocol,
         published=published.published(scaled, file, Found(names, every, found), baseline),
         quantities=file.quantities,
+        margins=file.margins or {},
         deviations=(*file.deviations, *spec.deviations),
         text=document.text,
     )

@@ -212,6 +212,11 @@ class ArmSettings(Strict):
 PUBLISHED_METRIC = r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
 PublishedMetric = Annotated[str, Field(pattern=PUBLISHED_METRIC)]
 """A metric that publications tell of: of all operations together, or of one kind: `read_latency_mean`."""
+MARGIN_METRIC = r"^(throughput|cpu_per_operation|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
+MarginMetric = Annotated[str, Field(pattern=MARGIN_METRIC)]
+"""A metric that may have a margin: any that is compared, `analyze.metrics.metric_named`."""
+Margin = Annotated[float, Field(gt=0, lt=1)]
+"""A relative effect that would not matter, a fraction: 0.05 is from 1/1.05 to 1.05 times the baseline."""
 
 
 class Published(Strict):
@@ -313,6 +318,8 @@ class Study(Strict):
     published: tuple[Published, ...]
     quantities: Quantities | None = None
     """What the source reports by definitions of its own."""
+    margins: Mapping[MarginMetric, Margin] = Field(default_factory=dict)
+    """Metric → the effect that would not matter; what has none gets no verdict."""
     deviations: tuple[str, ...]
     """In what this study differs from the published one, sentence by sentence (the scale's own included)."""
     text: str

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from tare.errors import StudyError
 from tare.study.document import Document, KeyPath, dotted
-from tare.study.model import PUBLISHED_METRIC
+from tare.study.model import MARGIN_METRIC, PUBLISHED_METRIC
 from tare.study.suggest import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -39,15 +39,10 @@ _PATTERNS = {
     r"^[1-9]\d*[KMG]?$": "a size in bytes, or with K, M or G: 512M",
 }
 
+_LATENCIES = ("latency_mean", "latency_p50", "latency_p95", "latency_p99", "read_latency_mean")
 _CHOICES = {
-    PUBLISHED_METRIC: (
-        "throughput",
-        "latency_mean",
-        "latency_p50",
-        "latency_p95",
-        "latency_p99",
-        "read_latency_mean",
-    )
+    PUBLISHED_METRIC: ("throughput", *_LATENCIES),
+    MARGIN_METRIC: ("throughput", *_LATENCIES, "cpu_per_operation"),
 }
 """Patterns that stand for names, with the names to offer."""
 

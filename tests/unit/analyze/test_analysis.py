@@ -131,10 +131,10 @@ def test_a_published_figure_in_another_unit_is_not_related_to_the_baselines() ->
 def test_a_percentile_within_one_bucket_is_not_claimed(buckets: int, claimed: bool) -> None:
     def slower(tree: dict[str, Any]) -> None:
         factor = (1 + synthetic.BUCKET) ** buckets * (1 + 1e-6 * tree["block"])
-        tree["measurement"]["latency"]["p95_ms"] = 10.0 * factor
+        tree["measurement"]["histogram"] = [[10.0 * factor, 100], [50.0, 1]]
 
     def plain(tree: dict[str, Any]) -> None:
-        tree["measurement"]["latency"]["p95_ms"] = 10.0
+        tree["measurement"]["histogram"] = [[10.0, 100], [50.0, 1]]
 
     made = [synthetic.changed(each, slower if each.arm == "bridge" else plain) for each in synthetic.records(ARMS)]
     finding = analyze(synthetic.study(ARMS), made).finding("bridge", "latency_p95")

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from tare.analyze.autocorrelation import lag1
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.validity.evidence import Alarm, Evidence, share
+from tare.plural import counted
 
 FEWEST = 8
 """Simulated: stopping at a width after 3 blocks covers 90 % instead of 95, after 8 it holds
@@ -28,7 +29,8 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "few-blocks",
                 arm,
-                f"{len(ratios)} blocks; below {FEWEST} an interval rests on the assumption of normal noise alone",
+                f"{counted(len(ratios), 'block')}; below {FEWEST} an interval rests on the assumption of normal "
+                "noise alone",
                 (),
                 f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, in a new store",
             )
