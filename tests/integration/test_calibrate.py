@@ -1,0 +1,62 @@
+"""Injections on the real engine and kernel: what is put in is in force, and its reading tells it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tare.calibrate.behind_proxy import LOG_NAME
+from tare.calibrate.kinds import KINDS
+from tare.calibrate.readings import bytes_read_per_second, time_not_held_back
+from tare.calibrate.studies import DELAY_US, INJECTING, READS_PER_S
+from tare.deployments import DEPLOYMENTS
+from tare.plan.expand import expand
+from tare.run.execute import Desk, execute
+from tare.run.local import local_engine, local_machine
+from tare.run.record import RunRecord
+from tare.run.resume import Done
+
+pytestmark = pytest.mark.engine
+
+BLOCK_BYTES = 16384
+
+
+def one_run_each(kind: str, arms: tuple[str, ...], staging: Path) -> dict[str, RunRecord]:
+    """The first run of each of these arms of a kind's first study."""
+    plan = expand(KINDS[kind].make(1))
+    first = tuple(next(run for run in plan.runs if run.arm == arm) for arm in arms)
+    plan = plan.model_copy(update={"runs": first})
+    with local_engine() as engine:
+        machine = local_machine(plan, engine, deployments={**DEPLOYMENTS, **INJECTING})
+        records = list(execute(plan, machine, Desk("calibrate", Done(), staging), lambda _: None))
+    good = {record.arm: record for record in records if record.outcome.ok}
+    assert set(good) == set(arms), [record.outcome.reason for record in records]
+    return good
+
+
+def raw_below(staging: Path, record: RunRecord, name: str) -> Path:
+    return staging / f"{record.run_id}-{record.attempt}" / name
+
+
+def test_the_proxy_holds_each_message_back_and_says_so(tmp_path: Path) -> None:
+    made = one_run_each("delay", ("passed", "held"), tmp_path)
+    free = {arm: time_not_held_back(record, partial(raw_below, tmp_path)) for arm, record in made.items()}
+    lines = raw_below(tmp_path, made["held"], LOG_NAME).read_text().splitlines()
+    measured = json.loads(lines[-1])
+    assert measured["held_ns"] / measured["messages"] >= 1000 * DELAY_US
+    assert free["passed"] is not None
+    assert free["held"] is not None
+    assert free["held"] < free["passed"] <= 1
+    assert (made["held"].path or {}).get("hop") == "loopback"
+
+
+def test_the_kernel_limits_reads_and_its_own_count_tells_it(tmp_path: Path) -> None:
+    made = one_run_each("io", ("r1000", "r900"), tmp_path)
+    for rate in READS_PER_S:
+        read = bytes_read_per_second(made[f"r{rate}"], partial(raw_below, tmp_path))
+        assert read is not None
+        assert read <= 1.03 * rate * BLOCK_BYTES
+        assert read >= 0.5 * rate * BLOCK_BYTES  # a busy disk may be slower than it is let
