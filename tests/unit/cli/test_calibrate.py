@@ -35,7 +35,7 @@ def summary(tmp_path: Path) -> Summary:
 
 def test_the_table_has_every_figure(summary: Summary) -> None:
     text = render(summary, width=140)
-    assert "2 × A CPU, 8 GiB, Linux 6.1, docker 20.10" in text
+    assert "2 \N{MULTIPLICATION SIGN} A CPU, 8 GiB, Linux 6.1, docker 20.10" in text
     assert "8 studies: 320 runs, 1 of them failed, 24 min 0 s of machine time." in text
     for word in ("all", "bare", "container", "work +1 %", "work +10 %", "in 1 min", "in 10 min", "in 60 min"):
         assert word in text
