@@ -7,7 +7,7 @@ real mean has to lie among these, give or take what the tool's own arithmetic lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -165,33 +165,63 @@ def _growth(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Fi
 
 
 def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> _Figures | None:
-    began, ended = int(rows["from_ns"].min()), int(rows["to_ns"].max())  # type: ignore[arg-type] # never empty
-    within = int(rows["within_ns"].max())  # type: ignore[arg-type]
-    starts, ends = _bracket(readings, began, within), _bracket(readings, ended, within)
+    """Stretch by stretch: pidstat prints no line for a process that did nothing, so samples may be missing."""
+    broken = (pl.col("from_ns") > pl.col("to_ns").shift(1)).fill_null(value=False).cum_sum()
+    stretches = rows.with_columns(broken.alias("stretch")).partition_by("stretch", maintain_order=True)
+    found = [(one, _weights(quantity, readings, one)) for one in stretches]
+    told = [(_stretch(trace, quantity, readings, (one, weights)), float(weights.sum())) for one, weights in found]
+    known = [(figures, weight) for figures, weight in told if figures is not None]
+    if not known:
+        return None
+    whole = sum(weight for _, weight in known)
+
+    def mean(of: Callable[[_Figures], float]) -> float:
+        if whole <= 0:  # no event in any sample, of which there could be a mean
+            return sum(of(figures) for figures, _ in known) / len(known)
+        return sum(of(figures) * weight for figures, weight in known) / whole
+
+    return _Figures(
+        samples=sum(figures.samples for figures, _ in known),
+        real=mean(lambda one: one.real),
+        view=mean(lambda one: one.view),
+        low=mean(lambda one: one.low),
+        high=mean(lambda one: one.high),
+    )
+
+
+def _stretch(
+    trace: Trace, quantity: Quantity, readings: pl.DataFrame, sampled: tuple[pl.DataFrame, pl.Series]
+) -> _Figures | None:
+    rows, weights = sampled
+    began, ended = int(rows["from_ns"][0]), int(rows["to_ns"][-1])
+    starts = _bracket(readings, began, int(rows["within_ns"][0]))
+    ends = _bracket(readings, ended, int(rows["within_ns"][-1]))
     formula = quantity.between or quantity.formula
     possible = formula(_pairs(starts, ends))["value"].drop_nulls()
     point = formula(_pairs(_nearest(readings, began), _nearest(readings, ended)))["value"].drop_nulls()
     if possible.is_empty() or point.is_empty():
         return None
-    weights = rows["weight"] if quantity.weight is None else _by_trace(quantity.weight, readings, rows)
-    whole = float(weights.sum())
-    real = float((rows["value"] * weights).sum()) / whole if whole > 0 else float(rows["value"].mean() or 0.0)  # type: ignore[arg-type]
+    values, n, whole = rows["value"], len(rows), float(weights.sum())
+    real = float((values * weights).sum()) / whole if whole > 0 else float(values.sum()) / n
     passed_s = (ended - began) / 1e9
     # What a reading's time is uncertain by: the tool's own, and the distance of the trace's readings about it.
     apart_s = (_gap(starts) + _gap(ends)) / 2e9
     clock_s = quantity.clock_s(trace)
     # A sample's weight is off by so much of it; errors of neighbours cancel but for the two at the ends.
-    off = (clock_s + 2 * within / 1e9) / (passed_s / len(rows))
-    scatter = float((rows["value"] - real).abs().mean() or 0.0)  # type: ignore[arg-type]
-    loss = off * scatter + quantity.step / 2
+    off = (clock_s + 2 * rows["within_ns"] / 1e9) / (passed_s / n)
+    loss = float(((values - real).abs() * off).sum()) / n + quantity.step / 2
     stretch = (apart_s + clock_s) / passed_s
     return _Figures(
-        samples=len(rows),
+        samples=n,
         real=real,
         view=float(point[0]),
-        low=float(possible.min()) * (1 - stretch) - loss,  # type: ignore[arg-type]
-        high=float(possible.max()) * (1 + stretch) + loss,  # type: ignore[arg-type]
+        low=float(min(possible)) * (1 - stretch) - loss,
+        high=float(max(possible)) * (1 + stretch) + loss,
     )
+
+
+def _weights(quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    return rows["weight"] if quantity.weight is None else _by_trace(quantity.weight, readings, rows)
 
 
 def _by_trace(weight: Formula, readings: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:

@@ -50,14 +50,15 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
 
 
 def observed(monitors: Path) -> pl.DataFrame:
-    """Samples of all tools that left any (docs/reference/monitors.md), as `compare.OBSERVED`."""
+    """Samples that the study keeps, of all tools that left any (docs/reference/monitors.md): `compare.OBSERVED`."""
     parts = [pl.DataFrame(schema=OBSERVED)]
-    for path in sorted(monitors.glob("*/*.parquet")):
+    for path in sorted(monitors.glob("*.parquet")):
         try:
             table = pl.read_parquet(path)
         except (OSError, PolarsError) as error:
             raise StoreError(f"the samples {path} cannot be read: {error}") from error
         if set(OBSERVED) <= set(table.columns):
+            table = table.filter("kept") if "kept" in table.columns else table
             parts.append(table.select(pl.col(name).cast(kind) for name, kind in OBSERVED.items()))
     return pl.concat(parts)
 

@@ -105,3 +105,20 @@ def test_unknown_quantities_and_subjects_are_passed_over() -> None:
         [said("docker-stats", "nonsense", [1.0]), said("docker-stats", "cpu_percent", [1.0], subject="x")]
     )
     assert compare(trace(), other) == ()
+
+
+def test_samples_that_are_missing_in_between_are_no_samples_of_zero() -> None:
+    # A process that works for one second, does nothing for the next, and so on: pidstat has no line for the latter.
+    whole = trace(seconds=30)
+    busy = [n // 4 * 60 + min(n % 4, 2) * 30 for n in range(61)]
+    process = whole.tables["process"].with_columns(user_ticks=pl.Series(busy), system_ticks=0)
+    of = Trace(whole.header, whole.quanta, True, {**whole.tables, "process": process})
+    every_other = [
+        said("pidstat", "cpu_percent", [60.0], subject="db pid 77", begin_s=float(begin), within=0)
+        for begin in range(2, 28, 2)
+    ]
+    found = one(pl.concat(every_other), of)
+    assert found.samples == 13
+    assert found.real == 60.0
+    assert found.view == pytest.approx(60.0)
+    assert found.agrees

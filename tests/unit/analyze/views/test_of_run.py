@@ -32,9 +32,10 @@ def store_with(path: Path, *, tool: bool = True) -> Store:
     for record in made:
         write(trace(seconds=10, name="sut"), store.raw(record, "monitors/probe/trace"))
     if tool:
-        folder = store.raw(of_arm(store, "bridge"), "monitors/docker-stats")
-        folder.mkdir()
-        said("docker-stats", "cpu_percent", [60.0] * 9, subject="sut").write_parquet(folder / "samples.parquet")
+        folder = store.raw(of_arm(store, "bridge"), "monitors")
+        told = said("docker-stats", "cpu_percent", [60.0] * 9, subject="sut")
+        kept = pl.col("to_ns").is_between(2_500_000_000, 7_500_000_000)
+        told.with_columns(kept=kept).write_parquet(folder / "docker-stats.parquet")
         pl.DataFrame({"other": [1]}).write_parquet(folder / "own.parquet")
     return store
 
@@ -50,7 +51,7 @@ def test_views_are_of_the_measure_phase(tmp_path: Path) -> None:
     assert found.views.seconds == 6.0
     (line,) = found.views.compared
     assert line.real is not None
-    # Samples end at 1.5, 2.5 … 9.5 s; those that lie within 2 to 8 s are compared.
+    # Samples end at 1.5, 2.5 … 9.5 s; of those that are kept the first begins before 2 s, where the phase does.
     assert line.real.samples == 5
     assert line.real.agrees
 
@@ -84,8 +85,7 @@ def test_runs_without_a_trace_have_no_views(tmp_path: Path) -> None:
 
 
 def test_damaged_samples_are_told(tmp_path: Path) -> None:
-    (tmp_path / "mpstat").mkdir()
-    (tmp_path / "mpstat" / "samples.parquet").write_bytes(b"PAR1 no more")
+    (tmp_path / "mpstat.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(StoreError, match=r"samples .*mpstat"):
         observed(tmp_path)
 
