@@ -1,7 +1,8 @@
 """Quantities as a publication defines them, by every source that tells of them, beside tare's own estimate.
 
 casalicchio-2017: the overhead is |docker - native| / native of what a tool says, over N repetitions with mean and
-mean square error. Here each tool is a view of the run's own trace, so that all of them speak of the very same run.
+mean square error. Here each tool has its view of the run's own trace beside what it said where it ran, and all of
+them speak of the very same run.
 """
 
 from __future__ import annotations
@@ -28,8 +29,23 @@ from tare.study.model import Quantities, QuantityName, Study
 _KIB, _MIB = 1024.0, float(1 << 20)
 _NS = 1e9
 
-Traces = Callable[[RunRecord], Trace | None]
-"""The trace of a run, `None` where it has none."""
+OWN = "tare-probe"
+"""The tool whose view is what it saw itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was kept of a run: its trace, and the samples of tools that watched it, those to be dropped left out.
+
+    `observed` has the columns of `views.compute.SCHEMA`. `None`: none was kept.
+    """
+
+    trace: Trace | None = None
+    observed: pl.DataFrame | None = None
+
+
+Watched = Callable[[RunRecord], Seen]
+"""What was kept of a run."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +139,13 @@ class Told:
     signed: Estimate
 
 
-def quantities(study: Study, records: Sequence[RunRecord], traces: Traces) -> tuple[Told, ...]:
+def quantities(study: Study, records: Sequence[RunRecord], watched: Watched) -> tuple[Told, ...]:
     """All that the study wants, by every source that told of both arm and baseline."""
     wanted = study.quantities
     if wanted is None:
         return ()
     runs = select_runs(study, records)
-    values = {place: _values(run, wanted, traces(run)) for place, run in runs.good.items()}
+    values = {place: _values(run, wanted, watched(run)) for place, run in runs.good.items()}
     return tuple(_compare(study, wanted, runs, values))
 
 
@@ -141,11 +157,11 @@ def _compare(
     study: Study, wanted: Quantities, runs: Runs, values: Mapping[tuple[int, str], Values]
 ) -> Iterator[Told]:
     for name in wanted.wanted:
-        for way in WAYS[name]:
+        for source, unit in _sources(name):
             by_arm: dict[str, dict[int, float]] = {}
             for (block, of), told in values.items():
-                if (name, way.source) in told:
-                    by_arm.setdefault(of, {})[block] = told[name, way.source]
+                if (name, source) in told:
+                    by_arm.setdefault(of, {})[block] = told[name, source]
             for arm in study.arms:
                 baseline = study.baseline_of(arm.name)
                 mine, theirs = by_arm.get(arm.name), by_arm.get(baseline)
@@ -154,8 +170,8 @@ def _compare(
                 value, reference = _spread(mine), _spread(theirs)
                 yield Told(
                     quantity=name,
-                    source=way.source,
-                    unit=way.unit,
+                    source=source,
+                    unit=unit,
                     arm=arm.name,
                     baseline=baseline,
                     control=arm.control,
@@ -176,15 +192,31 @@ def _spread(values: Mapping[int, float]) -> Spread:
     return Spread(len(told), fmean(told), mean_square_error(told) or 0.0)
 
 
-def _values(run: RunRecord, wanted: Quantities, trace: Trace | None) -> Values:
-    taken = _samples(run, wanted, trace)
-    found: dict[tuple[QuantityName, str], float] = {}
+def _sources(name: QuantityName) -> Iterator[tuple[str, str]]:
+    """Source and unit: of a tool first what it said itself, then its view."""
+    for way in WAYS[name]:
+        yield way.source, way.unit
+        if way.told is None and way.tool != OWN:
+            yield _view_of(way), way.unit
+
+
+def _view_of(way: Way) -> str:
+    return way.source if way.tool == OWN else f"{way.source}, view"
+
+
+def _values(run: RunRecord, wanted: Quantities, seen: Seen) -> Values:
+    taken = _samples(run, wanted, seen.trace)
+    found: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:
         for way in WAYS[name]:
-            value = way.told(run) if way.told is not None else None if taken is None else _seen(taken, way)
-            if value is not None:
-                found[name, way.source] = value
-    return found
+            if way.told is not None:
+                found[name, way.source] = way.told(run)
+                continue
+            if seen.observed is not None:
+                found[name, way.source] = _seen(seen.observed, way)
+            if taken is not None:
+                found[name, _view_of(way)] = _seen(taken, way)
+    return {place: value for place, value in found.items() if value is not None}
 
 
 def _samples(run: RunRecord, wanted: Quantities, trace: Trace | None) -> pl.DataFrame | None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
-from tare.analyze.quantities import Told, quantities
+import polars as pl
+
+from tare.analyze.quantities import Seen, Told, quantities
+from tare.analyze.views.compute import SCHEMA
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.run.record import RunRecord
-from tare.store.trace import Trace, is_trace, read_trace
+from tare.store.trace import is_trace, read_trace
 from tare.study.model import PublishedRange, Quantities, QuantityName
 
 TITLES: dict[QuantityName, str] = {
@@ -29,18 +33,30 @@ READING = (
 
 Raw = Callable[[RunRecord, str], Path]
 """Where a raw file of a record lies."""
-_TRACE = "monitors/probe/trace"
+_MONITORS = "monitors"
+_TRACE = f"{_MONITORS}/probe/trace"
+_KEPT = "kept"
+"""Column of a tool's samples: whether the study keeps it."""
 
 
 def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> Report:
     """The report with what its study's source reports by definitions of its own, read off records and traces."""
     if report.study.quantities is None:
         return report
-    return replace(report, quantities=quantities(report.study, records, lambda record: _trace(raw(record, _TRACE))))
+    return replace(report, quantities=quantities(report.study, records, lambda record: _seen(record, raw)))
 
 
-def _trace(path: Path) -> Trace | None:
-    return read_trace(path) if is_trace(path) else None
+def _seen(record: RunRecord, raw: Raw) -> Seen:
+    path = raw(record, _TRACE)
+    return Seen(read_trace(path) if is_trace(path) else None, _observed(raw(record, _MONITORS)))
+
+
+def _observed(monitors: Path) -> pl.DataFrame | None:
+    """The kept samples of all tools that watched the run: docs/reference/monitors.md."""
+    tables = [pl.read_parquet(path) for path in sorted(monitors.glob("*.parquet"))]
+    kept = [table.filter(pl.col(_KEPT)) for table in tables if {*SCHEMA, _KEPT} <= set(table.columns)]
+    alike = [table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()) for table in kept]
+    return pl.concat(alike) if alike else None
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,12 @@ class Section:
     title: str
     published: str
     rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def by_arm(self) -> tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]:
+        """Each arm with its rows, whose first cell is left out."""
+        grouped = groupby(self.rows, key=lambda row: row[0])
+        return tuple((arm, tuple(row[1:] for row in rows)) for arm, rows in grouped)
 
 
 def sections(wanted: Quantities | None, told: Sequence[Told]) -> tuple[Section, ...]:

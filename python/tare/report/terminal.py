@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from itertools import groupby
 from typing import Literal
 
 from rich.console import Console
@@ -73,10 +72,10 @@ def _quantities(console: Console, report: Report, width: int) -> None:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for n in shown:
             table.add_column(COLUMNS[n], no_wrap=True, justify="left" if n in (1, 4, 7) else "right")
-        for arm, rows in groupby(section.rows, key=lambda row: row[0]):
+        for arm, rows in section.by_arm:
             table.add_row(Text(arm, style="dim"))
             for row in rows:
-                table.add_row(Text(f"  {row[1]}"), *(Text(row[n]) for n in shown[1:]))
+                table.add_row(Text(f"  {row[0]}"), *(Text(row[n - 1]) for n in shown[1:]))
         console.print()
         console.print(Text(section.title, style="bold"))
         if section.published:

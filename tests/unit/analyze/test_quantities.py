@@ -12,7 +12,7 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.traces import trace
 
-from tare.analyze.quantities import Told, quantities
+from tare.analyze.quantities import Seen, Told, quantities
 from tare.report import EXPORTERS
 from tare.report.content import build_report
 from tare.report.quantities import with_quantities
@@ -48,8 +48,10 @@ def records() -> list[RunRecord]:
     return made
 
 
-def untraced(record: RunRecord) -> None:
-    """No run has a trace."""
+def untraced(record: RunRecord) -> Seen:
+    """Nothing was kept of a run."""
+    del record
+    return Seen()
 
 
 def one(told: tuple[Told, ...], quantity: str, source: str) -> Told:
@@ -90,15 +92,32 @@ def test_tools_speak_by_their_views_of_the_trace() -> None:
     group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
     seen = replace(whole, tables={**whole.tables, "cgroup": group})
     made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=6.0) for each in records()]
-    told = quantities(study(), made, lambda _: seen)
-    probe, docker = (one(told, "cpu_ovh", source) for source in ("tare-probe", "docker stats"))
+    told = quantities(study(), made, lambda _: Seen(seen))
+    probe, docker = (one(told, "cpu_ovh", source) for source in ("tare-probe", "docker stats, view"))
     assert probe.reference.mean == pytest.approx(60.0)
     assert docker.reference.mean == pytest.approx(60.0, rel=0.05)
     assert probe.overhead == 0.0
     assert one(told, "io_ovh_w", "tare-probe").value.mean == pytest.approx(8.0)
-    shown = one(told, "io_ovh_w", "docker stats")
+    shown = one(told, "io_ovh_w", "docker stats, view")
     assert (shown.value.mean, shown.overhead) == (0.0, None)
-    assert not [each for each in told if (each.quantity, each.source) == ("io_ovh_w", "cAdvisor")]
+    assert not [each for each in told if (each.quantity, each.source) == ("io_ovh_w", "cAdvisor, view")]
+
+
+def test_a_tool_that_ran_stands_beside_its_view() -> None:
+    frame = pl.DataFrame(
+        {
+            "tool": "docker-stats",
+            "quantity": "cpu_percent",
+            "subject": "sut",
+            "from_ns": [0, 1_000_000_000],
+            "to_ns": [1_000_000_000, 2_000_000_000],
+            "value": [50.0, 70.0],
+        }
+    )
+    told = quantities(study(), records(), lambda _: Seen(observed=frame))
+    said = one(told, "cpu_ovh", "docker stats")
+    assert said.value.mean == pytest.approx(60.0)
+    assert not [each for each in told if each.source == "docker stats, view"]
 
 
 def test_samples_at_the_ends_are_dropped() -> None:
@@ -106,7 +125,7 @@ def test_samples_at_the_ends_are_dropped() -> None:
     group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
     seen = replace(whole, tables={**whole.tables, "cgroup": group})
     made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=2.0) for each in records()]
-    told = quantities(study(), made, lambda _: seen)
+    told = quantities(study(), made, lambda _: Seen(seen))
     assert {each.source for each in told if each.quantity == "cpu_ovh"} == {"control group"}
 
 
