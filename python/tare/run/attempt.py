@@ -10,10 +10,11 @@ from tare.run.collect import collect, raw_names
 from tare.run.credentials import new_secrets, redacted
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
-from tare.run.monitors import Monitors
+from tare.run.monitors import Monitors, trace_of
 from tare.run.phases import Found, Job, Phases
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.recording import record_of
+from tare.run.saturation import with_saturation
 from tare.run.stopwatch import Stopwatch
 from tare.run.sut_io import with_sut_io
 from tare.run.teardown import Teardown
@@ -74,7 +75,7 @@ def _read(job: Job, monitors: Monitors, found: Found, outcome: Outcome) -> Outco
     try:
         found.monitors = monitors.read(job.staging, found.usage)
         found.raw = raw_names(job.staging)
-        found.usage = with_sut_io(found.usage, job.staging)
+        found.usage = with_saturation(with_sut_io(found.usage, job.staging), trace_of(job.staging))
     except (TareError, OSError) as error:
         if outcome.ok:
             return Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)

@@ -95,7 +95,7 @@ class Monitors:
     def read(self, raw: Path, usage: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself."""
         phase, found = span_of(usage), dict[str, Any]()
-        trace = raw / DIRECTORY / TRACER / TRACE
+        trace = trace_of(raw)
         for watch in self.ended:
             _, told = watch.read(raw, phase)
             cost = cost_of(watch.name, self.before, self.after)
@@ -132,6 +132,11 @@ class Monitors:
             watch.stop()
             self.ended.append(watch)
             del self.running[name]
+
+
+def trace_of(raw: Path) -> Path:
+    """Where a run's trace lies below its raw files."""
+    return raw / DIRECTORY / TRACER / TRACE
 
 
 def tracer_of(settings: ArmSettings) -> MonitorSpec:

@@ -31,7 +31,8 @@ class Usage:
     each side may use. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole
     phase: of a program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
     `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
-    block devices, as the trace tells afterwards; `sut_io_source`: by whom.
+    block devices, as the trace tells afterwards; `sut_io_source`: by whom; `saturation`: side → a
+    `run.saturation.Saturation`.
     """
 
     wall_s: float
@@ -48,6 +49,7 @@ class Usage:
     sut_read_bytes: float | None = None
     sut_write_bytes: float | None = None
     sut_io_source: str | None = None
+    saturation: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

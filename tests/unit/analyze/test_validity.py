@@ -96,6 +96,46 @@ def test_a_client_at_its_limit_is_found_while_the_sut_is_not() -> None:
     assert "50.0 %" in found.what
 
 
+def traced(
+    client: dict[str, float | None], sut: dict[str, float | None] | None = None
+) -> Callable[[dict[str, Any]], None]:
+    """Both sides half busy, but for what is given."""
+    idle = {"cpus": 1.0, "busy": 0.5, "waiting": 0.2, "throttled": None}
+    return set_usage(saturation={"sut": {**idle, **(sut or {})}, "client": {**idle, **client}})
+
+
+@pytest.mark.parametrize(
+    ("client", "words"),
+    [
+        ({"busy": 0.93}, "the client used 93.0 % of the CPU time that it could use and the SUT used 50.0 %"),
+        (
+            {"waiting": 0.85},
+            "used 50.0 % of the CPU time that it could use and waited for a CPU 85.0 % of the time",
+        ),
+        ({"throttled": 0.6}, "was throttled 60.0 % of the time"),
+    ],
+)
+def test_a_client_at_its_limit_is_found_in_the_traces(client: dict[str, float | None], words: str) -> None:
+    found = only(study(change=in_arm("bridge", traced(client))), "client-bottleneck")
+    assert found.arm == "bridge"
+    assert words in found.what
+
+
+def test_what_the_trace_tells_goes_before_what_was_read_at_both_ends() -> None:
+    """A client of one thread on two CPUs is at its limit with half of them; one that began late was busier than that."""
+
+    def both(tree: dict[str, Any]) -> None:
+        set_usage(client_cpu_s=0.5, sut_cpu_s=2.0)(tree)
+        tree["usage"]["saturation"] = {"client": {"cpus": 1.0, "busy": 0.95}, "sut": {"cpus": 1.0, "busy": 0.5}}
+
+    assert only(study(change=in_arm("bridge", both)), "client-bottleneck").arm == "bridge"
+
+
+@pytest.mark.parametrize("sut", [{"busy": 0.95}, {"waiting": 0.9}, {"throttled": 0.7}])
+def test_a_client_that_waits_beside_a_server_at_its_limit_is_no_bottleneck(sut: dict[str, float | None]) -> None:
+    assert not alarms(study(change=traced({"busy": 0.95, "waiting": 0.9}, sut)))
+
+
 def test_two_busy_sides_are_no_client_bottleneck() -> None:
     assert not alarms(study(change=set_usage(client_cpu_s=3.9)))
 

@@ -18,20 +18,29 @@ OTHERS = 0.02
 """Share of machine time: work that neither side nor docker-proxy did. More than that is the size of the target."""
 
 
-def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
-    """In most runs of an arm the client is busy for 90 % of its CPU time and the SUT is not.
+WAITING = BUSY**2
+"""Of the time, in which a thread waits for a CPU: as often as at `BUSY` in an M/M/1 queue, where somebody waits
+with probability utilisation². So a side is found that others keep from the CPU that it may use."""
+THROTTLED = 0.5
+"""Of the enforcement periods: its quota ran out in more of them than it did not."""
 
-    What is measured then is the client: every arm seems alike, or differs by what it costs the client.
+
+def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
+    """In most runs of an arm the client was at the end of its CPU time and the SUT was not.
+
+    That is: it used `BUSY` of what it may use (and has threads for), or waited for a CPU `WAITING` of the time, or
+    was throttled by its quota in `THROTTLED` of the periods. What is measured then is the client: every arm seems
+    alike, or differs by what it costs the client.
     """
     for arm in evidence.arms:
         good = evidence.good(arm)
-        bound = [run for run in good if _busy(run, "client", BUSY) and not _busy(run, "sut", BUSY)]
+        bound = [run for run in good if _at_limit(run, "client") and not _at_limit(run, "sut")]
         if 2 * len(bound) > len(good):
             yield Alarm(
                 "client-bottleneck",
                 arm,
-                f"the client used {share(_most(bound, 'client'))} of its CPUs and the SUT "
-                f"{share(_most(bound, 'sut'))} of its own: the client set the rate",
+                f"the client {_limit_of(bound, 'client')} and the SUT {_limit_of(bound, 'sut')}: "
+                "the client set the rate",
                 ids(bound),
                 "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator",
             )
@@ -99,14 +108,36 @@ def _sides(run: RunRecord) -> tuple[str, ...]:
     return ("sut",) if run.settings.get("client", "") is None else ("sut", "client")
 
 
-def _most(runs: Sequence[RunRecord], side: str) -> float:
-    return max(use for run in runs if (use := _use(run, side)) is not None)
+def _saturation(run: RunRecord, side: str, key: str) -> float | None:
+    return number_at(run.usage, ("saturation", side, key))
 
 
-def _busy(run: RunRecord, side: str, limit: float) -> bool:
-    """A side whose use is not known is not called busy; the SUT then is not called idle either."""
-    use = _use(run, side)
-    return use >= limit if use is not None else side == "sut"
+def _busy(run: RunRecord, side: str) -> float | None:
+    """As the trace tells, else by what was used from the beginning of the phase to its end."""
+    traced = _saturation(run, side, "busy")
+    return _use(run, side) if traced is None else traced
+
+
+def _at_limit(run: RunRecord, side: str) -> bool:
+    """A side of which nothing is known is not called busy; the SUT then is not called idle either."""
+    limits = (
+        (_busy(run, side), BUSY),
+        (_saturation(run, side, "waiting"), WAITING),
+        (_saturation(run, side, "throttled"), THROTTLED),
+    )
+    known = [(value, limit) for value, limit in limits if value is not None]
+    return any(value >= limit for value, limit in known) if known else side == "sut"
+
+
+def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
+    """What a side did in the runs in which it did most of it."""
+    busy = [value for run in runs if (value := _busy(run, side)) is not None]
+    told = [f"used {share(max(busy))} of the CPU time that it could use"] if busy else []
+    for key, limit, words in (("waiting", WAITING, "waited for a CPU"), ("throttled", THROTTLED, "was throttled")):
+        most = max((value for run in runs if (value := _saturation(run, side, key)) is not None), default=0.0)
+        if most >= limit:
+            told.append(f"{words} {share(most)} of the time")
+    return " and ".join(told) or "did an amount that is not known"
 
 
 def _share(run: RunRecord, kind: str) -> float | None:

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tare.run.saturation import Saturation, saturation, with_saturation
+from tare.run.trimming import Span
+
+S = 1_000_000_000
+PHASE = Span(10.0, 20.0)
+
+
+def group(*, seconds: tuple[int, int] = (9, 21), **rates: float) -> pl.DataFrame:
+    """A control group read once a second whose counters grow at even rates a second; `pids` stays."""
+    rows = []
+    for at in range(seconds[0], seconds[1] + 1):
+        since = at - seconds[0]
+        row: dict[str, Any] = {"target": 1, "name": "client", "pids": rates.get("pids", 8)}
+        for window in ("usage", "pressure", "throttle"):
+            row[f"{window}_t0_ns"] = at * S
+        for counter in ("usage_ns", "cpu_some_us", "periods", "throttled_periods"):
+            row[counter] = round(rates[counter] * since) if counter in rates else None
+        rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(
+        pl.col("usage_ns", "cpu_some_us", "periods", "throttled_periods").cast(pl.Int64)
+    )
+
+
+def process(cpu_rate: float = 0.0, threads: int = 4) -> pl.DataFrame:
+    rows = [
+        {"target": 2, "name": "client", "tick": at, "cpu_t0_ns": at * S, "cpu_ns": round(cpu_rate * at * S),
+         "threads": threads}
+        for at in range(9, 22)
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def test_a_side_that_uses_all_it_is_allowed_is_busy() -> None:
+    found = saturation(group(usage_ns=1.9 * S, cpu_some_us=250_000), process(), 2.0, PHASE)
+    assert found == Saturation(cpus=2.0, busy=pytest.approx(0.95), waiting=pytest.approx(0.25), throttled=None)
+
+
+def test_one_thread_can_use_no_more_than_one_cpu() -> None:
+    found = saturation(group(usage_ns=0.97 * S, pids=1), process(), 2.0, PHASE)
+    assert found.cpus == 1.0
+    assert found.busy == pytest.approx(0.97)
+
+
+def test_a_quota_that_runs_out_shows_in_its_periods() -> None:
+    found = saturation(group(usage_ns=0.4 * S, periods=10, throttled_periods=7), process(), 0.5, PHASE)
+    assert found.throttled == pytest.approx(0.7)
+    assert found.busy == pytest.approx(0.8)
+
+
+def test_a_client_counts_for_the_time_for_which_it_ran() -> None:
+    found = saturation(group(seconds=(15, 19), usage_ns=0.9 * S), process(), 1.0, PHASE)
+    assert found.busy == pytest.approx(0.9)
+
+
+def test_without_a_control_group_its_processes_tell() -> None:
+    found = saturation(None, process(cpu_rate=0.5, threads=1), 2.0, PHASE)
+    assert found == Saturation(cpus=1.0, busy=pytest.approx(0.5), waiting=None, throttled=None)
+
+
+def test_a_side_that_is_not_in_the_trace_is_unknown() -> None:
+    nothing = process().clear()
+    assert saturation(group().clear(), nothing, 1.0, PHASE) == Saturation(None, None, None, None)
+
+
+def test_usage_is_left_alone_without_a_trace_of_the_phase(tmp_path: Path) -> None:
+    usage = {"began_monotonic_s": 10.0, "ended_monotonic_s": 20.0, "client_cpus": 2.0}
+    assert with_saturation(usage, tmp_path) == usage
+    assert with_saturation(None, tmp_path) is None
+    process(cpu_rate=1.0, threads=2).write_parquet(tmp_path / "process.parquet")
+    found = with_saturation(usage, tmp_path)
+    assert found is not None
+    assert found["saturation"]["client"]["busy"] == pytest.approx(0.5)
+    assert found["saturation"]["sut"] == {"cpus": None, "busy": None, "waiting": None, "throttled": None}
