@@ -122,7 +122,7 @@ def test_a_client_at_its_limit_is_found_in_the_traces(client: dict[str, float | 
 
 
 def test_what_the_trace_tells_goes_before_what_was_read_at_both_ends() -> None:
-    """A client of one thread on two CPUs is at its limit with half of them; one that began late was busier than that."""
+    """A client of one thread on two CPUs is at its limit with half of them; so is one that began late."""
 
     def both(tree: dict[str, Any]) -> None:
         set_usage(client_cpu_s=0.5, sut_cpu_s=2.0)(tree)
