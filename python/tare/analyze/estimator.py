@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.metrics import Metric, number_at
+from tare.analyze.metrics import Metric
+from tare.analyze.numbers import number_at
 from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.pairing import Pairs
 from tare.analyze.published.pooled_windows import pooled_windows

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tare.analyze.histogram import histograms_of, percentile_of
+from tare.analyze.monitor_cost import differently_watched, monitor_cpu_ms_per_s
+from tare.analyze.numbers import number_at, tree_at
 from tare.run.record import RunRecord
 
 
@@ -46,22 +47,6 @@ class Metric:
         if self.percent is not None and part is not None and histograms_of(part):
             return percentile_of(part, self.percent)
         return number_at(measurement, self.path)
-
-
-def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """The mapping at a path of keys, `None` where there is none."""
-    value: Any = tree
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else None
-
-
-def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
-    """The finite number at a path of keys, `None` where there is none."""
-    part = tree_at(tree, path[:-1])
-    value: Any = None if part is None else part.get(path[-1])
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None
 
 
 def cpu_per_operation_us(run: RunRecord) -> float | None:
@@ -134,16 +119,30 @@ METRICS: Mapping[str, Metric] = {
 
 PRIMARY = "throughput"
 
+MONITOR_CPU = Metric(
+    "monitor_cpu",
+    "CPU time of monitors",
+    "monitors",
+    "ms/s",
+    (),
+    more_is_better=False,
+    bucketed=False,
+    derived=monitor_cpu_ms_per_s,
+)
+"""Told only of studies whose arms are watched differently."""
+
 _PER_OPERATION = tuple(name for name, metric in METRICS.items() if metric.path[:1] == ("latency",))
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of that name: one of `METRICS`, or of one kind of operation, `read_latency_mean`.
+    """The metric of that name: one of `METRICS`, `monitor_cpu`, or of one kind of operation, `read_latency_mean`.
 
     Raises `KeyError` for any other name.
     """
     if name in METRICS:
         return METRICS[name]
+    if name == MONITOR_CPU.name:
+        return MONITOR_CPU
     for whole in _PER_OPERATION:
         operation = name.removesuffix(f"_{whole}")
         if operation and operation != name:
@@ -164,11 +163,13 @@ def of_operation(metric: Metric, operation: str) -> Metric:
 
 
 def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
-    """What can be compared of these runs: `METRICS`, and latencies by operation where there are several kinds."""
+    """What can be compared: `METRICS`, what monitors cost where they differ, latencies by operation if several."""
+    runs = tuple(runs)
     kinds = dict.fromkeys(kind for run in runs for kind in (run.measurement or {}).get("by_operation") or ())
     several = sorted(kinds) if len(kinds) > 1 else ()
     return (
         *METRICS.values(),
+        *([MONITOR_CPU] if differently_watched(runs) else []),
         *(of_operation(METRICS[name], kind) for kind in several for name in _PER_OPERATION),
     )
 

@@ -14,7 +14,8 @@ from statistics import fmean
 import polars as pl
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.metrics import number_at, sut_cpu_s
+from tare.analyze.metrics import sut_cpu_s
+from tare.analyze.numbers import number_at
 from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.published.mean_square_error import mean_square_error
 from tare.analyze.published.overhead_fraction import overhead_fraction

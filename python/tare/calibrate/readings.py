@@ -12,7 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-from tare.analyze.metrics import cpu_per_operation_us, number_at
+from tare.analyze.metrics import cpu_per_operation_us
+from tare.analyze.numbers import number_at
 from tare.calibrate.behind_proxy import LOG_NAME
 from tare.monitors import SUT
 from tare.run.monitoring import DIRECTORY

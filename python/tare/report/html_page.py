@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from tare import __version__
 from tare.analyze import Finding
-from tare.analyze.metrics import METRICS, PRIMARY, metric_named
+from tare.analyze.metrics import PRIMARY, metric_named
 from tare.report import figures
 from tare.report.against import against
 from tare.report.charts import blocks, overheads
@@ -67,7 +67,7 @@ def render(report: Report) -> str:
         section_reading=READING,
         facts=summary(report),
         figure=_figures(report),
-        metrics=list(METRICS.values()),
+        metrics=[metric for metric in report.analysis.metrics if metric.operation is None],
         strata_titles=TITLES,
         strata_rows=strata_rows(report),
         by_operation=[metric for metric in report.analysis.metrics if metric.operation],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tare.analyze.arms import ArmSummary
-from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.metrics import PRIMARY
 from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
@@ -83,7 +83,7 @@ def _quantities(report: Report) -> list[str]:
 
 
 def _table(report: Report) -> list[str]:
-    metrics = [metric for metric in METRICS.values() if metric.name != PRIMARY]
+    metrics = [each for each in report.analysis.metrics if each.operation is None and each.name != PRIMARY]
     titles = ["arm", "n", "throughput, median", "overhead", "95 % interval", "published"]
     titles += [metric.title for metric in metrics]
     rows = ["| " + " | ".join(titles) + " |", "|" + "---|" + "---:|" * (len(titles) - 1)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tare.analyze.metrics import number_at, sut_cpu_s
+from tare.analyze.metrics import sut_cpu_s
+from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
 from tare.run.record import RunRecord
 

@@ -1,0 +1,23 @@
+"""Numbers out of the JSON of a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The mapping at a path of keys, `None` where there is none."""
+    value: Any = tree
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else None
+
+
+def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
+    """The finite number at a path of keys, `None` where there is none."""
+    part = tree_at(tree, path[:-1])
+    value: Any = None if part is None else part.get(path[-1])
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None
