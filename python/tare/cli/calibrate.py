@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -40,6 +40,8 @@ from tare.workloads import WORKLOADS
 
 SIGNALLED = 128
 """As shells have it: 128 and the number of the signal."""
+_BUSY = 0.25
+"""Load of the last minute, for each CPU, from which on a machine is not left to itself."""
 _DEPLOYMENTS = {**DEPLOYMENTS, **INJECTING}
 
 
@@ -74,6 +76,7 @@ def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
         identity = _identity(engine, layout)
         summary = archive.summarise(identity)
         if not show:
+            _warn_of_load(host_facts(LocalHost()))
             kinds = [kind.value for kind in only] if only else list(KINDS)
             _refuse(kinds, layout)
             summary = _calibrate(archive, identity, kinds, engine, layout, (minutes, studies), quiet=quiet)
@@ -84,6 +87,15 @@ def _identity(engine: Engine, layout: Layout) -> Identity:
     host = LocalHost()
     facts = None if engine.client is None else engine_facts(engine.client, host)
     return identity_of(host_facts(host, data_path=str(layout.home)), facts)
+
+
+def _warn_of_load(host: Mapping[str, Any]) -> None:
+    load, cpus = host.get("load_1min"), host.get("cpu_count")
+    if load is not None and cpus and load > _BUSY * cpus:
+        sys.stderr.write(
+            f"tare: the load is {load:g} on {cpus} CPUs, so this calibrates a busy machine, and the figures stay; "
+            "for a quiet one, stop what else runs and begin again\n"
+        )
 
 
 def _refuse(kinds: list[str], layout: Layout) -> None:

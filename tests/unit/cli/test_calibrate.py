@@ -14,7 +14,7 @@ from tare.calibrate.machine import Identity
 from tare.calibrate.outcome import outcome
 from tare.calibrate.summary import Effort, Summary, summarise
 from tare.cli import app
-from tare.cli.calibrate import KindName
+from tare.cli.calibrate import KindName, _warn_of_load
 from tare.cli.calibration_table import render
 
 HERE = Identity(cpu_model="A CPU", cpu_count=2, memory_gib=8, kernel="6.1", engine="docker", engine_version="20.10")
@@ -61,3 +61,9 @@ def test_json_has_all_figures(tmp_path: Path) -> None:
 
 def test_every_kind_can_be_asked_for() -> None:
     assert [kind.value for kind in KindName] == list(KINDS)
+
+
+@pytest.mark.parametrize(("load", "warned"), [(0.4, False), (7.5, True), (None, False)])
+def test_a_busy_machine_is_warned_of(load: float | None, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    _warn_of_load({"load_1min": load, "cpu_count": 2})
+    assert ("the load is 7.5 on 2 CPUs" in capsys.readouterr().err) is warned
