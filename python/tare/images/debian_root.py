@@ -25,7 +25,8 @@ _LEFT_OUT = (
     "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
     "/usr/share/bash-completion/*", "/usr/share/bug/*", "/var/log/*.log",
 )  # fmt: skip
-_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
+_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias", "/usr/share/man/man1/_")
+"""The last one is there for its folder: without it the maintainer script of a JRE fails (Debian bug 863199)."""
 
 NOISE = (
     # The building machine's, or other in every build; a deployment gives its own where one is needed.

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import StudyError
 from tare.images import Archive, Workshop
 from tare.images.debian_root import EMPTIED, NOISE, build_root
 from tare.images.layer_stream import open_layer
-from tare.images.recipe_file import AddedUser, RecipeFile, find_recipe, read_recipe, recipe_key, source_content
+from tare.images.maven_module import build_jars
+from tare.images.recipe_file import (
+    AddedTree,
+    AddedUser,
+    RecipeFile,
+    find_recipe,
+    module_of,
+    read_recipe,
+    recipe_key,
+    source_content,
+    tree_files,
+)
 
 _ACCOUNTS = ("etc/passwd", "etc/group")
 
@@ -32,7 +44,11 @@ class Recipe:
         recipe = read_recipe(path)
         base, own = scratch / "base.tar", scratch / "recipe.tar"
         build_root(workshop.host, recipe.suite, recipe.packages, base)
-        write_layer(recipe, path, base, own)
+        jars = {
+            module.path: build_jars(workshop.host, module_of(path, module), scratch / f"module-{number}")
+            for number, module in enumerate(recipe.modules)
+        }
+        write_layer(recipe, path, base, own, jars)
         return Archive((base, own), recipe.config)
 
 
@@ -45,8 +61,17 @@ class _Owner:
 _ROOT = _Owner(0, 0)
 
 
-def write_layer(recipe: RecipeFile, path: Path, base: Path, target: Path) -> None:
-    """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files."""
+def write_layer(
+    recipe: RecipeFile,
+    path: Path,
+    base: Path,
+    target: Path,
+    jars: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+) -> None:
+    """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files.
+
+    `jars`: path in the image of each of the recipe's modules → what was built of it.
+    """
     accounts = _read_accounts(base)
     owners = _owners(accounts["etc/passwd"])
     for user in recipe.users:
@@ -69,8 +94,28 @@ def write_layer(recipe: RecipeFile, path: Path, base: Path, target: Path) -> Non
             _add(tar, name, content.encode())
         for made in recipe.directories:
             _add(tar, made.path.strip("/"), None, int(made.mode, 8), owner(made.owner))
+        for module in recipe.modules:
+            _add(tar, module.path.strip("/"), None, 0o755, owner(module.owner))
+            for jar in jars[module.path]:
+                _add(tar, f"{module.path.strip('/')}/{jar.name}", jar.read_bytes(), 0o644, owner(module.owner))
+        for tree in recipe.trees:
+            _add_tree(tar, tree, path, owner(tree.owner))
         for added in recipe.files:
             _add(tar, added.path.strip("/"), source_content(path, added), int(added.mode, 8), owner(added.owner))
+
+
+def _add_tree(tar: tarfile.TarFile, tree: AddedTree, recipe: Path, owner: _Owner) -> None:
+    """Files with their modes; folders are everyone's to read."""
+    folders: set[str] = set()
+    for name, file in tree_files(recipe, tree):
+        place = f"{tree.path.strip('/')}/{name}"
+        above = place.split("/")[:-1]
+        for depth in range(len(tree.path.strip("/").split("/")), len(above) + 1):
+            folder = "/".join(above[:depth])
+            if folder not in folders:
+                folders.add(folder)
+                _add(tar, folder, None, 0o755, owner)
+        _add(tar, place, file.read_bytes(), file.stat().st_mode & 0o777, owner)
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int = 0o644, owner: _Owner = _ROOT) -> None:

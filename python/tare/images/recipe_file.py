@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal
 
@@ -11,13 +11,14 @@ from pydantic import AfterValidator, Field
 
 from tare.errors import StudyError
 from tare.images import ImageConfig
+from tare.images.maven_module import digest_of
 from tare.study.catalogue import recipes
 from tare.study.document import Document, read
 from tare.study.model import Strict
 from tare.study.problems import checked
 from tare.study.suggest import did_you_mean
 
-BUILDER = 2
+BUILDER = 3
 """Changes when the same recipe would be built otherwise; part of every cache key."""
 
 
@@ -74,6 +75,22 @@ class AddedDirectory(Strict):
     empty: bool = False
 
 
+class AddedModule(Strict):
+    """The jars of a Maven module in a folder of the image; `source`: the module, relative to the recipe."""
+
+    path: Target
+    source: str
+    owner: Account = "root"
+
+
+class AddedTree(Strict):
+    """A directory beside the recipe with all that is in it; links are not followed but refused."""
+
+    path: Target
+    source: str
+    owner: Account = "root"
+
+
 class RecipeFile(Strict):
     """A recipe of format 1."""
 
@@ -84,6 +101,10 @@ class RecipeFile(Strict):
     users: tuple[AddedUser, ...] = ()
     directories: tuple[AddedDirectory, ...] = ()
     files: tuple[AddedFile, ...] = ()
+    modules: tuple[AddedModule, ...] = ()
+    """Maven modules, which are built."""
+    trees: tuple[AddedTree, ...] = ()
+    """Directories, which are copied."""
     remove: tuple[Target, ...] = ()
     """Files and directories of packages that are not wanted."""
     entrypoint: tuple[Word, ...] = ()
@@ -129,9 +150,11 @@ def read_recipe(path: Path) -> RecipeFile:
 
 def _must_be_single(document: Document, recipe: RecipeFile) -> None:
     seen: set[PurePosixPath] = set()
+    folders = [("modules", number, made.path) for number, made in enumerate(recipe.modules)]
+    folders += [("trees", number, made.path) for number, made in enumerate(recipe.trees)]
     directories = [("directories", number, made.path) for number, made in enumerate(recipe.directories)]
     files = [("files", number, added.path) for number, added in enumerate(recipe.files)]
-    for key, number, path in directories + files:
+    for key, number, path in directories + folders + files:
         if PurePosixPath(path) in seen:
             raise document.error((key, number, "path"), f"{path} is added twice")
         seen.add(PurePosixPath(path))
@@ -143,7 +166,30 @@ def recipe_key(recipe: RecipeFile, path: Path) -> str:
     for added in recipe.files:
         content = source_content(path, added)
         total.update(f"{len(content)}\n".encode() + content)
+    for module in recipe.modules:
+        total.update(f"{digest_of(module_of(path, module))}\n".encode())
+    for tree in recipe.trees:
+        for name, file in tree_files(path, tree):
+            content = file.read_bytes()
+            total.update(f"{name}\n{file.stat().st_mode & 0o777:o}\n{len(content)}\n".encode() + content)
     return total.hexdigest()
+
+
+def module_of(recipe: Path, added: AddedModule) -> Path:
+    """The Maven module of a recipe; it may stand elsewhere in the checkout."""
+    return (recipe.resolve().parent / added.source).resolve()
+
+
+def tree_files(recipe: Path, added: AddedTree) -> Iterator[tuple[str, Path]]:
+    """Path below the tree → file, in the order of paths; a link or anything but a file is refused."""
+    root = recipe.resolve().parent / added.source
+    if not root.is_dir():
+        raise StudyError(f"{recipe}: trees: {added.source!r} is no directory beside the recipe")
+    for path in sorted(root.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise StudyError(f"{recipe}: trees: {path} is neither a file nor a directory")
+        if path.is_file():
+            yield path.relative_to(root).as_posix(), path
 
 
 def source_content(recipe: Path, added: AddedFile) -> bytes:

@@ -1,0 +1,154 @@
+package tare.ycsb;
+
+import com.mongodb.MongoException;
+import com.mongodb.client.MongoClient;
+import com.mongodb.client.MongoClients;
+import com.mongodb.client.MongoCollection;
+import com.mongodb.client.MongoCursor;
+import com.mongodb.client.MongoDatabase;
+import com.mongodb.client.model.Filters;
+import com.mongodb.client.model.Projections;
+import com.mongodb.client.model.ReplaceOptions;
+import com.mongodb.client.model.Sorts;
+import com.mongodb.client.model.Updates;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.Vector;
+import java.util.function.Supplier;
+import org.bson.Document;
+import org.bson.conversions.Bson;
+import org.bson.types.Binary;
+import site.ycsb.ByteArrayByteIterator;
+import site.ycsb.ByteIterator;
+import site.ycsb.DB;
+import site.ycsb.Status;
+
+/**
+ * MongoDB by its synchronous driver; one client, and so one pool of connections, for all threads.
+ *
+ * <p>Properties: {@code mongodb.url} (default {@code mongodb://localhost:27017/ycsb?w=1}; write concern and read
+ * preference stand in it), {@code mongodb.upsert} (false).
+ */
+public final class MongoDbBinding extends DB {
+  private static final String DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1";
+  private static MongoClient client;
+  private static int users;
+
+  private MongoDatabase database;
+  private boolean upsert;
+
+  @Override
+  public void setProperties(Properties properties) {
+    super.setProperties(properties);
+    upsert = Boolean.parseBoolean(properties.getProperty("mongodb.upsert", "false"));
+    String url = properties.getProperty("mongodb.url", DEFAULT_URL);
+    com.mongodb.ConnectionString target = new com.mongodb.ConnectionString(url);
+    synchronized (MongoDbBinding.class) {
+      if (client == null) {
+        client = MongoClients.create(target);
+      }
+      users++;
+    }
+    database = client.getDatabase(target.getDatabase() == null ? "ycsb" : target.getDatabase());
+    database.runCommand(new Document("ping", 1));
+  }
+
+  @Override
+  public void cleanup() {
+    synchronized (MongoDbBinding.class) {
+      if (--users == 0) {
+        client.close();
+        client = null;
+      }
+    }
+  }
+
+  @Override
+  public Status read(String table, String key, Set<String> fields, Map<String, ByteIterator> result) {
+    return carryOut(() -> {
+      Document found = collection(table).find(Filters.eq(key)).projection(projection(fields)).first();
+      if (found == null) {
+        return Status.NOT_FOUND;
+      }
+      take(found, result);
+      return Status.OK;
+    });
+  }
+
+  @Override
+  public Status scan(String table, String startKey, int count, Set<String> fields,
+                     Vector<HashMap<String, ByteIterator>> result) {
+    return carryOut(() -> {
+      try (MongoCursor<Document> cursor = collection(table).find(Filters.gte("_id", startKey))
+          .sort(Sorts.ascending("_id")).limit(count).projection(projection(fields)).iterator()) {
+        while (cursor.hasNext()) {
+          HashMap<String, ByteIterator> values = new HashMap<>();
+          take(cursor.next(), values);
+          result.add(values);
+        }
+      }
+      return result.isEmpty() ? Status.NOT_FOUND : Status.OK;
+    });
+  }
+
+  @Override
+  public Status update(String table, String key, Map<String, ByteIterator> values) {
+    return carryOut(() -> {
+      List<Bson> sets = new ArrayList<>();
+      values.forEach((field, value) -> sets.add(Updates.set(field, value.toArray())));
+      boolean there = collection(table).updateOne(Filters.eq(key), Updates.combine(sets)).getMatchedCount() == 1;
+      return there ? Status.OK : Status.NOT_FOUND;
+    });
+  }
+
+  @Override
+  public Status insert(String table, String key, Map<String, ByteIterator> values) {
+    return carryOut(() -> {
+      Document document = new Document("_id", key);
+      values.forEach((field, value) -> document.put(field, value.toArray()));
+      if (upsert) {
+        collection(table).replaceOne(Filters.eq(key), document, new ReplaceOptions().upsert(true));
+      } else {
+        collection(table).insertOne(document);
+      }
+      return Status.OK;
+    });
+  }
+
+  @Override
+  public Status delete(String table, String key) {
+    return carryOut(() -> {
+      boolean there = collection(table).deleteOne(Filters.eq(key)).getDeletedCount() == 1;
+      return there ? Status.OK : Status.NOT_FOUND;
+    });
+  }
+
+  private MongoCollection<Document> collection(String table) {
+    return database.getCollection(table);
+  }
+
+  private static Bson projection(Set<String> fields) {
+    return fields == null ? null : Projections.include(List.copyOf(fields));
+  }
+
+  private static void take(Document document, Map<String, ByteIterator> values) {
+    document.forEach((field, value) -> {
+      if (value instanceof Binary binary) {
+        values.put(field, new ByteArrayByteIterator(binary.getData()));
+      }
+    });
+  }
+
+  private static Status carryOut(Supplier<Status> work) {
+    try {
+      return work.get();
+    } catch (MongoException e) {
+      Complaints.say(e);
+      return Status.ERROR;
+    }
+  }
+}
