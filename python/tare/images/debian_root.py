@@ -25,8 +25,9 @@ _LEFT_OUT = (
     "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*",
     "/usr/share/bash-completion/*", "/usr/share/bug/*", "/var/log/*.log",
 )  # fmt: skip
-_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias", "/usr/share/man/man1/_")
-"""The last one is there for its folder: without it the maintainer script of a JRE fails (Debian bug 863199)."""
+_KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
+_MADE = 'mkdir -p "$1/usr/share/man/man1"'
+"""A hook of mmdebstrap's, whose argument is the root: the maintainer scripts of JREs link to manuals there."""
 
 NOISE = (
     # The building machine's, or other in every build; a deployment gives its own where one is needed.
@@ -73,6 +74,7 @@ def _argv(suite: str, packages: Sequence[str], target: Path, sources: Sequence[s
         f"--include={','.join(packages)}",
         *(f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT),
         *(f"--dpkgopt=path-include={path}" for path in _KEPT),
+        f"--essential-hook={_MADE}",
         *("--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", "--aptopt=Acquire::http::Timeout 60"),
         suite,
         str(target),

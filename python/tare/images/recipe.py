@@ -26,6 +26,7 @@ from tare.images.recipe_file import (
     tree_files,
 )
 
+_NO_JARS: Mapping[str, Sequence[Path]] = MappingProxyType({})
 _ACCOUNTS = ("etc/passwd", "etc/group")
 
 
@@ -66,7 +67,7 @@ def write_layer(
     path: Path,
     base: Path,
     target: Path,
-    jars: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+    jars: Mapping[str, Sequence[Path]] = _NO_JARS,
 ) -> None:
     """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files.
 
@@ -85,23 +86,31 @@ def write_layer(
         return owners[name]
 
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
-        for hidden in (*NOISE, *recipe.remove):
-            parent, _, name = hidden.strip("/").rpartition("/")
-            _add(tar, f"{parent}/.wh.{name}", b"")
-        for emptied in (*EMPTIED, *(made.path for made in recipe.directories if made.empty)):
-            _add(tar, f"{emptied.strip('/')}/.wh..wh..opq", b"")
+        _take_away(tar, recipe)
         for name, content in _with_users(accounts, recipe.users).items():
             _add(tar, name, content.encode())
         for made in recipe.directories:
             _add(tar, made.path.strip("/"), None, int(made.mode, 8), owner(made.owner))
         for module in recipe.modules:
-            _add(tar, module.path.strip("/"), None, 0o755, owner(module.owner))
-            for jar in jars[module.path]:
-                _add(tar, f"{module.path.strip('/')}/{jar.name}", jar.read_bytes(), 0o644, owner(module.owner))
+            _add_jars(tar, module.path.strip("/"), jars[module.path], owner(module.owner))
         for tree in recipe.trees:
             _add_tree(tar, tree, path, owner(tree.owner))
         for added in recipe.files:
             _add(tar, added.path.strip("/"), source_content(path, added), int(added.mode, 8), owner(added.owner))
+
+
+def _take_away(tar: tarfile.TarFile, recipe: RecipeFile) -> None:
+    for hidden in (*NOISE, *recipe.remove):
+        parent, _, name = hidden.strip("/").rpartition("/")
+        _add(tar, f"{parent}/.wh.{name}", b"")
+    for emptied in (*EMPTIED, *(made.path for made in recipe.directories if made.empty)):
+        _add(tar, f"{emptied.strip('/')}/.wh..wh..opq", b"")
+
+
+def _add_jars(tar: tarfile.TarFile, place: str, jars: Sequence[Path], owner: _Owner) -> None:
+    _add(tar, place, None, 0o755, owner)
+    for jar in jars:
+        _add(tar, f"{place}/{jar.name}", jar.read_bytes(), 0o644, owner)
 
 
 def _add_tree(tar: tarfile.TarFile, tree: AddedTree, recipe: Path, owner: _Owner) -> None:

@@ -15,6 +15,7 @@ from tare.run.server import Server
 from tare.run.snapshot import Contents, Shelf, Snapshot
 from tare.run.teardown import Teardown
 from tare.study.model import ArmSettings
+from tare.workloads import ClientCommand
 
 INITIALISE_S = 300.0
 _LAST_LINES, _LONGEST_WORDS = 3, 500
@@ -106,20 +107,31 @@ def _fill(bench: Bench, teardown: Teardown) -> None:
 
 
 def load_data(bench: Bench, server: Server | None, teardown: Teardown) -> None:
-    """Run the workload's load command to its end; `RunFailed` when it ends with an error."""
-    parameters = parameters_of(bench.workload, bench.settings)
-    command = bench.workload.load(parameters, bench.target(server), bench.client_run_dir("load"))
-    client = bench.start_client("load", command, server)
-    teardown.add("stopping the loader", client.stop)
+    """Run the workload's load command, and what comes after it, to the end; `RunFailed` when one ends in error."""
+    parameters, run_dir = parameters_of(bench.workload, bench.settings), bench.client_run_dir("load")
+    command: ClientCommand | None = bench.workload.load(parameters, bench.target(server), run_dir)
 
     def watch() -> None:
         if server is not None:
             server.must_live("while the data was loaded")
 
-    code = client.wait(bench.machine.clock, command.timeout_s, watch)
-    if code != 0:
-        raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
-    client.stop()
+    while command is not None:
+        client = bench.start_client("load", command, server)
+        teardown.add("stopping the loader", client.stop)
+        code = client.wait(bench.machine.clock, command.timeout_s, watch)
+        judge(bench, "load", command)
+        if code != 0:
+            raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
+        client.stop()
+        command = command.then
+
+
+def judge(bench: Bench, name: str, command: ClientCommand) -> None:
+    """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
+    if command.judge is not None:
+        output = bench.room.output(name)
+        told = [bench.room.host.read(path) or b"" for path in (output.stdout, output.stderr)]
+        command.judge(*(each.decode(errors="replace") for each in told))
 
 
 def last_words(bench: Bench, name: str) -> str:

@@ -12,7 +12,7 @@ from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.run.bench import Bench, Images, make_token, parameters_of
 from tare.run.declared import undeclared
-from tare.run.loading import contents_of, ensure_snapshot, last_words, loader_of
+from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.machine import Machine
 from tare.run.monitors import Monitors
 from tare.run.parity import Server as Known
@@ -152,6 +152,7 @@ class Phases:
         if command is None:
             return
         code = self._carry_out("warm-up", command, bench, server)
+        judge(bench, "warm-up", command)
         if code != 0:
             raise RunFailed(f"the warm-up ended with {code}: {last_words(bench, 'warm-up')}")
 

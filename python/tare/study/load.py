@@ -175,6 +175,9 @@ def _workload_name(document: Document, registry: Registry) -> str:
 
 def _workload(document: Document, registry: Registry, name: str) -> Mapping[str, object]:
     parameters = {key: value for key, value in document.tree["workload"].items() if key != "name"}
+    for key in registry.workloads[name].paths:
+        if isinstance(parameters.get(key), str):
+            parameters[key] = str(Path(document.file).parent.absolute() / parameters[key])
     without_name = Document(
         document.file, document.text, {**document.tree, "workload": parameters}, document.origins
     )

@@ -11,15 +11,15 @@ TEMPLATE = ("sut", "client", "workload", "monitors")
 """What a level may patch."""
 SCALABLE = (*TEMPLATE, "protocol", "quantities")
 """What a scale may patch."""
-_SETTINGS = ("sut", "settings")
-"""The database's own settings are flat: their names may hold dots."""
+_FLAT = (("sut", "settings"), ("workload", "properties"))
+"""The database's own settings and a generator's own properties are flat: their names may hold dots."""
 
 
 def split(key: str) -> KeyPath:
-    """`workload.threads` → its path; what follows `sut.settings.` is one name, dots and all."""
+    """`workload.threads` → its path; what follows `sut.settings.` or `workload.properties.` is one name."""
     parts = key.split(".")
-    if tuple(parts[:2]) == _SETTINGS and len(parts) > 2:
-        return (*_SETTINGS, ".".join(parts[2:]))
+    if tuple(parts[:2]) in _FLAT and len(parts) > 2:
+        return (*parts[:2], ".".join(parts[2:]))
     return tuple(parts)
 
 

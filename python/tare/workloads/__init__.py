@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
@@ -17,6 +17,8 @@ class Parameters(BaseModel):
     """What every workload is told; a plug-in's own model adds its keys. Durations in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    paths: ClassVar[tuple[str, ...]] = ()
+    """Keys that name files, which a study file means relative to itself."""
 
     warmup_s: float = Field(default=0.0, ge=0.0)
     measure_s: float = Field(gt=0.0)
@@ -52,6 +54,10 @@ class ClientCommand:
     files: Mapping[str, str]
     timeout_s: float
     workdir: str | None = None
+    judge: Callable[[str, str], None] | None = None
+    """Raises `RunFailed` for what its stdout and stderr tell, where an exit code of 0 is no sign of success."""
+    then: ClientCommand | None = None
+    """Of a load: what is carried out when this one has ended well."""
 
 
 @dataclass(frozen=True)
@@ -173,9 +179,11 @@ from tare.workloads.fake_program import FakeProgram  # noqa: E402
 from tare.workloads.sysbench import Sysbench  # noqa: E402
 from tare.workloads.sysbench_cpu import SysbenchCpu  # noqa: E402
 from tare.workloads.sysbench_fileio import SysbenchFileio  # noqa: E402
+from tare.workloads.ycsb import Ycsb  # noqa: E402
 
 WORKLOADS: Mapping[str, Workload[Any]] = {
     "sysbench": Sysbench(),
+    "ycsb": Ycsb(),
     "sysbench-cpu": SysbenchCpu(),
     "sysbench-fileio": SysbenchFileio(),
     "fake": FakeWorkload(),

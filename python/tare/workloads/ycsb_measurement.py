@@ -25,9 +25,20 @@ _INTENDED = "Intended-"
 _HDR, _BUCKET, _RAW = "Hdr", "Bucket", "Raw"
 """What `hdrhistogram+histogram` and `hdrhistogram+raw` put before a kind's name."""
 _FAILED = re.compile(rf"(?:{_INTENDED})?(?:{_HDR}|{_BUCKET}|{_RAW})?({'|'.join(KINDS)})-(?!MODIFY)(.+)")
+_DETAILS: Mapping[str, tuple[str, str]] = {
+    "gc_count": ("TOTAL_GCs", "Count"),
+    "gc_time_ms": ("TOTAL_GC_TIME", "Time(ms)"),
+    "gc_time_percent": ("TOTAL_GC_TIME_%", "Time(%)"),
+    "max_mem_used_mb": ("MAX_MEM_USED", "MBs"),
+    "min_mem_used_mb": ("MIN_MEM_USED", "MBs"),
+    "max_threads": ("MAX_THREADS", "Count"),
+    "min_threads": ("MIN_THREADS", "Count"),
+    "max_sys_load_avg": ("MAX_SYS_LOAD_AVG", "Load"),
+    "min_sys_load_avg": ("MIN_SYS_LOAD_AVG", "Load"),
+}
+"""Name in a record → section and figure of what YCSB tells of its JVM."""
 _US = 1e-3
 _LONGEST_REASON = 300
-_PERCENTILES = {50: "p50", 95: "p95", 99: "p99"}
 
 
 @dataclass(frozen=True)
@@ -266,8 +277,7 @@ def _must_not_have_given_up(printed: Printed) -> None:
     if printed.complaints:
         grave = [line for line in printed.complaints if not line.startswith("Still waiting")]
         if grave:
-            why = f": {_one_line(cause(printed.exceptions))}" if printed.exceptions else ""
-            raise RunFailed(f"YCSB: {_one_line(grave[0])}{why}")
+            raise RunFailed(f"YCSB: {_one_line(grave[0])}{_reason(printed)}")
     if printed.exceptions:
         raise RunFailed(f"YCSB met an exception: {_one_line(cause(printed.exceptions))}")
 
@@ -278,10 +288,17 @@ def cause(exceptions: Sequence[str]) -> str:
     return causes[-1] if causes else exceptions[0]
 
 
-def _because(printed: Printed) -> str:
+def _reason(printed: Printed) -> str:
+    """The cause that an exception or a binding names, nothing where there is none."""
     if printed.exceptions:
         return f": {_one_line(cause(printed.exceptions))}"
-    return f": {_one_line(printed.others[-1])}" if printed.others else ""
+    failed = next((line for line in printed.others if line.startswith("Operation failed: ")), None)
+    return "" if failed is None else f": {_one_line(failed)}"
+
+
+def _because(printed: Printed) -> str:
+    """The same, or else the last that was said, whatever it is."""
+    return _reason(printed) or (f": {_one_line(printed.others[-1])}" if printed.others else "")
 
 
 def _must_be_free_of_errors(
@@ -344,12 +361,10 @@ def _details(printed: Printed, asked: Asked, rate: float) -> dict[str, float]:
     if asked.target_per_s is not None:
         told["target_per_s"] = asked.target_per_s
         told["delivered_share"] = rate / asked.target_per_s
-    for name, section in printed.sections.items():
-        known = ("Count", "Time(ms)", "Time(%)", "MBs", "Load")
-        if name.startswith(("TOTAL_GC", "MAX_", "MIN_")):
-            for figure in known:
-                if figure in section.figures:
-                    told[name.lower()] = section.figures[figure]
+    for name, (section, figure) in _DETAILS.items():
+        value = printed.figure(section, figure)
+        if value is not None and math.isfinite(value):
+            told[name] = value
     cleanup = printed.figure("CLEANUP", "AverageLatency(us)")
     if cleanup is not None and math.isfinite(cleanup):
         told["cleanup_mean_ms"] = cleanup * _US

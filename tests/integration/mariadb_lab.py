@@ -1,0 +1,168 @@
+"""A real MariaDB under any load generator that drives it: images, snapshots and runs for integration tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from docker import DockerClient
+
+from tare.databases import DATABASES
+from tare.deployments import DEPLOYMENTS, Deployment, Instance, NetworkKind
+from tare.images.prepare import prepare
+from tare.run.bench import Bench, Images, parameters_of
+from tare.run.client import Client
+from tare.run.credentials import new_secrets
+from tare.run.loading import ensure_snapshot, judge
+from tare.run.machine import Machine
+from tare.run.ports import free_port
+from tare.run.rooms import Room, clear_room, make_room
+from tare.run.server import Server
+from tare.run.snapshot import copy_snapshot
+from tare.sites import Site
+from tare.sites.layout import Layout, default_layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.model import ArmSettings, Placement, SutSpec
+from tare.workloads import WORKLOADS, ClientCommand, Measurement
+
+SETTINGS: Mapping[str, str | int | float | bool] = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}
+
+
+@dataclass(frozen=True)
+class MariaDbLab:
+    """A machine whose snapshots last for one test module, with images from the tests' cache."""
+
+    machine: Machine
+    images: Images
+    workload: str
+    client_image: str
+
+    def settings(self, sut: str, client: str, network: NetworkKind = NetworkKind.HOST, **asked: Any) -> ArmSettings:
+        """`network`: the client's; one in the SUT's namespace has the SUT on a bridge."""
+        inside = network is NetworkKind.SHARED
+        return ArmSettings(
+            sut=SutSpec(
+                image="mariadb",
+                deployment=sut,
+                database="mariadb",
+                settings=SETTINGS,
+                network=NetworkKind.BRIDGE if inside else NetworkKind.HOST,
+            ),
+            client=Placement(image=self.client_image, deployment=client, network=network),
+            workload_name=self.workload,
+            workload=asked,
+        )
+
+    @contextmanager
+    def run(self, settings: ArmSettings) -> Iterator[LabRun]:
+        """A served copy of the loaded data, removed afterwards."""
+        snapshot = ensure_snapshot(self.machine, settings, self.images)
+        token, host = uuid4().hex[:12], self.machine.site.sut
+        room = Room(host, f"{self.machine.layout.work}/{token}")
+        make_room(room, self.machine.ledger)
+        made = LabRun(
+            Bench(self.machine, settings, self.images, room, token, free_port(host, token), new_secrets())
+        )
+        try:
+            copy_snapshot(host, snapshot, room.data)
+            made.server.wait_until_ready(self.machine.clock)
+            yield made
+        finally:
+            made.close()
+
+
+@dataclass
+class LabRun:
+    """One bench in use."""
+
+    bench: Bench
+    running: list[tuple[Deployment, Instance]] = field(default_factory=list)
+    _server: Server | None = None
+
+    @property
+    def server(self) -> Server:
+        if self._server is None:
+            self._server = self.bench.start_server("sut")
+            self.running.append((self._server.deployment, self._server.instance))
+        return self._server
+
+    def start(self, name: str) -> tuple[Client, ClientCommand]:
+        """`warm-up` or `measure`."""
+        bench = self.bench
+        parameters = parameters_of(bench.workload, bench.settings)
+        describe = {"warm-up": bench.workload.warm_up, "measure": bench.workload.measure}[name]
+        command = describe(parameters, bench.target(self.server), bench.client_run_dir(name))
+        assert command is not None
+        client = bench.start_client(name, command, self.server)
+        self.running.append((client.deployment, client.instance))
+        return client, command
+
+    def carry_out(self, name: str) -> int:
+        client, command = self.start(name)
+        code = client.wait(self.bench.machine.clock, command.timeout_s, lambda: None)
+        if name != "measure":
+            judge(self.bench, name, command)
+        client.stop()
+        return code
+
+    def parse(self, code: int, out: Path) -> Measurement:
+        output = self.bench.room.output("measure")
+        self.bench.room.host.get(output.stdout, out / "stdout")
+        self.bench.room.host.get(output.stderr, out / "stderr")
+        parameters = parameters_of(self.bench.workload, self.bench.settings)
+        return self.bench.workload.parse(parameters, out / "stdout", out / "stderr", code)
+
+    def measure(self, out: Path) -> Measurement:
+        return self.parse(self.carry_out("measure"), out)
+
+    def stall(self, after_s: float, seconds: float) -> threading.Timer:
+        """Stop the server's process for so long, so long from now."""
+        pid = self.server.instance.process.pid
+
+        def stop() -> None:
+            os.kill(pid, signal.SIGSTOP)
+            threading.Timer(seconds, os.kill, (pid, signal.SIGCONT)).start()
+
+        timer = threading.Timer(after_s, stop)
+        timer.start()
+        return timer
+
+    def close(self) -> None:
+        if self._server is not None and self._server.lives:
+            os.kill(self._server.instance.process.pid, signal.SIGCONT)
+        for deployment, instance in reversed(self.running):
+            deployment.stop(instance, 1.0)
+        clear_room(self.bench.room, self.bench.machine.ledger)
+
+
+def make_lab(engine: DockerClient, home: Path, workload: str, client_image: str) -> MariaDbLab:
+    """Images come from the tests' cache and are made where they are not there yet."""
+    host, cache = LocalHost(), default_layout()
+    shelf = SqliteLedger(cache.ledger)
+    sut, client = (
+        prepare(name, host=host, layout=cache, ledger=shelf, engine=engine) for name in ("mariadb", client_image)
+    )
+    layout = Layout(home)
+    machine = Machine(
+        site=Site(sut=host, client=host),
+        layout=layout,
+        ledger=SqliteLedger(layout.ledger),
+        engine=engine,
+        deployments=DEPLOYMENTS,
+        databases=DATABASES,
+        workloads=WORKLOADS,
+        prepare=lambda _: sut,
+        observe_path=lambda _server, _client: None,
+        host_facts=dict,
+        engine_facts=lambda: None,
+        sweep=lambda: (),
+    )
+    return MariaDbLab(machine, Images(sut, client), workload, client_image)

@@ -1,0 +1,160 @@
+"""What YCSB is told, and what a study may not say of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tare.databases import Secrets
+from tare.deployments import Endpoint
+from tare.errors import RunFailed, StudyError
+from tare.study.load import loads
+from tare.study.registry import installed
+from tare.study.starter import starter
+from tare.workloads import ClientCommand, Target
+from tare.workloads.ycsb import FILE, Ycsb
+from tare.workloads.ycsb_parameters import YcsbParameters
+from tare.workloads.ycsb_properties import read_properties
+
+DATA = Path(__file__).parents[2] / "data" / "ycsb"
+TARGET = Target("mariadb", Endpoint("127.0.0.1", 3307), Secrets(user="tare", password="abc123"))
+
+
+def asked(**keys: Any) -> YcsbParameters:
+    return YcsbParameters.model_validate_json(json.dumps({"measure_s": 5, **keys}))
+
+
+def properties(command: ClientCommand | None) -> dict[str, str]:
+    assert command is not None
+    return {name: value for name, (value, _) in read_properties(command.files[FILE]).items()}
+
+
+def test_the_measure_phase_is_bounded_by_time_and_times_from_both_sends() -> None:
+    command = Ycsb().measure(asked(core_workload="a", threads=4, target=100), TARGET, "/run/tare")
+    told = properties(command)
+    assert command.argv[0] == "java"
+    assert command.argv[-2:] == ("-P", f"/run/tare/{FILE}")
+    assert "site.ycsb.Client" in command.argv
+    assert told["operationcount"] == str(2**31 - 1)  # 0 would be no threads at all
+    assert (told["maxexecutiontime"], told["threadcount"], told["target"]) == ("5", "4", "100")
+    assert (told["measurement.interval"], told["measurementtype"]) == ("both", "hdrhistogram")
+    assert (told["readproportion"], told["requestdistribution"]) == ("0.5", "zipfian")
+    assert told["db"] == "tare.ycsb.JdbcBinding"
+    assert told["db.url"] == "jdbc:mariadb://127.0.0.1:3307/tare"
+
+
+def test_the_password_is_in_no_argument() -> None:
+    for command in (Ycsb().load(asked(), TARGET, "/r"), Ycsb().measure(asked(), TARGET, "/r")):
+        assert not [word for word in command.argv if "abc123" in word]
+        assert properties(command)["db.passwd"] == "abc123"
+
+
+def test_the_load_makes_the_table_and_is_judged_by_what_was_inserted() -> None:
+    command = Ycsb().load(asked(records=1000), TARGET, "/r")
+    assert "-load" in command.argv
+    assert properties(command)["jdbc.createtable"] == "true"
+    assert command.judge is not None
+    whole = ((DATA / "load.stdout").read_text(), (DATA / "load.stderr").read_text())
+    command.judge(*whole)
+    short = Ycsb().load(asked(records=1001), TARGET, "/r").judge
+    assert short is not None
+    with pytest.raises(RunFailed, match="did 1000 operations of 1001"):
+        short(*whole)
+
+
+def test_a_warm_up_inserts_nothing() -> None:
+    warm = properties(Ycsb().warm_up(asked(core_workload="d", warmup_s=2), TARGET, "/r"))
+    assert (warm["insertproportion"], warm["updateproportion"], warm["maxexecutiontime"]) == ("0", "0.05", "2")
+    assert Ycsb().warm_up(asked(core_workload="d"), TARGET, "/r") is None
+
+
+def test_a_users_own_ycsb_is_called_by_its_own_names_and_makes_its_table_first() -> None:
+    create = Ycsb().load(asked(home="/opt/mine"), TARGET, "/r")
+    assert "/opt/mine/conf:/opt/mine/lib/*:/opt/mine/jdbc-binding/lib/*" in create.argv
+    assert "site.ycsb.db.JdbcDBCreateTable" in create.argv
+    assert create.then is not None
+    assert properties(create.then)["db"] == "site.ycsb.db.JdbcDBClient"
+    assert "jdbc.createtable" not in properties(create.then)
+
+
+def test_another_database_is_refused_by_name() -> None:
+    target = Target("fake", TARGET.endpoint, TARGET.secrets)
+    with pytest.raises(StudyError, match="not taught to drive fake"):
+        Ycsb().measure(asked(), target, "/r")
+
+
+def test_the_data_set_is_records_and_their_shape_and_not_the_mix() -> None:
+    shape = {"fieldlength": 10, "readproportion": 1}
+    assert Ycsb().dataset(asked(records=7, properties=shape, core_workload="c", threads=3)) == {
+        "record_count": 7,
+        "fieldlength": "10",
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"properties": {"readpropotion": 1}}, "no property 'readpropotion' .did you mean \"readproportion\""),
+        ({"properties": {"recordcount": 1}}, "set by the key records"),
+        ({"core_workload": "e"}, "need `operations`"),
+        ({"operations": 3, "threads": 4}, "fewer than the 4 threads"),
+        ({"measure_s": 1.5}, "whole seconds"),
+        ({"window_s": 9}, "longer than the measure phase"),
+        ({"property_file": "/no/such.file"}, "cannot read the property file"),
+        ({"core_workload": "g"}, "core_workload"),
+        ({"heap": "lots"}, "heap"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(keys: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        asked(**keys)
+
+
+def test_a_property_file_counts_where_the_study_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    file.write_text(
+        "# mine\nworkload=site.ycsb.workloads.CoreWorkload\nrecordcount = 500\noperationcount: 0\n"
+        "readproportion=0.9\nupdate\\\nproportion=0.1\n"
+    )
+    told = asked(property_file=str(file), properties={"readproportion": 0.8})
+    assert (told.records, told.operations, told.property_file) == (500, None, None)
+    assert told.mix == {"readproportion": "0.8", "updateproportion": "0.1"}
+    assert asked(property_file=str(file), records=9).records == 9
+
+
+def test_a_wrong_key_in_a_property_file_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    file.write_text("recordcount=5\nreadproportoin=1\n")
+    with pytest.raises(ValidationError, match=r"mine:2: YCSB has no property 'readproportoin'"):
+        asked(property_file=str(file))
+
+
+def test_a_study_names_its_property_file_relative_to_itself_and_keeps_what_it_says(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("readproportion=1\nfieldlength=7\n")
+    text = starter("mine")
+    begin, end = text.index("\nworkload:"), text.index("\n\n", text.index("\nworkload:"))
+    ycsb = "\nworkload:\n  name: ycsb\n  property_file: mine\n  measure_s: 5\n"
+    text = text[:begin] + ycsb + text[end:]
+    text = "\n".join(line for line in text.splitlines() if "workload." not in line)
+    study = loads(text, installed(), file=str(tmp_path / "study.yaml"))
+    kept = study.arms[0].settings.workload
+    assert (kept["properties"], kept["property_file"]) == ({"readproportion": "1", "fieldlength": "7"}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a=1\n", {"a": ("1", 1)}),
+        ("  a : 1 \n", {"a": ("1", 1)}),
+        ("a 1\n", {"a": ("1", 1)}),
+        ("# c\n! d\n\na=\n", {"a": ("", 4)}),
+        ("a=1,\\\n  2\nb=3\n", {"a": ("1,2", 1), "b": ("3", 3)}),
+        ("a=b=c\n", {"a": ("b=c", 1)}),
+    ],
+)
+def test_property_files_are_read_as_java_reads_them(text: str, found: dict[str, tuple[str, int]]) -> None:
+    assert read_properties(text) == found

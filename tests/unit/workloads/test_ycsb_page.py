@@ -1,0 +1,27 @@
+"""The reference page tells of every parameter, and of everything that is recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tare.workloads.ycsb_measurement import Asked, measurement
+from tare.workloads.ycsb_output import read_output
+from tare.workloads.ycsb_parameters import YcsbParameters
+from tare.workloads.ycsb_properties import MIXES
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "reference" / "workloads" / "ycsb.md").read_text()
+
+
+@pytest.mark.parametrize("name", [*YcsbParameters.model_fields, *MIXES])
+def test_every_parameter_is_documented(name: str) -> None:
+    assert f"`{name}`" in PAGE
+
+
+def test_every_detail_is_documented() -> None:
+    text = (ROOT / "tests" / "data" / "ycsb" / "hdr.stdout").read_text()
+    told = measurement(read_output(text), Asked(target_per_s=1000.0)).details
+    assert len(told) >= 10
+    assert not [name for name in told if f"`{name}`" not in PAGE]
