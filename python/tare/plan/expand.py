@@ -36,16 +36,18 @@ def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunPro
 
 
 def _runs(turns: Sequence[Turn], seeds: Sequence[int]) -> tuple[PlannedRun, ...]:
-    """One run a turn. The arms of a block share its seed: the same questions in each."""
+    """One run a turn. The arms of a block share its seed: the same questions in each.
+
+    A run's name does not depend on the number of blocks, so that raising the cap leaves the first ones as they are.
+    """
     runs: list[PlannedRun] = []
-    digits = max(2, len(str(len(seeds))))
     taken = [0] * len(seeds)
     for turn in turns:
         position = taken[turn.block - 1]
         taken[turn.block - 1] += 1
         runs.append(
             PlannedRun(
-                id=f"b{turn.block:0{digits}d}-{position + 1}-{turn.arm}",
+                id=f"b{turn.block:02d}-{position + 1}-{turn.arm}",
                 index=len(runs),
                 block=turn.block,
                 position=position,
@@ -61,7 +63,28 @@ def _block_seeds(sequence: np.random.SeedSequence, count: int) -> list[int]:
     return [int(bits) % (2**_SEED_BITS - 1) + 1 for bits in raw]
 
 
-def _decisive(arm: Arm) -> dict[str, Any]:
+def decisive(plan: Plan) -> Mapping[str, Any]:
+    """All that decides what is run and how it is judged but the runs, and nothing that is only said about it.
+
+    A question reworded or a published figure mended must not orphan a store that is half full. A margin that is
+    changed once there are results was not declared beforehand.
+    """
+    return _decisive(plan.study, plan.seed)
+
+
+def _decisive(study: Study, seed: int) -> dict[str, Any]:
+    return {
+        "format": PLAN_FORMAT,
+        "name": study.name,
+        "scale": study.scale,
+        "arms": [_arm(arm) for arm in study.arms],
+        "protocol": study.protocol.model_dump(mode="json"),
+        "seed": seed,
+        **({"margins": dict(study.margins)} if study.margins else {}),
+    }
+
+
+def _arm(arm: Arm) -> dict[str, Any]:
     """An arm without monitors of its own means what it meant before arms could have any."""
     tree = arm.model_dump(mode="json")
     if not arm.settings.monitors:
@@ -70,19 +93,6 @@ def _decisive(arm: Arm) -> dict[str, Any]:
 
 
 def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
-    """sha256 over all that decides what is run and how it is judged, and nothing that is only said about it.
-
-    A question reworded or a published figure mended must not orphan a store that is half full. A margin that is
-    changed once there are results was not declared beforehand.
-    """
-    decisive = {
-        "format": PLAN_FORMAT,
-        "name": study.name,
-        "scale": study.scale,
-        "arms": [_decisive(arm) for arm in study.arms],
-        "protocol": study.protocol.model_dump(mode="json"),
-        "seed": seed,
-        **({"margins": dict(study.margins)} if study.margins else {}),
-        "runs": [run.model_dump(mode="json") for run in runs],
-    }
-    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+    """sha256 over all that is decisive, and the runs."""
+    whole = {**_decisive(study, seed), "runs": [run.model_dump(mode="json") for run in runs]}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

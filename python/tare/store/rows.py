@@ -40,6 +40,11 @@ def record_digest(record: RunRecord) -> str:
     return digest_of(canonical(record.model_dump(mode="json", exclude_unset=True)))
 
 
+def stored_digest(row: Mapping[str, Any], bodies: Mapping[str, str]) -> str:
+    """sha256 over the record as it lies in the store: keys that a later tare added to records are not in it."""
+    return digest_of(canonical(_tree(row, bodies)))
+
+
 def to_rows(record: RunRecord, committed_at: float) -> Rows:
     """Take a record apart."""
     tree = record.model_dump(mode="json")
@@ -65,7 +70,11 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
 
 def from_row(row: Mapping[str, Any], bodies: Mapping[str, str]) -> RunRecord:
     """Put a record together again; `bodies`: the table `facts`, digest → body."""
-    tree = json.loads(row["record"])
+    return RunRecord.model_validate_json(json.dumps(_tree(row, bodies)))
+
+
+def _tree(row: Mapping[str, Any], bodies: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(row["record"])
     for part in SHARED:
         tree[part] = None if row[part] is None else json.loads(bodies[row[part]])
-    return RunRecord.model_validate_json(json.dumps(tree))
+    return tree

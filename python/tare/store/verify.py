@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from tare.store.layout import StoreLayout, attempt_name
 from tare.store.read import Store
-from tare.store.rows import record_digest
-from tare.store.schema import raw_files, runs
+from tare.store.rows import stored_digest
+from tare.store.schema import facts, raw_files, runs
 from tare.store.write import file_digest
 
 
@@ -27,13 +27,14 @@ def _database(store: Store) -> list[str]:
 def _records(store: Store) -> list[str]:
     records = store.records()
     with store.reading() as connection:
-        digests = {(row.run_id, row.attempt): row.digest for row in connection.execute(select(runs))}
+        rows = connection.execute(select(runs)).mappings().all()
+        bodies = {row.digest: row.body for row in connection.execute(select(facts))}
     planned = {run.id for run in store.plan.runs}
     good = Counter(record.run_id for record in records if record.outcome.ok)
     wrong = [
-        f"the record of {attempt_name(record.run_id, record.attempt)} is not what was committed"
-        for record in records
-        if record_digest(record) != digests[record.run_id, record.attempt]
+        f"the record of {attempt_name(row['run_id'], row['attempt'])} is not what was committed"
+        for row in rows
+        if stored_digest(dict(row), bodies) != row["digest"]
     ]
     wrong += [f"{record.run_id} is not in the plan" for record in records if record.run_id not in planned]
     wrong += [f"{run_id} has {count} good attempts" for run_id, count in good.items() if count > 1]

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import Engine, insert, select
+from pydantic import ValidationError
+from sqlalchemy import Connection, Engine, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
 from tare import __version__
 from tare.errors import StoreError
+from tare.plan.extension import extends, told
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
@@ -116,7 +118,7 @@ def resume_store(path: Path, plan: Plan) -> Iterator[Writer]:
             _enrol(engine, layout, plan)
             writer = Writer(path, engine)
             _drop_leftovers(writer, layout)
-        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+        except (SQLAlchemyError, sqlite3.Error, OSError, ValidationError) as error:
             raise StoreError(
                 f"the store {path} cannot be opened: {getattr(error, 'orig', None) or error}"
             ) from error
@@ -139,7 +141,7 @@ def _make_directory(layout: StoreLayout) -> None:
 
 
 def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:
-    """Write the study into a new store; refuse a store that belongs to another plan."""
+    """Write the study into a new store; refuse a store of another plan, unless this one only raises its cap."""
     with engine.begin() as connection:
         bring_up_to_date(connection, layout.root)
         found = connection.execute(select(study)).mappings().one_or_none()
@@ -159,13 +161,18 @@ def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:
                 )
             )
         elif found["plan_digest"] != plan.digest:
-            was = f"study {found['name']} at scale {found['scale']}, seed {found['seed']}"
-            now = f"study {plan.study.name} at scale {plan.study.scale}, seed {plan.seed}"
-            told = f"it holds {was}, and this is {now}" if was != now else f"{now} was changed since it was begun"
-            raise StoreError(
-                f"the store {layout.root} belongs to another plan: {told}",
-                hint="give this one a store of its own with --store",
-            )
+            _extend(connection, layout, Plan.model_validate_json(found["plan"]), plan)
+
+
+def _extend(connection: Connection, layout: StoreLayout, was: Plan, now: Plan) -> None:
+    """Put a plan with a higher cap in place of the one that is there; records keep the digest of their own."""
+    if not extends(was, now):
+        raise StoreError(
+            f"the store {layout.root} belongs to another plan: {told(was, now)}",
+            hint="give this one a store of its own with --store; only a cap may be raised",
+        )
+    row = {"plan_digest": now.digest, "text": now.study.text, "plan": now.model_dump_json()}
+    connection.execute(update(study).where(study.c.id == 1).values(row))
 
 
 def _drop_leftovers(writer: Writer, layout: StoreLayout) -> None:

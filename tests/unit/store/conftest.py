@@ -15,8 +15,11 @@ from tare.store import Writer, resume_store
 from tare.study.model import Arm, ArmSettings, FixedSpec, Placement, Study, SutSpec
 
 
-def make_plan(*, seed: int = 1, scale: str = "full", question: str = "Which?", measure_s: float = 1.0) -> Plan:
-    """Two arms in two blocks."""
+def make_plan(
+    *, seed: int = 1, scale: str = "full", question: str = "Which?", measure_s: float = 1.0,
+              **changes: Any) -> Plan:  # fmt: skip
+    """Two arms in two blocks; `changes`: of the protocol, and `margins`."""
+    margins = changes.pop("margins", {})
     settings = ArmSettings(
         sut=SutSpec(image="tar:fake", deployment="fake", database="fake"),
         client=Placement(image="tar:fake", deployment="fake"),
@@ -31,7 +34,8 @@ def make_plan(*, seed: int = 1, scale: str = "full", question: str = "Which?", m
         arms=tuple(Arm(name=name, levels={"arm": name}, settings=settings) for name in ("a", "b")),
         baseline="a",
         factors={"arm": ("a", "b")},
-        protocol=FixedSpec(name="fixed", blocks=2, control=False),
+        protocol=FixedSpec(**{"name": "fixed", "blocks": 2, "control": False, **changes}),
+        margins=margins,
         published=(),
         deviations=("It is small.",),
         text="format: 1\nname: tiny\n",

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tare.run.record import RunRecord
-from tare.store import migrations, open_store, read, resume_store, write
+from tare.store import migrations, open_store, read, resume_store, verify, write
 from tare.store.migrations import MIGRATIONS, Step, bring_up_to_date
 from tare.store.schema import FORMAT, connect, pragma
 
@@ -42,6 +42,12 @@ def test_a_golden_store_reads_as_it_was_written(number: int, path: Path) -> None
     before = (path / "store.sqlite").read_bytes()
     assert open_store(path).records() == records
     assert (path / "store.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize("number", FORMATS)
+def test_no_record_of_a_golden_store_is_taken_for_changed(number: int, path: Path) -> None:
+    golden(number, path)
+    assert not [line for line in verify(open_store(path)) if "not what was committed" in line]
 
 
 @pytest.mark.parametrize("number", FORMATS)

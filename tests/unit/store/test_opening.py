@@ -52,9 +52,15 @@ def test_the_lock_goes_with_a_killed_process(path: Path, plan: Any) -> None:
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ({"seed": 2}, "it holds study tiny at scale full, seed 1, and this is study tiny at scale full, seed 2"),
-        ({"scale": "demo"}, "this is study tiny at scale demo"),
-        ({"measure_s": 2.0}, "study tiny at scale full, seed 1 was changed since it was begun"),
+        ({"seed": 2}, "belongs to another plan: seed is 1 there and 2 here"),
+        ({"scale": "demo"}, "scale is full there and demo here"),
+        ({"measure_s": 2.0}, "arms.a.settings.workload.measure_s is 1.0 there and 2.0 here"),
+        ({"margins": {"throughput": 0.05}}, "margins.throughput is not set there and 0.05 here"),
+        ({"blocks": 1}, "protocol.blocks is 2 there and 1 here; a cap can be raised, not lowered"),
+        (
+            {"blocks": 3, "sequence": "together"},
+            "protocol.blocks is 2 there and 3 here, protocol.seq",
+        ),
     ],
 )
 def test_a_store_of_another_plan_is_refused(path: Path, plan: Any, plan_of: Any, other: Any, told: str) -> None:
@@ -69,6 +75,21 @@ def test_a_reworded_question_resumes(path: Path, plan: Any, plan_of: Any) -> Non
         pass
     with resume_store(path, plan_of(question="Which one?")) as store:
         assert store.plan == plan
+
+
+def test_a_higher_cap_goes_on_with_the_study(path: Path, plan: Any, plan_of: Any, make: Any, staged: Any) -> None:
+    record = make(plan, 0)
+    with resume_store(path, plan) as store:
+        staged(store, record)
+        store.commit(record)
+    longer = plan_of(blocks=5)
+    with resume_store(path, longer) as store:
+        assert store.plan == longer
+        assert store.records() == (record,)
+        assert store.records()[0].plan_digest == plan.digest
+    assert verify(open_store(path)) == ()
+    with pytest.raises(StoreError, match="a cap can be raised, not lowered"), resume_store(path, plan):
+        pytest.fail("the cap was lowered")
 
 
 def test_a_directory_with_other_things_in_it_is_left_alone(path: Path, plan: Any) -> None:

@@ -1,0 +1,72 @@
+"""Whether a plan goes on with another one: the same study with a higher cap, and else in what they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tare.plan.expand import decisive
+from tare.plan.model import Plan
+
+BLOCKS, MINUTES = "protocol.blocks", "protocol.max_minutes"
+_SHOWN = 3
+_NOT_THERE = "not set"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A dotted key that decides what is run, and its two values as text."""
+
+    key: str
+    was: str
+    now: str
+
+    def __str__(self) -> str:
+        return f"{self.key} is {self.was} there and {self.now} here"
+
+
+def differences(was: Plan, now: Plan) -> tuple[Difference, ...]:
+    """Everything that decides what is run or how it is judged, and is not the same in both."""
+    one, other = dict(_flat(decisive(was))), dict(_flat(decisive(now)))
+    keys = [key for key in {**one, **other} if one.get(key, _NOT_THERE) != other.get(key, _NOT_THERE)]
+    return tuple(Difference(key, one.get(key, _NOT_THERE), other.get(key, _NOT_THERE)) for key in keys)
+
+
+def extends(was: Plan, now: Plan) -> bool:
+    """Whether `now` is `was` with a cap raised: the runs of `was` come first in it, under the same names.
+
+    A protocol that keeps the runs of an arm together has no such plan: more of them would come in between.
+    """
+    old, new = was.study.protocol, now.study.protocol
+    raised = new.blocks >= old.blocks and _minutes(new) >= _minutes(old)
+    only_caps = all(each.key in {BLOCKS, MINUTES} for each in differences(was, now))
+    return only_caps and raised and now.runs[: len(was.runs)] == was.runs
+
+
+def told(was: Plan, now: Plan) -> str:
+    """The differences in a sentence, and where they are caps alone why that is no extension."""
+    found = differences(was, now)
+    if found and all(each.key in {BLOCKS, MINUTES} for each in found):
+        caps = " and ".join(map(str, found))
+        inner = now.runs[: len(was.runs)] != was.runs and now.study.protocol.blocks >= was.study.protocol.blocks
+        why = "the runs that are there would not be its first ones" if inner else "a cap can be raised, not lowered"
+        return f"{caps}; {why}"
+    more = f", and {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN else ""
+    return f"{', '.join(map(str, found[:_SHOWN])) or 'its runs are others'}{more}"
+
+
+def _minutes(protocol: Any) -> float:
+    minutes = getattr(protocol, "max_minutes", None)
+    return float("inf") if minutes is None else float(minutes)
+
+
+def _flat(tree: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted key → value as text; arms by their names."""
+    if isinstance(tree, list) and tree and all(isinstance(each, Mapping) and "name" in each for each in tree):
+        tree = {str(each["name"]): {key: value for key, value in each.items() if key != "name"} for each in tree}
+    if isinstance(tree, Mapping) and tree:
+        for key, value in tree.items():
+            yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
+    else:
+        yield prefix, _NOT_THERE if tree is None else str(tree)

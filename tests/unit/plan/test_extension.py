@@ -1,0 +1,57 @@
+"""A higher cap extends a plan; every other difference is named."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.plan.test_expand import a_study
+
+from tare.plan.expand import expand
+from tare.plan.extension import differences, extends, told
+from tare.plan.model import Plan
+from tare.study.model import FixedSpec, InterleaveSpec
+
+
+def plan(**protocol: object) -> Plan:
+    return expand(a_study().model_copy(update={"protocol": InterleaveSpec.model_validate(protocol)}), 5)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "right"),
+    [
+        ({"blocks": 10}, {"blocks": 10}, True),
+        ({"blocks": 10}, {"blocks": 150}, True),
+        ({"blocks": 10}, {"blocks": 9}, False),
+        ({"max_minutes": 5}, {"max_minutes": 9}, True),
+        ({"max_minutes": 5}, {}, True),
+        ({}, {"max_minutes": 5}, False),
+        ({"blocks": 10, "max_minutes": 5}, {"blocks": 20, "max_minutes": 9}, True),
+        ({"blocks": 10, "max_minutes": 5}, {"blocks": 20, "max_minutes": 4}, False),
+        ({"blocks": 10}, {"blocks": 20, "target": 0.01}, False),
+    ],
+)
+def test_only_a_raised_cap_extends(was: dict[str, object], now: dict[str, object], right: bool) -> None:
+    assert extends(plan(**was), plan(**now)) is right
+
+
+def test_runs_that_are_kept_together_cannot_be_extended() -> None:
+    def kept(blocks: int) -> Plan:
+        spec = FixedSpec(name="fixed", blocks=blocks, sequence="together")
+        return expand(a_study().model_copy(update={"protocol": spec}), 5)
+
+    assert not extends(kept(3), kept(4))
+    assert told(kept(3), kept(4)).endswith("the runs that are there would not be its first ones")
+
+
+def test_spread_runs_can() -> None:
+    def spread(blocks: int) -> Plan:
+        return expand(a_study().model_copy(update={"protocol": FixedSpec(name="fixed", blocks=blocks)}), 5)
+
+    assert extends(spread(3), spread(9))
+
+
+def test_differences_are_named_by_key_and_arm_the_first_ones_only() -> None:
+    one, other = expand(a_study(seed=5)), expand(a_study(arms=3, seed=6))
+    assert {each.key for each in differences(one, other)} > {"protocol.seed", "seed"}
+    assert "arms.arm3.levels.path is arm3 there and not set here" in told(one, other)
+    assert "more keys differ" in told(one, other)
+    assert differences(one, one) == ()
