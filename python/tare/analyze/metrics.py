@@ -32,6 +32,8 @@ class Metric:
     """The kind of operation that it is of, `None` for all of them together."""
     percent: float | None = None
     """Which percentile of the stored histogram it is."""
+    source: Callable[[RunRecord], str | None] | None = None
+    """By whom it was counted, where that may differ from run to run; only the same source is compared."""
 
     def of(self, run: RunRecord) -> float | None:
         """The value of a run, `None` where it is not known."""
@@ -59,6 +61,22 @@ def cpu_per_operation_us(run: RunRecord) -> float | None:
     if sut is None or not operations or (proxy is None and (run.path or {}).get("hop") == "docker-proxy"):
         return None
     return 1e6 * (sut + (proxy or 0.0)) / operations
+
+
+def io_per_operation_kib(run: RunRecord) -> float | None:
+    """Bytes between the SUT and block devices, read and written, for one operation; KiB.
+
+    `None` where either way is not known. Nothing read or written is zero, of which no ratio can be made.
+    """
+    operations = number_at(run.measurement, ("operations",))
+    read, written = (number_at(run.usage, (f"sut_{way}_bytes",)) for way in ("read", "write"))
+    return (read + written) / 1024 / operations if read is not None and written is not None and operations else None
+
+
+def io_source(run: RunRecord) -> str | None:
+    """Who counted the SUT's bytes: what was dirtied and what has reached a device are two figures."""
+    source = (run.usage or {}).get("sut_io_source")
+    return None if source is None else str(source)
 
 
 def sut_cpu_s(run: RunRecord) -> float | None:
@@ -112,6 +130,17 @@ METRICS: Mapping[str, Metric] = {
             more_is_better=False,
             bucketed=False,
             derived=cpu_per_operation_us,
+        ),
+        Metric(
+            "io_per_operation",
+            "block I/O per operation",
+            "I/O/op",
+            "KiB",
+            (),
+            more_is_better=False,
+            bucketed=False,
+            derived=io_per_operation_kib,
+            source=io_source,
         ),
     )
 }

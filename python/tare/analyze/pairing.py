@@ -27,6 +27,7 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     dropped: list[Dropped] = []
     for block in runs.blocks:
         unusable = [why for side in (baseline, arm) if (why := _unusable(runs, block, side, metric))]
+        unusable = unusable or _otherwise_counted(runs, block, (baseline, arm), metric)
         if unusable:
             dropped.append(Dropped(block, " and ".join(unusable)))
             continue
@@ -44,6 +45,19 @@ def _unusable(runs: Runs, block: int, arm: str, metric: Metric) -> str | None:
     if value is None:
         return f"{arm} has no {metric.title}"
     return None if value > 0 else f"{arm} has a {metric.title} of {value:g}"
+
+
+def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: Metric) -> list[str]:
+    """Why the two sides' values are not of one kind."""
+    if metric.source is None:
+        return []
+    sources = [metric.source(runs.good[block, side]) for side in sides]
+    if len(set(sources)) == 1:
+        return []
+    return [
+        f"{side} was counted by {source or 'nobody knows whom'}"
+        for side, source in zip(sides, sources, strict=True)
+    ]
 
 
 def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float:

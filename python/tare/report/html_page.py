@@ -23,6 +23,7 @@ from tare.report.charts import views as views_chart
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import FRAMES
 from tare.report.content import Report
+from tare.report.known import known
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
 from tare.report.quantities import COLUMNS, READING, sections
@@ -67,9 +68,9 @@ def render(report: Report) -> str:
         section_reading=READING,
         facts=summary(report),
         figure=_figures(report),
-        metrics=[metric for metric in report.analysis.metrics if metric.operation is None],
         strata_titles=TITLES,
         strata_rows=strata_rows(report),
+        metrics=known(report.analysis),
         by_operation=[metric for metric in report.analysis.metrics if metric.operation],
         PRIMARY=PRIMARY,
         unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),

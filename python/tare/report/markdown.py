@@ -10,6 +10,7 @@ from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.known import known
 from tare.report.notes import failures
 from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
@@ -83,7 +84,7 @@ def _quantities(report: Report) -> list[str]:
 
 
 def _table(report: Report) -> list[str]:
-    metrics = [each for each in report.analysis.metrics if each.operation is None and each.name != PRIMARY]
+    metrics = [metric for metric in known(report.analysis) if metric.name != PRIMARY]
     titles = ["arm", "n", "throughput, median", "overhead", "95 % interval", "published"]
     titles += [metric.title for metric in metrics]
     rows = ["| " + " | ".join(titles) + " |", "|" + "---|" + "---:|" * (len(titles) - 1)]

@@ -212,7 +212,7 @@ class ArmSettings(Strict):
 PUBLISHED_METRIC = r"^(throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
 PublishedMetric = Annotated[str, Field(pattern=PUBLISHED_METRIC)]
 """A metric that publications tell of: of all operations together, or of one kind: `read_latency_mean`."""
-MARGIN_METRIC = r"^(throughput|cpu_per_operation|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
+MARGIN_METRIC = r"^(throughput|cpu_per_operation|io_per_operation|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99))$"
 MarginMetric = Annotated[str, Field(pattern=MARGIN_METRIC)]
 """A metric that may have a margin: any that is compared, `analyze.metrics.metric_named`."""
 Margin = Annotated[float, Field(gt=0, lt=1)]

@@ -42,7 +42,7 @@ _PATTERNS = {
 _LATENCIES = ("latency_mean", "latency_p50", "latency_p95", "latency_p99", "read_latency_mean")
 _CHOICES = {
     PUBLISHED_METRIC: ("throughput", *_LATENCIES),
-    MARGIN_METRIC: ("throughput", *_LATENCIES, "cpu_per_operation"),
+    MARGIN_METRIC: ("throughput", *_LATENCIES, "cpu_per_operation", "io_per_operation"),
 }
 """Patterns that stand for names, with the names to offer."""
 

@@ -1,0 +1,16 @@
+"""Which metrics a table has room for: those of which anything is known."""
+
+from __future__ import annotations
+
+from tare.analyze import Analysis
+from tare.analyze.metrics import PRIMARY, Metric
+
+
+def known(analysis: Analysis) -> tuple[Metric, ...]:
+    """The metrics of all operations together that any run has; the primary one always."""
+    return tuple(
+        metric
+        for metric in analysis.metrics
+        if metric.operation is None
+        and (metric.name == PRIMARY or any(arm.values[metric.name].n for arm in analysis.arms))
+    )
