@@ -19,6 +19,8 @@ from tare.cli.planned import planned
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
 from tare.plan.model import Plan
+from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
+from tare.protocols.pilot import is_piloted, most_s
 from tare.protocols.stopping import Rule
 from tare.run.local import refuse_without_rights
 from tare.study.model import Study
@@ -158,9 +160,21 @@ def _expectation(made: Plan, expected: PlanEstimate) -> str:
     most = "" if expected.total_s == expected.most_s else f", at most {_duration(expected.most_s)}"
     return (
         f"{_how_many(made.study, expected)}\n"
+        f"{_piloted(made.study)}"
         f"Estimated time: {_duration(expected.total_s)}{most} ({loading}, "
         f"a block {_duration(block_s)}; without building images).\n"
         + (f"Estimated disk: {disk} for loaded data, without images." if expected.data_sets else "No data on disk.")
+    )
+
+
+def _piloted(study: Study) -> str:
+    """What a pilot will choose, where there is one."""
+    if not is_piloted(study.protocol):
+        return ""
+    pilot_s = float(study.arms[0].settings.workload["measure_s"])
+    return (
+        f"Measure phase: {pilot_s:g} s in a pilot of {PILOT_BLOCKS} blocks; after it as long as pays best, "
+        f"{most_s(study.protocol, pilot_s):g} s at most. The times below take {pilot_s:g} s for all.\n"
     )
 
 

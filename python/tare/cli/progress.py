@@ -17,8 +17,20 @@ from rich.text import Text
 from tare.plan.estimate import block_count, run_seconds
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
+from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision, Progress, Rule
-from tare.run.events import BlockEnded, Event, Notice, Observer, PhaseStarted, Preparing, RunEnded, RunStarted
+from tare.run.events import (
+    BlockEnded,
+    Event,
+    MeasureChosen,
+    Notice,
+    Observer,
+    PhaseStarted,
+    Preparing,
+    RunEnded,
+    RunStarted,
+)
+from tare.run.pilot import plan_of
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import Done, decision
 
@@ -41,6 +53,7 @@ class Tally:
     phase_began: float = 0.0
     spent: list[float] = field(default_factory=list)
     run_began: float | None = None
+    choice: Choice | None = None
     last: deque[RunRecord] = field(default_factory=lambda: deque(maxlen=_LAST_RUNS))
 
     def __post_init__(self) -> None:
@@ -65,6 +78,10 @@ class Tally:
                 self.good.add(event.record.run_id)
         elif isinstance(event, BlockEnded):
             self.decision = event.decision
+        elif isinstance(event, MeasureChosen):
+            # What runs took in the pilot says nothing of the runs to come.
+            self.choice = event.choice
+            self.spent.clear()
 
     @property
     def elapsed_s(self) -> float:
@@ -91,7 +108,7 @@ class Tally:
         if self.spent:
             total = len(left) * sum(self.spent) / len(self.spent)
         else:
-            total = sum(run_seconds(self.plan.arm(run.arm).settings) for run in left)
+            total = sum(run_seconds(plan_of(self.plan, run, self.choice).arm(run.arm).settings) for run in left)
         under_way = 0.0 if self.run_began is None else self.clock() - self.run_began
         return max(0.0, total - under_way)
 
@@ -155,6 +172,11 @@ def so_far(arm: Progress) -> str:
     return f"{100 * arm.point:+.1f} %{bounds} after {counted(arm.n, 'block')}"
 
 
+def chosen(choice: Choice) -> str:
+    """What the pilot came to, in a sentence."""
+    return f"after the pilot, {choice.told}"
+
+
 def result(record: RunRecord) -> str:
     """What a run gave, in a few words."""
     if record.measurement is None:
@@ -187,6 +209,8 @@ def _follow(event: Event, tally: Tally, console: Console) -> None:
     tally.take(event)
     if isinstance(event, Notice):
         console.print(Text(event.text, style="yellow"))
+    if isinstance(event, MeasureChosen):
+        console.print(Text(chosen(event.choice)))
     if isinstance(event, RunEnded):
         for notice in event.record.notices:
             console.print(Text(f"{event.record.run_id}: {notice}", style="yellow"))
@@ -207,6 +231,8 @@ def _log(event: Event, tally: Tally) -> None:
         for name, arm in event.decision.arms.items():
             yet = "" if not arm.more_blocks else f", about {arm.more_blocks} more needed"
             _say(f"{name}: {so_far(arm)}{yet}")
+    elif isinstance(event, MeasureChosen):
+        _say(chosen(event.choice))
     elif isinstance(event, Notice):
         _say(event.text)
 

@@ -10,6 +10,7 @@ from tare.analyze.quantities import Told
 from tare.analyze.views.of_run import RunViews
 from tare.report.answer import answer
 from tare.report.headlines import Headline, headlines
+from tare.report.making import made
 from tare.report.notes import ended, notes
 from tare.report.setting import Setting, setting_of
 from tare.run.ending import Ending
@@ -72,7 +73,7 @@ def build_report(
         analysis=analysis,
         answer=answer(study, analysis),
         headlines=headlines(study, analysis),
-        notes=(*ended(ending), *notes(analysis, planned)),
+        notes=(*ended(ending), *made(records), *notes(analysis, planned)),
         notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
         spent=_spent(records),
         setting=setting_of(study, records),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tare.plan.model import PlannedRun
+from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision
 from tare.run.record import Phase, RunRecord
 
@@ -49,11 +50,18 @@ class BlockEnded:
 
 
 @dataclass(frozen=True)
+class MeasureChosen:
+    """The pilot is over, or was before a study is gone on with: how long the measure phase is from now on."""
+
+    choice: Choice
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something the user should know that is no failure."""
 
     text: str
 
 
-Event = Preparing | RunStarted | PhaseStarted | RunEnded | BlockEnded | Notice
+Event = Preparing | RunStarted | PhaseStarted | RunEnded | BlockEnded | MeasureChosen | Notice
 Observer = Callable[[Event], None]

@@ -9,12 +9,14 @@ from pathlib import Path
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
+from tare.protocols.pilot import Choice
 from tare.run.attempt import attempt
 from tare.run.bench import Images
-from tare.run.events import BlockEnded, Notice, Observer, Preparing, RunEnded, RunStarted
+from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
 from tare.run.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.machine import Machine
 from tare.run.phases import Job
+from tare.run.pilot import choice_of, plan_of
 from tare.run.record import RunRecord
 from tare.run.resume import Done, decision, remaining
 from tare.study.model import ArmSettings
@@ -63,14 +65,18 @@ def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[R
     """Each run that remains, once; what remains is asked anew after each, as the protocol may have enough."""
     plan, done = session.plan, session.desk.done
     tried: set[str] = set()
-    blocks = 0
+    blocks, told = 0, False
     while left := [run for run in remaining(plan, done) if run.id not in tried]:
         said = decision(plan, done)
         if said.blocks > blocks:
             blocks = said.blocks
             session.observer(BlockEnded(said))
         tried.add(left[0].id)
-        for record in _until_good(session, left[0], images[left[0].arm]):
+        choice = choice_of(plan, done)
+        if choice is not None and not told:
+            told = True
+            session.observer(MeasureChosen(choice))
+        for record in _until_good(session, left[0], images[left[0].arm], choice):
             done = done.plus(record)
             yield record
     session.observer(BlockEnded(decision(plan, done)))
@@ -112,12 +118,14 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping
             session.observer(Notice(f"the data could not be loaded yet: {error}"))
 
 
-def _until_good(session: _Session, run: PlannedRun, images: Images) -> Iterator[RunRecord]:
+def _until_good(session: _Session, run: PlannedRun, images: Images, choice: Choice | None) -> Iterator[RunRecord]:
+    plan = plan_of(session.plan, run, choice)
+    by = None if plan is session.plan else choice
     first = session.desk.done.attempts[run.id] + 1
     for number in range(first, first + 1 + session.plan.study.protocol.retries):
         session.observer(RunStarted(run, number))
         staging = session.desk.staging / f"{run.id}-{number}"
-        job = Job(session.desk.store_id, session.plan, run, number, images, staging)
+        job = Job(session.desk.store_id, plan, run, number, images, staging, by)
         record = attempt(job, session.machine, session.observer)
         yield record
         session.observer(RunEnded(record))

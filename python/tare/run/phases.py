@@ -10,6 +10,7 @@ from typing import Any
 from tare.databases import Secrets
 from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
+from tare.protocols.pilot import Choice
 from tare.run.bench import Bench, Images, make_token, parameters_of
 from tare.run.declared import undeclared
 from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
@@ -46,6 +47,8 @@ class Job:
     number: int
     images: Images
     staging: Path
+    choice: Choice | None = None
+    """By which the plan's measure phase was chosen; `None` in a pilot, and where it is set."""
 
     @property
     def arm(self) -> Arm:

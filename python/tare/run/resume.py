@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS
+from tare.protocols.pilot import BLOCKS, Choice, PilotRun
 from tare.protocols.stopping import Decision, Finished
 from tare.run.record import RunRecord
 
@@ -16,13 +17,16 @@ from tare.run.record import RunRecord
 class Done:
     """What was made so far, by run: a good attempt or none, attempts, and the machine time that all of them took.
 
-    `throughput_per_s`: of the good attempts; a run that is not in it has none.
+    `throughput_per_s`: of the good attempts; a run that is not in it has none. `pilot`: the good ones of the first
+    blocks, for the choice of the measure phase; `choice`: by which later ones were made, as their records tell.
     """
 
     good: frozenset[str] = frozenset()
     attempts: Counter[str] = field(default_factory=Counter)
     throughput_per_s: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    pilot: Mapping[str, PilotRun] = field(default_factory=dict)
+    choice: Choice | None = None
 
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Done:
@@ -42,7 +46,19 @@ class Done:
             attempts=self.attempts + Counter([run]),
             throughput_per_s=self.throughput_per_s if rate is None else {**self.throughput_per_s, run: float(rate)},
             seconds={**self.seconds, run: self.seconds.get(run, 0.0) + took_s},
+            pilot={**self.pilot, run: _pilot_run(record, took_s)} if ok and record.block <= BLOCKS else self.pilot,
+            choice=self.choice or (None if record.pilot is None else Choice.model_validate(record.pilot)),
         )
+
+
+def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
+    windows = (record.measurement or {}).get("windows") or ()
+    return PilotRun(
+        block=record.block,
+        arm=record.arm,
+        windows=tuple(float(window["throughput_per_s"]) for window in windows),
+        restart_s=max(0.0, took_s - float((record.settings.get("workload") or {}).get("measure_s", 0.0))),
+    )
 
 
 def finished(plan: Plan, done: Done) -> tuple[Finished, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study import path_names, placement, program, published
+from tare.study import measuring, path_names, placement, program, published
 from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, only, varies, with_levels
@@ -81,6 +81,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     for arm, settled in zip(found, resolved, strict=True):
         path_names.check(whole_arms[arm.name], file, arm, settled.settings)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
+    measuring.check(scaled, file.protocol, resolved)
     return Study(
         name=file.name,
         scale=scale,

@@ -119,6 +119,17 @@ class InterleaveSpec(Repetition):
     """Of the t interval; more than 0.035 would no longer cover 95 % after looking."""
     max_minutes: float | None = Field(default=None, gt=0)
     """Machine time of all runs, over all resumes: no block is begun that would not end within it."""
+    measure: Literal["set", "auto"] = "set"
+    """`set`: every measure phase is as long as `workload.measure_s` says; `auto`: those of the first 4 blocks are,
+    and from them it follows how long the later ones should be."""
+    measure_most_s: float | None = Field(default=None, gt=0)
+    """With `auto`, the longest that may be chosen; `None`: 10 times `workload.measure_s`."""
+
+    @model_validator(mode="after")
+    def _most_is_of_auto(self) -> InterleaveSpec:
+        if self.measure_most_s is not None and self.measure != "auto":
+            raise ValueError("measure_most_s says nothing without measure: auto")
+        return self
 
 
 class FixedSpec(Repetition):

@@ -10,7 +10,7 @@ from statsmodels.tsa.stattools import acf  # type: ignore[import-untyped]  # has
 
 from tare.analyze.autocorrelation import bound, lag1
 from tare.analyze.mser5 import mser5
-from tare.analyze.windows import Components, components, windows_per_round
+from tare.protocols.windows import Components, components, windows_per_round
 
 
 def test_mser5_by_hand() -> None:

@@ -36,7 +36,8 @@ def windows_per_round(found: Components, restart_s: float, window_s: float, most
     """Windows that give the narrowest interval for the time: √(restart_s / window_s · within / between).
 
     Between 1 and `most`, which it also is where rounds do not differ. Cochran, Sampling Techniques (1977), section
-    10.6 (two-stage sampling with a linear cost); for benchmarks Kalibera & Jones, ISMM 2013.
+    10.6 (two-stage sampling with a linear cost); for benchmarks Kalibera & Jones, "Rigorous
+    benchmarking in reasonable time", ISMM 2013.
     """
     if found.between == 0:
         return most

@@ -1,0 +1,117 @@
+"""The pilot: how long the measure phase of later rounds should be, from cost and scatter of the first ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tare.protocols.windows import Components, components, windows_per_round
+from tare.study.measuring import LEAST_WINDOWS
+from tare.study.model import InterleaveSpec, Repetition, Strict
+
+BLOCKS = 4
+"""Rounds of the pilot."""
+TIMES_PILOT = 10
+"""The longest measure phase, as a multiple of the pilot's, where the study does not say."""
+
+
+@dataclass(frozen=True)
+class PilotRun:
+    """A good run of the pilot. `windows`: throughput of each; `restart_s`: all that it took beside measuring."""
+
+    block: int
+    arm: str
+    windows: tuple[float, ...]
+    restart_s: float
+
+
+class Choice(Strict):
+    """The measure phase of every round after the pilot, and what it follows from.
+
+    `within`, `between`: variance of the log ratio to the baseline, of one window and of the rounds' true values.
+    `why_not`: the pilot could not tell, so its own length stays.
+    """
+
+    measure_s: float
+    windows: int
+    window_s: float
+    pilot_s: float
+    most_s: float
+    within: float | None = None
+    between: float | None = None
+    restart_s: float | None = None
+    why_not: str | None = None
+
+    @property
+    def told(self) -> str:
+        """The choice and its reasons, without a beginning and a full stop."""
+        runs = f"the measure phase of a run is {self.measure_s:g} s instead of {self.pilot_s:g} s"
+        if self.within is None or self.between is None or self.restart_s is None:
+            return f"the measure phase stays {self.pilot_s:g} s: {self.why_not}"
+        spread, rounds = (100 * math.sqrt(part) for part in (self.within, self.between))
+        return (
+            f"{runs}, {self.windows} windows: log ratios of windows scatter by {spread:.2g} % within a round, those of "
+            f"rounds by {rounds:.2g} %, and a run takes {self.restart_s:.3g} s beside measuring "
+            f"({self.most_s:g} s at most were allowed)"
+        )
+
+
+def is_piloted(spec: Repetition) -> bool:
+    """Whether the protocol chooses the length of the measure phase."""
+    return isinstance(spec, InterleaveSpec) and spec.measure == "auto"
+
+
+def most_s(spec: Repetition, pilot_s: float) -> float:
+    """The longest measure phase that may be chosen."""
+    said = spec.measure_most_s if isinstance(spec, InterleaveSpec) else None
+    return TIMES_PILOT * pilot_s if said is None else said
+
+
+def choose(
+    runs: Sequence[PilotRun], baselines: Mapping[str, str], *, pilot_s: float, window_s: float, most: float
+) -> Choice:
+    """Windows by `windows_per_round`, from the variances of all arms together: 4 rounds of one arm say little.
+
+    `baselines`: arm → the arm that it is compared with.
+    """
+    choice = Choice(
+        measure_s=pilot_s, windows=round(pilot_s / window_s), window_s=window_s, pilot_s=pilot_s, most_s=most
+    )
+    tables = [_table(runs, arm, baseline) for arm, baseline in baselines.items()]
+    usable = [table for table in tables if len(table) >= 2 and len(table[0]) >= 2]
+    if not usable:
+        return choice.model_copy(update={"why_not": "no arm had two rounds with windows of it and its baseline"})
+    found, restart_s = _pooled(usable), fmean(run.restart_s for run in runs)
+    windows = max(LEAST_WINDOWS, windows_per_round(found, restart_s, window_s, math.floor(most / window_s)))
+    told = {"within": found.within, "between": found.between, "restart_s": restart_s}
+    return choice.model_copy(update={"windows": windows, "measure_s": windows * window_s, **told})
+
+
+def _pooled(tables: Sequence[Sequence[Sequence[float]]]) -> Components:
+    """Mean over arms, by degrees of freedom between rounds."""
+    parts = [(components(table), len(table) - 1) for table in tables]
+    free = sum(weight for _, weight in parts)
+    return Components(
+        within=sum(found.within * weight for found, weight in parts) / free,
+        between=sum(found.between * weight for found, weight in parts) / free,
+    )
+
+
+def _table(runs: Sequence[PilotRun], arm: str, baseline: str) -> list[list[float]]:
+    """A row a round: the log ratio of its means, spread as the windows of both sides are about them.
+
+    Of first order in the windows' deviations, so that a window without any operation is a large one, not none.
+    """
+    by_place = {(run.block, run.arm): run.windows for run in runs}
+    pairs = [(by_place[place], by_place.get((place[0], baseline), ())) for place in by_place if place[1] == arm]
+    length = min((len(side) for pair in pairs for side in pair), default=0)
+    table = []
+    for one, other in pairs:
+        means = [fmean(side[:length]) if length else 0.0 for side in (one, other)]
+        if min(means) <= 0:
+            continue
+        ratio = math.log(means[0] / means[1])
+        table.append([ratio + one[n] / means[0] - other[n] / means[1] for n in range(length)])
+    return table
