@@ -13,7 +13,7 @@ from tare.errors import StudyError
 from tare.plan.control import with_control
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS, RunProtocol, Turn
-from tare.study.model import Arm, Study
+from tare.study.model import Arm, Repetition, Study
 
 PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""
@@ -78,10 +78,17 @@ def _decisive(study: Study, seed: int) -> dict[str, Any]:
         "name": study.name,
         "scale": study.scale,
         "arms": [_arm(arm) for arm in study.arms],
-        "protocol": study.protocol.model_dump(mode="json"),
+        "protocol": _protocol(study.protocol),
         "seed": seed,
         **({"margins": dict(study.margins)} if study.margins else {}),
     }
+
+
+def _protocol(protocol: Repetition) -> dict[str, Any]:
+    """A protocol without a pilot means what it meant before there could be one."""
+    later = {"measure": "set", "measure_most_s": None}
+    tree = protocol.model_dump(mode="json")
+    return {key: value for key, value in tree.items() if key not in later or value != later[key]}
 
 
 def _arm(arm: Arm) -> dict[str, Any]:

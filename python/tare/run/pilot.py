@@ -19,7 +19,8 @@ def choice_of(plan: Plan, done: Done) -> Choice | None:
     if done.choice is not None:
         return done.choice
     workload = plan.arm(plan.study.baseline).settings.workload
-    baselines = {arm.name: plan.study.baseline for arm in plan.study.arms if arm.name != plan.study.baseline}
+    pairs = {arm.name: plan.study.baseline_of(arm.name) for arm in plan.study.arms}
+    baselines = {arm: baseline for arm, baseline in pairs.items() if arm != baseline}
     pilot_s, window_s = float(workload["measure_s"]), float(workload["window_s"])
     runs = [done.pilot[run.id] for run in plan.runs if run.id in done.pilot]
     return choose(runs, baselines, pilot_s=pilot_s, window_s=window_s, most=most_s(protocol, pilot_s))
