@@ -53,10 +53,11 @@ class Done:
 
 def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
     windows = (record.measurement or {}).get("windows") or ()
+    rates = [window.get("throughput_per_s") for window in windows]
     return PilotRun(
         block=record.block,
         arm=record.arm,
-        windows=tuple(float(window["throughput_per_s"]) for window in windows),
+        windows=tuple(float(rate) for rate in rates if rate is not None),
         restart_s=max(0.0, took_s - float((record.settings.get("workload") or {}).get("measure_s", 0.0))),
     )
 
