@@ -52,7 +52,7 @@ class Choice(Strict):
             return f"the measure phase stays {self.pilot_s:g} s: {self.why_not}"
         spread, rounds = (100 * math.sqrt(part) for part in (self.within, self.between))
         return (
-            f"{runs}, {self.windows} windows: log ratios of windows scatter by {spread:.2g} % within a round, those "
+            f"{runs}, {self.windows} windows: log ratios of windows scatter by {spread:.2g} % in a round, those "
             f"of rounds by {rounds:.2g} %, and a run takes {self.restart_s:.3g} s beside measuring "
             f"({self.most_s:g} s at most were allowed)"
         )
