@@ -38,6 +38,7 @@ def report(
     Ends with 1 where no arm could be compared with the baseline, and where the control arm differs from it, so that
     the study is invalid; the report then says why.
     """
+    from tare.analyze.timelines import timelines
     from tare.analyze.views.of_run import telling
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
     from tare.report.quantities import with_quantities
@@ -48,7 +49,8 @@ def report(
     content = build_report(plan.study, records, len(plan.runs), ending, calibration)
     content = with_quantities(content, records, opened.raw)
     if style is Format.HTML:
-        content = replace(content, views=telling(opened, records, plan.study.baseline))
+        views, lines = telling(opened, records, plan.study.baseline), timelines(plan.study, opened, records)
+        content = replace(content, views=views, timelines=lines)
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tare.analyze import Analysis, analyze
 from tare.analyze.quantities import Told
+from tare.analyze.timelines import Timelines
 from tare.analyze.views.of_run import RunViews
 from tare.report.answer import answer
 from tare.report.headlines import Headline, headlines
@@ -50,6 +51,8 @@ class Report:
     """What calibration says of the machine that the runs were made on; `None` where nobody has asked."""
     views: RunViews | None = None
     """What monitors say of one of the runs; read from its trace only where an exporter shows it."""
+    timelines: Timelines | None = None
+    """How one run of each arm went; read from the traces only where an exporter shows it."""
     quantities: tuple[Told, ...] = ()
     """What the study's source reports by definitions of its own; read from all traces."""
 

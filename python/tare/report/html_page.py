@@ -19,6 +19,7 @@ from tare.analyze.metrics import PRIMARY, metric_named
 from tare.report import figures
 from tare.report.against import against
 from tare.report.charts import blocks, overheads
+from tare.report.charts import timelines as timelines_chart
 from tare.report.charts import views as views_chart
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import FRAMES
@@ -119,6 +120,11 @@ def _figures(report: Report) -> dict[str, Figure]:
         drawn["blocks"] = _figure("blocks", partial(blocks.blocks, throughput), blocks.in_words(throughput))
     if latency:
         drawn["latency"] = _figure("latency", partial(overheads.overheads, latency), overheads.in_words(latency))
+    if report.timelines is not None and report.timelines.runs:
+        lines = report.timelines
+        drawn["timelines"] = _figure(
+            "timelines", partial(timelines_chart.timelines, lines), timelines_chart.in_words(lines)
+        )
     if report.views is not None and views_chart.drawable(report.views):
         drawn["views"] = _figure(
             "views", partial(views_chart.views, report.views), views_chart.in_words(report.views)

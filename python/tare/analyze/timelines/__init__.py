@@ -1,0 +1,8 @@
+"""Timelines: what SUT, client, engine and host used over the phases of a run, from its trace."""
+
+from __future__ import annotations
+
+from tare.analyze.timelines.of_study import Timeline, Timelines, timelines
+from tare.analyze.timelines.series import Point, series
+
+__all__ = ["Point", "Timeline", "Timelines", "series", "timelines"]

@@ -1,0 +1,109 @@
+"""What SUT, client, engine and host used over the phases of one run of each arm: a panel a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+import altair as alt
+
+from tare.analyze.timelines import Point, Timeline, Timelines
+from tare.analyze.timelines.series import CLIENT, CPU, DISK, ENGINE, HOST, MEMORY, NETWORK, SUT
+from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, PUBLISHED, Frame, themed
+from tare.report.figures import amount
+from tare.report.plain import distinct, plain
+
+PANELS = (CPU, MEMORY, DISK, NETWORK)
+_COLOURS = {HOST: MUTED, ENGINE: INK, CLIENT: PUBLISHED, SUT: ACCENT}
+"""In the order in which lines are drawn, the server's last and so on top."""
+_PANEL_PX = 70
+_LABELS_PX = 44
+_GAPS = alt.RowColnumber(row=66, column=58)
+_LONGEST_LABEL = 22
+
+
+def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification; each panel has a scale of its own, from zero."""
+    columns = len(PANELS) if frame.columns > 2 else 2
+    width = (frame.plot_px + frame.label_px - columns * 58) // columns if frame.columns > 2 else frame.panel_px
+    labels = distinct(tuple(run.arm for run in shown.runs), _LONGEST_LABEL)
+    panels = [
+        _panel(run, panel, labels[run.arm] if panel == CPU else None, frame).properties(
+            width=width, height=_PANEL_PX
+        )
+        for run in shown.runs
+        for panel in PANELS
+    ]
+    return themed(alt.concat(*panels, columns=columns, bounds="flush", spacing=_GAPS), frame)
+
+
+def in_words(shown: Timelines) -> str:
+    """The chart for those who cannot see it: means over the measure phase."""
+    told = [f"{plain(run.arm, 60)}: {_means(run)}" for run in shown.runs]
+    return f"Chart: what was used over the phases of one run of each arm, means while measuring. {'; '.join(told)}."
+
+
+def _means(run: Timeline) -> str:
+    measure = next((span for span in run.phases if span.phase == "measure"), None)
+    told = []
+    for panel in PANELS:
+        for who in (SUT, CLIENT, ENGINE, HOST):
+            values = [
+                point.value
+                for point in run.points
+                if (point.panel, point.who) == (panel, who)
+                and (measure is None or measure.began <= point.second <= measure.ended)
+            ]
+            if values:
+                told.append(f"{who} {amount(sum(values) / len(values))} ({panel})")
+    return ", ".join(told)
+
+
+def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
+    """`arm`: its name above the first of its panels."""
+    x = alt.X("second:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=3))
+    y = alt.Y("value:Q", axis=alt.Axis(title=None, tickCount=2, minExtent=_LABELS_PX, format="~s"))
+    place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
+    layers: list[Any] = [
+        _data([{"second": span.began, "end": span.ended}])
+        .mark_rect(color=LINE, opacity=0.5)
+        .encode(x=place["x"], x2="end:Q")
+        for span in run.phases
+        if span.phase == "measure"
+    ]
+    for who, colour in _COLOURS.items():
+        points = [point for point in run.points if (point.panel, point.who) == (panel, who)]
+        layers += [
+            _data([{"second": point.second, "value": point.value} for point in stretch])
+            .mark_line(color=colour, strokeWidth=1.5 if who == SUT else 1)
+            .encode(**place)
+            for stretch in _stretches(points)
+        ]
+    layers.append(_text(panel, -8, frame, weight="normal"))
+    if arm is not None:
+        layers.append(_text(arm, -26, frame, weight="bold"))
+    return alt.layer(*layers)
+
+
+def _text(words: str, y_px: int, frame: Frame, *, weight: Literal["normal", "bold"]) -> Any:
+    mark = _data([{}]).mark_text(
+        align="left", baseline="bottom", fontWeight=weight, fontSize=frame.text_px - 1, color=INK, text=words
+    )
+    return mark.encode(x=alt.value(0), y=alt.value(y_px))
+
+
+def _stretches(points: Sequence[Point]) -> list[list[Point]]:
+    """Without a line over the time in which there was nobody, as between two clients."""
+    gaps = [later.second - sooner.second for sooner, later in pairwise(points)]
+    usual = sorted(gaps)[len(gaps) // 2] if gaps else 0.0
+    stretches: list[list[Point]] = []
+    for point in points:
+        if not stretches or point.second - stretches[-1][-1].second > 2.5 * usual:
+            stretches.append([])
+        stretches[-1].append(point)
+    return stretches
+
+
+def _data(values: list[dict[str, float]]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=values))
