@@ -1,5 +1,6 @@
 //! Turns a journal into a directory of Parquet files and a `trace.json`.
 
+mod columns;
 pub mod read;
 mod sheet;
 mod words;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ::parquet::basic::{Compression, Encoding};
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::code;
 use crate::error::RecordError;
@@ -20,9 +21,18 @@ use crate::rate;
 use crate::tables;
 use sheet::Sheet;
 
-/// Rows gathered before they are handed to the Parquet writer; bounds the memory of a conversion.
-const BATCH_ROWS: usize = 4096;
-const ROW_GROUP_ROWS: usize = 1 << 16;
+/// Where a file's footer keeps the facts of its columns, as JSON by column.
+const COLUMNS_KEY: &str = "tare.columns";
+
+/// What a table's file says of one of its columns.
+#[derive(Debug, Deserialize, Serialize)]
+struct ColumnFacts {
+    kind: String,
+    /// Step in the column's own unit.
+    quantum: u64,
+    source: String,
+    meaning: String,
+}
 
 /// What a conversion found and wrote: the content of `trace.json`.
 #[derive(Debug, Serialize)]
@@ -199,7 +209,6 @@ fn properties() -> WriterProperties {
         .set_column_encoding("name".into(), Encoding::PLAIN)
         .set_column_dictionary_enabled("name".into(), true)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .build()
 }
 

@@ -1,15 +1,13 @@
 //! Reads a table of a trace back, row by row, for exports.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field};
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::Field;
 
-use super::parquet_error;
+use super::{COLUMNS_KEY, ColumnFacts, parquet_error};
 use crate::error::RecordError;
 use crate::schema::Kind;
 
@@ -41,52 +39,50 @@ pub fn read_table<E: From<RecordError>>(
     mut each: impl FnMut(&[Value]) -> Result<(), E>,
 ) -> Result<(), E> {
     let file = File::open(path).map_err(|error| RecordError::io(path, error))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(parquet_error(path))?;
-    let columns: Vec<FileColumn> =
-        builder.schema().fields().iter().map(|field| describe(field)).collect();
-    begin(&columns)?;
-    let reader = builder.build().map_err(parquet_error(path))?;
+    let reader = SerializedFileReader::new(file).map_err(parquet_error(path))?;
+    begin(&columns_of(&reader, path)?)?;
     let mut row = Vec::new();
-    for batch in reader {
-        let batch = batch.map_err(|error| parquet_error(path)(error.into()))?;
-        for at in 0..batch.num_rows() {
-            fill(&batch, at, &mut row);
-            each(&row)?;
-        }
+    for read in reader.get_row_iter(None).map_err(parquet_error(path))? {
+        let read = read.map_err(parquet_error(path))?;
+        row.clear();
+        row.extend(read.get_column_iter().map(|(_, field)| value(field)));
+        each(&row)?;
     }
     Ok(())
 }
 
-fn describe(field: &Field) -> FileColumn {
-    let facts = field.metadata();
-    let is_key = ["tick", "target", "name"].contains(&field.name().as_str());
-    let kind = facts.get("kind").filter(|_| !is_key).and_then(|word| {
+fn columns_of(
+    reader: &SerializedFileReader<File>,
+    path: &Path,
+) -> Result<Vec<FileColumn>, RecordError> {
+    let about = reader.metadata().file_metadata();
+    let facts = about.key_value_metadata().into_iter().flatten();
+    let facts = facts.filter(|fact| fact.key == COLUMNS_KEY).find_map(|fact| fact.value.as_deref());
+    let facts: BTreeMap<String, ColumnFacts> = match facts {
+        Some(text) => serde_json::from_str(text)
+            .map_err(|source| RecordError::Json { path: path.to_path_buf(), source })?,
+        // The tables of words say nothing of their columns.
+        None => BTreeMap::new(),
+    };
+    let fields = about.schema_descr().columns().iter();
+    Ok(fields.map(|field| describe(field.name(), facts.get(field.name()))).collect())
+}
+
+fn describe(name: &str, facts: Option<&ColumnFacts>) -> FileColumn {
+    let is_key = ["tick", "target", "name"].contains(&name);
+    let kind = facts.filter(|_| !is_key).and_then(|facts| {
         [Kind::Counter, Kind::Gauge, Kind::Instant, Kind::Code]
             .into_iter()
-            .find(|kind| kind.word() == word)
+            .find(|kind| kind.word() == facts.kind)
     });
-    let quantum = facts.get("quantum").and_then(|text| text.parse().ok()).unwrap_or(0);
-    FileColumn { name: field.name().clone(), kind, quantum }
+    FileColumn { name: name.to_owned(), kind, quantum: facts.map_or(0, |facts| facts.quantum) }
 }
 
-fn fill(batch: &RecordBatch, at: usize, row: &mut Vec<Value>) {
-    row.clear();
-    row.extend(batch.columns().iter().map(|column| value(column, at)));
-}
-
-fn value(column: &ArrayRef, at: usize) -> Value {
-    if column.is_null(at) {
-        return Value::Missing;
-    }
-    match column.data_type() {
-        DataType::Int64 => Value::Number(column.as_primitive::<Int64Type>().value(at)),
-        DataType::UInt32 => Value::Number(i64::from(column.as_primitive::<UInt32Type>().value(at))),
-        DataType::Utf8 => Value::Text(column.as_string::<i32>().value(at).to_owned()),
-        DataType::Dictionary(..) => {
-            let words = column.as_dictionary::<Int32Type>();
-            let texts = words.values().as_string::<i32>();
-            words.key(at).map_or(Value::Missing, |key| Value::Text(texts.value(key).to_owned()))
-        }
+fn value(field: &Field) -> Value {
+    match field {
+        Field::Long(number) => Value::Number(*number),
+        Field::UInt(number) => Value::Number(i64::from(*number)),
+        Field::Str(text) => Value::Text(text.clone()),
         _ => Value::Missing,
     }
 }
