@@ -37,7 +37,15 @@ WORKLOADS = {
 }
 
 
+@pytest.fixture(scope="module")
+def image() -> None:
+    """Built beforehand, as that may take minutes the first time."""
+    command = [sys.executable, "-m", "tare", "images", "build", "sysbench"]
+    subprocess.run(command, env=os.environ, capture_output=True, timeout=600, check=True)
+
+
 @pytest.mark.engine
+@pytest.mark.usefixtures("image")
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(STUDY.replace("WORKLOAD", WORKLOADS[workload]))
