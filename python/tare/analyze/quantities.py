@@ -19,7 +19,7 @@ from tare.analyze.numbers import number_at
 from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.published.mean_square_error import mean_square_error
 from tare.analyze.published.overhead_fraction import overhead_fraction
-from tare.analyze.runs import Runs, select_runs
+from tare.analyze.runs import select_runs
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples
 from tare.analyze.views.model import Kind, View
@@ -113,7 +113,10 @@ WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
 
 @dataclass(frozen=True)
 class Spread:
-    """Over the good runs of an arm: how many told, their mean, and their mean square error in the unit's square."""
+    """Over an arm's good runs, in blocks in which both it and its baseline told.
+
+    `n`: how many. `mse`: mean square error, in the square of the unit.
+    """
 
     n: int
     mean: float
@@ -147,16 +150,14 @@ def quantities(study: Study, records: Sequence[RunRecord], watched: Watched) -> 
         return ()
     runs = select_runs(study, records)
     values = {place: _values(run, wanted, watched(run)) for place, run in runs.good.items()}
-    return tuple(_compare(study, wanted, runs, values))
+    return tuple(_compare(study, wanted, values))
 
 
 Values = Mapping[tuple[QuantityName, str], float]
 """(quantity, source) → what the source told of one run."""
 
 
-def _compare(
-    study: Study, wanted: Quantities, runs: Runs, values: Mapping[tuple[int, str], Values]
-) -> Iterator[Told]:
+def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], Values]) -> Iterator[Told]:
     for name in wanted.wanted:
         for source, unit in _sources(name):
             by_arm: dict[str, dict[int, float]] = {}
@@ -165,10 +166,11 @@ def _compare(
                     by_arm.setdefault(of, {})[block] = told[name, source]
             for arm in study.arms:
                 baseline = study.baseline_of(arm.name)
-                mine, theirs = by_arm.get(arm.name), by_arm.get(baseline)
-                if arm.name == baseline or not mine or not theirs:
+                mine, theirs = by_arm.get(arm.name, {}), by_arm.get(baseline, {})
+                both = sorted(mine.keys() & theirs.keys())
+                if arm.name == baseline or not both:
                     continue
-                value, reference = _spread(mine), _spread(theirs)
+                value, reference = (_spread([side[block] for block in both]) for side in (mine, theirs))
                 yield Told(
                     quantity=name,
                     source=source,
@@ -179,17 +181,13 @@ def _compare(
                     value=value,
                     reference=reference,
                     overhead=overhead_fraction(value.mean, reference.mean),
-                    signed=paired_log_ratio_t(_ratios(runs, mine, theirs)),
+                    signed=paired_log_ratio_t(
+                        [mine[block] / theirs[block] for block in both if mine[block] > 0 < theirs[block]]
+                    ),
                 )
 
 
-def _ratios(runs: Runs, mine: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
-    both = [block for block in runs.blocks if mine.get(block, 0.0) > 0 and theirs.get(block, 0.0) > 0]
-    return [mine[block] / theirs[block] for block in both]
-
-
-def _spread(values: Mapping[int, float]) -> Spread:
-    told = list(values.values())
+def _spread(told: Sequence[float]) -> Spread:
     return Spread(len(told), fmean(told), mean_square_error(told) or 0.0)
 
 

@@ -120,6 +120,13 @@ def test_a_tool_that_ran_stands_beside_its_view() -> None:
     assert not [each for each in told if each.source == "docker stats, view"]
 
 
+def test_only_blocks_in_which_both_told_are_compared() -> None:
+    made = [each for each in records() if (each.arm, each.block) != ("bridge", 3)]
+    found = one(quantities(study(), made, untraced), "e_ovh", "sysbench")
+    assert (found.value.n, found.reference.n) == (2, 2)
+    assert found.reference.mean == pytest.approx((1e6 / 100 + 1e6 / 110) / 2)
+
+
 def test_samples_at_the_ends_are_dropped() -> None:
     whole = trace(6)
     group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
