@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -262,6 +262,99 @@ def test_clean_studies_raise_few_alarms() -> None:
     by_rule = Counter(rule for rules in found for rule in set(rules))
     assert sum(bool(rules) for rules in found) <= 12, by_rule
     assert all(count <= 6 for count in by_rule.values()), by_rule
+
+
+class Seated(RunRecord):
+    """A record of two arms at once."""
+
+    duet: Mapping[str, Any] | None = None
+
+
+def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecord]:
+    """Two arms at once, that change CPUs 0 and 1 half-way; CPU 1 is `factor` as fast, second halves 5 % slower."""
+    rng = np.random.default_rng(3)
+
+    def seated(run: RunRecord) -> RunRecord:
+        cpus = ["0", "1"] if run.position == 0 else ["1", "0"]
+        speed = {"0": 1.0, "1": factor}
+        rates = [1900 * speed[cpu] * (1 - 0.05 * n) * math.exp(rng.normal(0, noise)) for n, cpu in enumerate(cpus)]
+        halves = [{"windows": 9, "throughput_per_s": rate} for rate in rates]
+        return Seated.model_validate({**run.model_dump(), "duet": {"cpus": cpus, "halves": halves}})
+
+    return [seated(run) for run in study(blocks)]
+
+
+def test_a_cpu_set_that_is_faster_is_found_by_the_halves_of_a_duet() -> None:
+    found = only(duets(1.06, noise=1e-4), "core-effect")
+    assert found.arm is None
+    assert "on CPUs 0 throughput is 5.7 % slower than on CPUs 1" in found.what
+    assert len(found.runs) == 24
+
+
+def test_a_slower_second_half_is_no_core_effect() -> None:
+    assert not [alarm for alarm in alarms(duets(1.0)) if alarm.rule == "core-effect"]
+    assert not [alarm for alarm in alarms(duets(1.005)) if alarm.rule == "core-effect"]
+
+
+def test_blocks_on_another_cpu_set_are_compared_with_those_on_the_first() -> None:
+    def moved(tree: dict[str, Any]) -> None:
+        tree["parity"]["sut"]["cpus_allowed"] = "1" if tree["block"] % 2 else "0"
+
+    slow = study(
+        16, change=in_arm("bridge", moved), factor=lambda b, arm, _: 0.9 if arm == "bridge" and b % 2 else 1
+    )
+    found = only(slow, "core-effect")
+    assert found.arm == "bridge"
+    assert "on CPUs 0" in found.what
+    assert "faster than on CPUs 1" in found.what
+    assert not [each for each in alarms(study(16, change=in_arm("bridge", moved))) if each.rule == "core-effect"]
+
+
+def busy_with_proxy(*, others: float = 1.2, idle: float = 0.1, proxy: float = 0.8) -> list[RunRecord]:
+    """8 s of CPU time: the SUT 3 s in both arms, the client 1 s, the proxy in one arm alone, others the rest."""
+
+    def alter(tree: dict[str, Any]) -> None:
+        proxied = tree["arm"] == "bridge"
+        used = proxy if proxied else 0.0
+        tree["path"] = {"hop": "docker-proxy" if proxied else "bridge"}
+        machine = {**MACHINE, "idle": idle, "system": 0.0, "softirq": 0.0, "user": 4.0 + used + others}
+        tree["usage"] = usage(
+            sut_cpu_s=3.0, client_cpu_s=1.0, proxy_cpu_s=used if proxied else None, machine=machine
+        )
+
+    return study(change=alter)
+
+
+def test_a_proxy_that_brings_cpu_weight_of_its_own_to_a_full_machine_is_found() -> None:
+    found = only(busy_with_proxy(), "proxy-weight")
+    assert (found.arm, len(found.runs)) == ("bridge", 12)
+    assert "had 0.95 CPUs where the baseline had 0.75" in found.what
+    assert "CPU time per operation" in found.do
+
+
+@pytest.mark.parametrize("quiet", [{"idle": 2.0}, {"others": 0.05}, {"proxy": 0.02}])
+def test_a_proxy_takes_nothing_from_anybody_while_there_is_room(quiet: dict[str, float]) -> None:
+    assert not [alarm for alarm in alarms(busy_with_proxy(**quiet)) if alarm.rule == "proxy-weight"]
+
+
+def test_a_proxy_whose_time_is_unknown_is_not_judged() -> None:
+    def unknown(tree: dict[str, Any]) -> None:
+        tree["usage"]["proxy_cpu_s"] = None
+
+    blind = [synthetic.changed(run, unknown) for run in busy_with_proxy()]
+    assert not [alarm for alarm in alarms(blind) if alarm.rule == "proxy-weight"]
+
+
+def test_windows_of_less_than_one_operation_a_second_are_judged_like_any() -> None:
+    def slow(tree: dict[str, Any]) -> None:
+        for n, window in enumerate(tree["measurement"]["windows"]):
+            window["throughput_per_s"] *= (0.8 if n < 15 and tree["arm"] == "bridge" else 1.0) / 1e4
+
+    assert only(study(length=60, change=slow), "warm-up").arm == "bridge"
+
+
+def test_one_block_is_told_in_the_singular() -> None:
+    assert only(study(1), "few-blocks").what.startswith("1 block; below 8")
 
 
 def test_every_rule_is_documented_with_its_threshold(request: pytest.FixtureRequest) -> None:

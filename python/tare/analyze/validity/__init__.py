@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import arrivals, blocks, failures, foreign, load, series
+from tare.analyze.validity import arrivals, blocks, cpus, failures, foreign, load, series
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
@@ -25,6 +25,8 @@ RULES: Mapping[str, Rule] = {
     "warm-up": series.warm_up,
     "change-point": series.change_point,
     "order-effect": blocks.order_effect,
+    "core-effect": cpus.core_effect,
+    "proxy-weight": cpus.proxy_weight,
     "autocorrelation": blocks.autocorrelation,
     "dominating-block": blocks.dominating_block,
 }

@@ -32,7 +32,7 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
                 f"{counted(len(ratios), 'block')}; below {FEWEST} an interval rests on the assumption of normal "
                 "noise alone",
                 (),
-                f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, in a new store",
+                f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, and go on with the same store",
             )
 
 

@@ -59,7 +59,7 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
         base = {run.block: run for run in evidence.good(baseline)}
         good = [run for run in evidence.good(arm) if run.block in base]
         for kind, least, words in kinds:
-            pairs = [(_share(run, kind), _share(base[run.block], kind)) for run in good]
+            pairs = [(part_of_machine(run, kind), part_of_machine(base[run.block], kind)) for run in good]
             found = shift([one - other for one, other in pairs if one is not None and other is not None])
             if found and found.real and abs(found.mean) > least:
                 way = "more" if found.mean > 0 else "less"
@@ -141,13 +141,16 @@ def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
     return " and ".join(told) or "did an amount that is not known"
 
 
-def _share(run: RunRecord, kind: str) -> float | None:
+def part_of_machine(run: RunRecord, kind: str) -> float | None:
+    """Share of the machine's time: `idle` (waiting for I/O too), `steal`, or `others`, no part of the run."""
     machine: Mapping[str, Any] = (run.usage or {}).get("machine") or {}
     total = sum(machine.values())
     if not total or "steal" not in machine:
         return None
     if kind == "steal":
         return float(machine["steal"] / total)
+    if kind == "idle":
+        return float((machine.get("idle", 0.0) + machine.get("iowait", 0.0)) / total)
     own = [_used(run, side) for side in _sides(run)]
     if None in own:
         return None

@@ -1,0 +1,161 @@
+"""Which CPUs the arms ran on, and who got more of them than the other could have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+from scipy import stats
+
+from tare.analyze.metrics import sut_cpu_s
+from tare.analyze.numbers import number_at
+from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
+from tare.analyze.validity.load import OTHERS, part_of_machine
+from tare.run.record import RunRecord
+
+CORE = 0.02
+"""By how much throughput may differ between two CPU sets: the target width of an overhead."""
+IDLE = 0.05
+"""Share of machine time: below it there is next to nothing that a program could get without another's losing it."""
+MORE = 1.02
+"""CPU time of the proxied arm over the baseline's: by more than the target width."""
+_CHANCE = 0.01
+_FEWEST = 4
+
+
+def core_effect(evidence: Evidence) -> Iterator[Alarm]:
+    """The same arm is faster on one CPU set than on another, by over `CORE` and a t interval of 99 %.
+
+    In a duet by the halves of each run: both arms of a block change places at once, so the mean of their log ratios
+    is what the sets differ by, and what changes with time drops out of it. Else by an arm's log ratios to its
+    baseline in blocks of different CPU sets, where there are any (Welch's t).
+    """
+    yield from _of_halves(evidence)
+    yield from _of_blocks(evidence)
+
+
+def _of_halves(evidence: Evidence) -> Iterator[Alarm]:
+    """One alarm for the whole study: which set it is does not depend on the arm."""
+    by_block: dict[int, list[_Halves]] = {}
+    runs = [run for arm in evidence.arms for run in evidence.good(arm)]
+    for run in runs:
+        if (halves := _halves(run)) is not None:
+            by_block.setdefault(run.block, []).append(halves)
+    whole = [both for both in by_block.values() if len(both) == 2]
+    found = shift([fmean(halves.log_ratio for halves in both) for both in whole])
+    if found is not None and found.real and abs(math.expm1(found.mean)) > CORE:
+        yield Alarm(
+            "core-effect",
+            None,
+            _told(whole[0][0].one, whole[0][0].other, found.mean),
+            ids([run for run in runs if run.block in by_block]),
+            "swapping takes it out of the mean, not out of the scatter: choose CPU sets that are alike (caches, "
+            "cores that nobody shares), and see what else runs on the slower one",
+        )
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """Two CPU sets in the order of their names, and the log ratio of a run's throughput on them."""
+
+    one: str
+    other: str
+    log_ratio: float
+
+
+def _halves(run: RunRecord) -> _Halves | None:
+    duet: Mapping[str, Any] = getattr(run, "duet", None) or {}
+    sets = [str(cpus) for cpus in duet.get("cpus") or ()]
+    rates = [number_at(half, ("throughput_per_s",)) or 0.0 for half in duet.get("halves") or ()]
+    if len(sets) != 2 or len(rates) != 2 or sets[0] == sets[1] or min(rates) <= 0:
+        return None
+    by_set = dict(zip(sets, rates, strict=True))
+    one, other = sorted(by_set)
+    return _Halves(one, other, math.log(by_set[one] / by_set[other]))
+
+
+def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
+    for arm, ratios in evidence.log_ratios.items():
+        by_set: dict[str, list[RunRecord]] = {}
+        for run in evidence.good(arm):
+            cpus = _cpus(run)
+            if run.block in ratios and cpus is not None and _halves(run) is None:
+                by_set.setdefault(cpus, []).append(run)
+        for one, other in combinations(sorted(by_set), 2):
+            sides = [[ratios[run.block] for run in by_set[cpus]] for cpus in (one, other)]
+            difference = fmean(sides[0]) - fmean(sides[1])
+            if min(map(len, sides)) >= _FEWEST and _apart(sides) and abs(math.expm1(difference)) > CORE:
+                yield Alarm(
+                    "core-effect",
+                    arm,
+                    _told(one, other, difference),
+                    ids([*by_set[one], *by_set[other]]),
+                    "set limits.cpus, alike for all blocks",
+                )
+
+
+def _apart(sides: Sequence[Sequence[float]]) -> bool:
+    return bool(stats.ttest_ind(*sides, equal_var=False).pvalue < _CHANCE)
+
+
+def _told(one: str, other: str, difference: float) -> str:
+    way = "faster" if difference > 0 else "slower"
+    return f"on CPUs {one} throughput is {share(abs(math.expm1(difference)))} {way} than on CPUs {other}"
+
+
+def _cpus(run: RunRecord) -> str | None:
+    seen = run.parity.get("sut")
+    return str(seen["cpus_allowed"]) if isinstance(seen, Mapping) and seen.get("cpus_allowed") else None
+
+
+def proxy_weight(evidence: Evidence) -> Iterator[Alarm]:
+    """On a machine without idle time, an arm behind docker-proxy got more CPU time than its baseline could.
+
+    docker-proxy stands in the engine's control group and has a weight of its own there (kernel,
+    scheduler/sched-design-CFS, group scheduling), while all else of a run shares that of its parent. As long as
+    CPUs are idle this takes nothing from anybody. Where others leave less than `IDLE` idle and use over `OTHERS`,
+    SUT and proxy together get a part that the baseline's SUT was not given. Alarm: so in most blocks, by `MORE`.
+    """
+    for arm in evidence.arms:
+        base = {run.block: run for run in evidence.good(evidence.study.baseline_of(arm))}
+        proxied = [run for run in evidence.good(arm) if _proxied(run) and run.block in base]
+        pairs = [(run, base[run.block]) for run in proxied if not _proxied(base[run.block])]
+        taken = [(run, other) for run, other in pairs if _contended(run) and _took_more(run, other)]
+        if pairs and 2 * len(taken) > len(pairs):
+            rates = [[_cpu_rate(pair[side]) or 0.0 for pair in taken] for side in (0, 1)]
+            busy = [part for run, _ in taken if (part := part_of_machine(run, "others")) is not None]
+            yield Alarm(
+                "proxy-weight",
+                arm,
+                f"server and docker-proxy together had {fmean(rates[0]):.2f} CPUs where the baseline had "
+                f"{fmean(rates[1]):.2f}, on a machine without idle time of which others took {share(fmean(busy))}: "
+                "the proxy has a CPU weight of its own",
+                ids([run for run, _ in taken]),
+                "free the machine of other work; until then compare CPU time per operation, as throughput here is "
+                "too good for this arm",
+            )
+
+
+def _proxied(run: RunRecord) -> bool:
+    return (run.path or {}).get("hop") == "docker-proxy"
+
+
+def _contended(run: RunRecord) -> bool:
+    idle, others = part_of_machine(run, "idle"), part_of_machine(run, "others")
+    return idle is not None and others is not None and idle < IDLE and others > OTHERS
+
+
+def _took_more(run: RunRecord, baseline: RunRecord) -> bool:
+    one, other = _cpu_rate(run), _cpu_rate(baseline)
+    return one is not None and other is not None and one > MORE * other
+
+
+def _cpu_rate(run: RunRecord) -> float | None:
+    """CPUs' worth of time of the SUT, and of the proxy where there is one; `None` where any of it is not known."""
+    sut, seconds = sut_cpu_s(run), number_at(run.usage, ("monotonic_s",))
+    proxy = number_at(run.usage, ("proxy_cpu_s",)) if _proxied(run) else 0.0
+    return None if sut is None or proxy is None or not seconds else (sut + proxy) / seconds
