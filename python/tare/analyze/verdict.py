@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # has no stubs
 
 from tare.analyze.judgement import Verdict
 from tare.analyze.paired_t import FEWEST_BLOCKS
@@ -62,12 +61,14 @@ def verdict(found: PValues | None, alpha: float = 0.05, *, resolved: bool = True
 def holm(raw: Mapping[str, float]) -> dict[str, float]:
     """Adjust a family of p values so that one false one among all of them is as rare as alpha.
 
-    Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
+    Of m values in rising order, the i-th times m - i + 1, never below one before it nor above 1. Holm, "A simple
+    sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
     """
-    if not raw:
-        return {}
-    adjusted = multipletests(list(raw.values()), method="holm")[1]
-    return {name: float(p) for name, p in zip(raw, adjusted, strict=True)}
+    adjusted, least = {}, 0.0
+    for n, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
+        least = max(least, min(1.0, (len(raw) - n) * p))
+        adjusted[name] = least
+    return {name: adjusted[name] for name in raw}
 
 
 def adjusted(family: Mapping[str, PValues]) -> dict[str, PValues]:

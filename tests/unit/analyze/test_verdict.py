@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # has no stubs
 from statsmodels.stats.weightstats import DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 
 from tare.analyze import verdict as judged
@@ -49,6 +50,13 @@ def test_arm_and_baseline_swapped_get_the_same_verdict() -> None:
 def test_a_margin_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="above 0"):
         judged.p_values(NARROW, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_holm_is_what_statsmodels_says(seed: int) -> None:
+    values = np.random.default_rng(seed).beta(0.5, 2, size=1 + seed)
+    raw = {str(n): float(p) for n, p in enumerate(values)}
+    assert list(holm(raw).values()) == pytest.approx(list(multipletests(values, method="holm")[1]))
 
 
 def test_holm_by_hand() -> None:
