@@ -19,7 +19,7 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 class ToolParser(Strict):
     """A file a run, as the generator wrote it. `max_error_share`: of operations without success, acceptable."""
 
-    name: Literal["ycsb", "sysbench"]
+    name: Literal["ycsb", "sysbench", "cassandra-stress"]
     max_error_share: Share = 0.0
 
 

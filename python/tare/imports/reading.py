@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import RunFailed, StudyError
+from tare.imports.cassandra_stress import measurement_of_cassandra_stress
 from tare.imports.mapping import CsvParser, MappingFile, ToolParser
 from tare.imports.sysbench import measurement_of_sysbench
 from tare.imports.table import rows
@@ -36,6 +37,7 @@ def _ycsb(text: str, max_error_share: float) -> Measurement:
 TOOLS: Mapping[str, Callable[[str, float], Measurement]] = {
     "ycsb": _ycsb,
     "sysbench": measurement_of_sysbench,
+    "cassandra-stress": measurement_of_cassandra_stress,
 }
 """Generator → what reads its output; the second argument is the share of errors that is acceptable."""
 

@@ -28,7 +28,7 @@ import site.ycsb.DB;
 import site.ycsb.Status;
 
 /**
- * MongoDB by its synchronous driver; one client, and so one pool of connections, for all threads.
+ * MongoDB by its synchronous driver; one client, and so one pool of connections, for all threads, which ends with the JVM.
  *
  * <p>Properties: {@code mongodb.url} (default {@code mongodb://localhost:27017/ycsb?w=1}; write concern and read
  * preference stand in it), {@code mongodb.upsert} (false).
@@ -36,7 +36,6 @@ import site.ycsb.Status;
 public final class MongoDbBinding extends DB {
   private static final String DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1";
   private static MongoClient client;
-  private static int users;
 
   private MongoDatabase database;
   private boolean upsert;
@@ -51,20 +50,9 @@ public final class MongoDbBinding extends DB {
       if (client == null) {
         client = MongoClients.create(target);
       }
-      users++;
     }
     database = client.getDatabase(target.getDatabase() == null ? "ycsb" : target.getDatabase());
     database.runCommand(new Document("ping", 1));
-  }
-
-  @Override
-  public void cleanup() {
-    synchronized (MongoDbBinding.class) {
-      if (--users == 0) {
-        client.close();
-        client = null;
-      }
-    }
   }
 
   @Override

@@ -1,0 +1,109 @@
+"""What cassandra-stress 3.11 prints, read line by line into one value; nothing is judged here.
+
+Formats: `StressMetrics` and `TimingInterval` of that release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_LINE = re.compile(r"(total|[A-Z_]+), +(\d+)((?:, +(?:[\d.]+|NaN))+),?\s*")
+_SUMMARY = re.compile(r"([A-Z][A-Za-z0-9. ]*?) +: +([\d,]+(?:\.\d+)?|NaN)(?: [a-zA-Z/]+)?(?: +\[(.*)\])?")
+_KIND = re.compile(r"([A-Z_]+): ([\d,]+(?:\.\d+)?|NaN)")
+_TIME = re.compile(r"Total operation time +: (\d+):(\d\d):(\d\d)")
+_RATE = re.compile(r"\s+OpsPer Sec: (-?\d+)")
+_EXCEPTION = re.compile(r"(?:Caused by: )?(?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)\b.*")
+_COLUMNS = (
+    "op_rate", "partition_rate", "row_rate", "mean_ms", "median_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms",
+    "time_s", "stderr", "errors",
+)  # fmt: skip
+_FIGURES: Mapping[str, str] = {
+    "Op rate": "op_rate",
+    "Partition rate": "partition_rate",
+    "Row rate": "row_rate",
+    "Latency mean": "mean_ms",
+    "Latency median": "median_ms",
+    "Latency 95th percentile": "p95_ms",
+    "Latency 99th percentile": "p99_ms",
+    "Latency 99.9th percentile": "p999_ms",
+    "Latency max": "max_ms",
+    "Total partitions": "partitions",
+    "Total errors": "errors",
+    "Total GC count": "gc_count",
+}
+
+TOTAL = "total"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A line of the log. `kind`: an operation or `total`; `operations`: since the start; the rest by column."""
+
+    kind: str
+    operations: int
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Everything that was found. `results`: figure → kind (or `total`) → value.
+
+    `rate_per_s`: operations a second that were asked for, by `fixed=` or by `throttle=`, which 3.11 does not tell
+    apart; `None` where there was no limit. `ended`: the report has its last line. `complaints`: what was ignored,
+    and FAILURE. `exceptions`: the first lines of Java's stack traces.
+    """
+
+    intervals: tuple[Interval, ...]
+    results: Mapping[str, Mapping[str, float]]
+    rate_per_s: int | None
+    seconds: int | None
+    ended: bool
+    complaints: tuple[str, ...]
+    exceptions: tuple[str, ...]
+
+
+def read_output(*texts: str) -> Printed:
+    """Read all of it; a last line that does not end was cut and is not taken."""
+    lines = [line for text in texts for line in text.replace("\r", "").split("\n")[:-1]]
+    rates = [int(match.group(1)) for line in lines if (match := _RATE.fullmatch(line))]
+    times = [match for line in lines if (match := _TIME.match(line))]
+    return Printed(
+        intervals=tuple(_interval(match) for line in lines if (match := _LINE.fullmatch(line))),
+        results=_results(lines),
+        rate_per_s=next((rate for rate in rates if rate > 0), None),
+        seconds=next((3600 * int(h) + 60 * int(m) + int(s) for h, m, s in (t.groups() for t in times)), None),
+        ended="END" in lines,
+        complaints=_complaints(lines),
+        exceptions=tuple(dict.fromkeys(line for line in lines if _EXCEPTION.fullmatch(line))),
+    )
+
+
+def _interval(match: re.Match[str]) -> Interval:
+    values = [float(value) for value in match.group(3).split(",") if value.strip()]
+    return Interval(match.group(1), int(match.group(2)), dict(zip(_COLUMNS, values, strict=False)))
+
+
+def _results(lines: list[str]) -> dict[str, dict[str, float]]:
+    begin = lines.index("Results:") if "Results:" in lines else len(lines)
+    found: dict[str, dict[str, float]] = {}
+    for line in lines[begin:]:
+        match = _SUMMARY.fullmatch(line.rstrip())
+        if match and match.group(1) in _FIGURES:
+            kinds = {kind: _number(value) for kind, value in _KIND.findall(match.group(3) or "")}
+            found[_FIGURES[match.group(1)]] = {TOTAL: _number(match.group(2)), **kinds}
+    return found
+
+
+def _complaints(lines: list[str]) -> tuple[str, ...]:
+    ignored = [
+        f"{line} {after}"
+        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        if line.startswith("Error processing command line")
+    ]
+    return (*ignored, *(line for line in lines if line in {"FAILURE", "Invalid arguments"}))
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
