@@ -93,8 +93,9 @@ def render(report: Report) -> str:
 
 
 def typeset(text: object) -> Markup:
-    """Text with true minus signs, and figures that keep their units on the line."""
-    return escape(figures.signed(str(text)).replace(" %", "\N{NO-BREAK SPACE}%"))
+    """Text with true minus signs; figures keep their units, and intervals their ends, on the line."""
+    whole = re.sub(r"(\[[^\[\], ]+,) (?=[^\[\], ]+\])", "\\1\N{NO-BREAK SPACE}", str(text))
+    return escape(figures.signed(whole).replace(" %", "\N{NO-BREAK SPACE}%"))
 
 
 def standing(finding: Finding) -> str:
