@@ -29,22 +29,23 @@ app = typer.Typer(
 )
 
 
+# In the order in which one comes to need them.
+app.command("doctor")(doctor.doctor)
+app.command("init")(init.init)
+app.command("plan")(plan.plan)
+app.command("run")(run.run)
+app.command("report")(report.report)
+app.command("views")(views.views)
+app.command("import")(importing.import_results)
+app.command("calibrate")(calibrate.calibrate_machine)
+app.add_typer(images.app, name="images")
+app.command("clean")(clean.clean)
+
+
 @app.command()
 def version() -> None:
     """Print tare's version."""
     typer.echo(__version__)
-
-
-app.command("plan")(plan.plan)
-app.command("report")(report.report)
-app.command("run")(run.run)
-app.command("import")(importing.import_results)
-app.add_typer(images.app, name="images")
-app.command("calibrate")(calibrate.calibrate_machine)
-app.command("clean")(clean.clean)
-app.command("init")(init.init)
-app.command("doctor")(doctor.doctor)
-app.command("views")(views.views)
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
