@@ -7,10 +7,10 @@ purpose=${1:-demo}
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 # mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own. pgrep finds the
-# engine's proxies. Integration tests make their smallest image of a busybox that needs no library, and run the
-# monitors of sysstat.
+# engine's proxies. Integration tests make their smallest image of a busybox that needs no library, run the monitors
+# of sysstat, and build YCSB with its bindings.
 set -- mmdebstrap:mmdebstrap pgrep:procps
-[ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat
+[ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat mvn:maven javac:default-jdk-headless
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
