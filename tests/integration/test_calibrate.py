@@ -31,7 +31,8 @@ def one_run_each(kind: str, arms: tuple[str, ...], staging: Path) -> dict[str, R
     plan = plan.model_copy(update={"runs": first})
     with local_engine() as engine:
         machine = local_machine(plan, engine, deployments={**DEPLOYMENTS, **INJECTING})
-        records = list(execute(plan, machine, Desk("calibrate", Done(), staging), lambda _: None))
+        kept = execute(plan, machine, Desk("calibrate", Done(), staging), lambda _: None)
+        records = [record for together in kept for record in together]
     good = {record.arm: record for record in records if record.outcome.ok}
     assert set(good) == set(arms), [record.outcome.reason for record in records]
     return good

@@ -81,7 +81,8 @@ def run(tmp_path: Path) -> Iterator[Run]:
             machine = local_machine(plan, engine, Interrupts(), layout)
             machine = replace(machine, prepare=ready, references=References())
             runs = execute(plan, machine, Desk(str(staging), Done(), staging), lambda _: None)
-            kept.extend(until_refused(runs, lambda _: None))
+            for records in until_refused(runs, lambda _: None):
+                kept.extend(records)
         return kept
 
     yield run_study

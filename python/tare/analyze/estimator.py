@@ -51,6 +51,7 @@ def _pooled(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) ->
 _ESTIMATORS: dict[str, Estimator] = {
     "interleave": _paired,
     "imported": _paired,
+    "duet": _paired,
     "fixed": _welch,
     "buckets": _pooled,
 }

@@ -9,6 +9,7 @@ from typing import Any
 from tare.analyze.histogram import histograms_of, percentile_of
 from tare.analyze.monitor_cost import differently_watched, monitor_cpu_ms_per_s
 from tare.analyze.numbers import number_at, tree_at
+from tare.run.halves import throughput_of
 from tare.run.record import RunRecord
 
 
@@ -116,6 +117,7 @@ METRICS: Mapping[str, Metric] = {
             ("throughput_per_s",),
             more_is_better=True,
             bucketed=False,
+            derived=throughput_of,
         ),
         _latency("latency_mean", "mean latency", "mean", "mean_ms"),
         _latency("latency_p50", "median latency", "median", "p50_ms", 50),

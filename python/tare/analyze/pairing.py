@@ -25,7 +25,7 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     """Pair by block. A block without a usable value on both sides drops out with its reason, never as 0."""
     ratios: list[tuple[int, float]] = []
     dropped: list[Dropped] = []
-    for block in runs.blocks:
+    for block in runs.blocks_of(arm):
         unusable = [why for side in (baseline, arm) if (why := _unusable(runs, block, side, metric))]
         unusable = unusable or _otherwise_counted(runs, block, (baseline, arm), metric)
         if unusable:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tare.errors import StoreError
+from tare.protocols import PROTOCOLS
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
@@ -25,11 +26,19 @@ class Failure:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a study. `good`: (block, arm) → the attempt that counts."""
+    """The runs of a study. `good`: (block, arm) → the attempt that counts.
+
+    `at_once`: a block has two arms only, driven at the same time; what others it lacks is not missing.
+    """
 
     good: Mapping[tuple[int, str], RunRecord]
     failures: tuple[Failure, ...]
     attempted: frozenset[tuple[int, str]]
+    at_once: bool = False
+
+    def blocks_of(self, arm: str) -> tuple[int, ...]:
+        """Blocks in which the arm was to be run."""
+        return tuple(block for block in self.blocks if not self.at_once or (block, arm) in self.attempted)
 
     @property
     def blocks(self) -> tuple[int, ...]:
@@ -60,7 +69,8 @@ def select_runs(study: Study, records: Iterable[RunRecord]) -> Runs:
                 f"block {record.block} holds two runs of arm {record.arm!r}: {record.run_id} is the second"
             )
     failures = tuple(_failure(record, good) for record in ordered if not record.outcome.ok)
-    return Runs(good, failures, frozenset((record.block, record.arm) for record in ordered))
+    attempted = frozenset((record.block, record.arm) for record in ordered)
+    return Runs(good, failures, attempted, PROTOCOLS[study.protocol.name].at_once)
 
 
 def _failure(record: RunRecord, good: Mapping[tuple[int, str], RunRecord]) -> Failure:

@@ -98,7 +98,7 @@ def _observed(made: Made, contrast: Contrast, estimator: Estimator) -> Observed 
         high=math.log1p(estimate.high),
         spread=stdev(_log_ratios(own, contrast, _throughput, made.raw)),
         truth=fmean(truth) if truth else None,
-        run_s=fmean(sum(phase.seconds for phase in record.phases) for record in made.records),
+        run_s=fmean(record.machine_s for record in made.records),
         usual=made.kind.usual,
     )
 

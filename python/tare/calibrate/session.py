@@ -65,9 +65,9 @@ def _study(session: Session, place: Place, deadline: Deadline | None) -> bool:
         machine = session.machine(plan, References(writer.records()))
         desk = Desk(writer.id, done, writer.staging)
         with session.watch(place, plan, done) as observer:
-            for record in until_refused(execute(plan, machine, desk, observer), observer):
-                writer.commit(record)
-                done = done.plus(record)
+            for kept in until_refused(execute(plan, machine, desk, observer), observer):
+                writer.commit_all(kept)
+                done = done.plus(*kept)
                 if deadline and deadline.passed:
                     break
         return finished(plan, done)

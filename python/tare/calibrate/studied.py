@@ -80,6 +80,6 @@ def _effort(records: tuple[RunRecord, ...]) -> Effort:
         studies=1,
         runs=len(records),
         failed=sum(not record.outcome.ok for record in records),
-        machine_s=sum(phase.seconds for phase in times),
+        machine_s=sum(record.machine_s for record in records),
         finished_at=max((phase.began_at + phase.seconds for phase in times), default=None),
     )

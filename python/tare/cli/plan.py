@@ -19,9 +19,9 @@ from tare.cli.planned import planned
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
 from tare.plan.model import Plan
+from tare.protocols import rule_of
 from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
 from tare.protocols.pilot import is_piloted, most_s
-from tare.protocols.stopping import Rule
 from tare.run.local import refuse_without_rights
 from tare.study.model import Study
 
@@ -180,13 +180,14 @@ def _piloted(study: Study) -> str:
 
 def _how_many(study: Study, expected: PlanEstimate) -> str:
     """Blocks, as far as they can be told before the machine has shown its noise."""
-    blocks, rule = expected.blocks, Rule.of(study.protocol)
+    blocks, rule = expected.blocks, rule_of(study)
     if rule.target is None:
         return f"Blocks: {blocks.most}, whatever comes out."
-    if blocks.most < rule.min_blocks:
-        cap = "the cap on time" if blocks.most < rule.blocks else "the cap on blocks"
+    fewest = rule.blocks_each * rule.min_blocks
+    if blocks.most < fewest:
+        cap = "the cap on time" if blocks.most < rule.blocks_each * rule.blocks else "the cap on blocks"
         return (
-            f"Blocks: {blocks.most}, by {cap}; that is fewer than the {rule.min_blocks} from which on "
+            f"Blocks: {blocks.most}, by {cap}; that is fewer than the {fewest} from which on "
             f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} % would be looked for."
         )
     return (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from tare.plan.datasets import data_sets
+from tare.plan.duet import refuse_io_bound
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.study.catalogue import find_study
 from tare.study.load import load
 from tare.study.registry import installed
+from tare.workloads import WORKLOADS
 
 
 def planned(study: str, scale: str | None, seed: int | None, blocks: int | None) -> Plan:
@@ -15,4 +18,6 @@ def planned(study: str, scale: str | None, seed: int | None, blocks: int | None)
     if blocks is not None:
         protocol = loaded.protocol.model_copy(update={"blocks": blocks})
         loaded = loaded.model_copy(update={"protocol": protocol})
-    return expand(loaded, seed)
+    made = expand(loaded, seed)
+    refuse_io_bound(made, data_sets(WORKLOADS))
+    return made

@@ -17,8 +17,9 @@ from rich.text import Text
 from tare.plan.estimate import block_count, run_seconds
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
+from tare.protocols import rule_of, runs_of_blocks
 from tare.protocols.pilot import Choice
-from tare.protocols.stopping import Decision, Progress, Rule
+from tare.protocols.stopping import Decision, Progress
 from tare.run.events import (
     BlockEnded,
     Event,
@@ -94,12 +95,13 @@ class Tally:
         said = self.decision
         if said.end is not None:
             return said.blocks
-        arms = len(self.plan.study.arms)
-        pace = sum(self.spent) / len(self.spent) * arms if self.spent else self._block_s
-        planned = block_count(Rule.of(self.plan.study.protocol), max(pace, 1e-3))
+        rule = rule_of(self.plan.study)
+        in_block = runs_of_blocks(self.plan.study, 1)
+        pace = sum(self.spent) / len(self.spent) * in_block if self.spent else self._block_s
+        planned = block_count(rule, max(pace, 1e-3))
         if said.more_blocks is None:
             return max(planned.expected, said.blocks + 1)
-        return min(planned.most, said.blocks + max(1, said.more_blocks))
+        return min(planned.most, said.blocks + max(1, rule.blocks_each * said.more_blocks))
 
     @property
     def remaining_s(self) -> float:
@@ -136,7 +138,7 @@ def progress(plan: Plan, done: Done, *, quiet: bool) -> Iterator[Observer]:
 def display(tally: Tally) -> Group:
     """The live display: what is going on, what is known of each arm, and what the last runs gave."""
     blocks = tally.blocks
-    head = f"{len(tally.good)} of about {blocks * len(tally.plan.study.arms)} runs"
+    head = f"{len(tally.good)} of about {runs_of_blocks(tally.plan.study, blocks)} runs"
     clock = f"elapsed {spoken(tally.elapsed_s)}, about {spoken(tally.remaining_s)} remaining"
     lines = [Text(f"{head}, {clock}", style="bold"), Text(_now(tally, blocks))]
     known = [standing(tally.decision)] if tally.decision.arms else []
@@ -222,7 +224,7 @@ def _log(event: Event, tally: Tally) -> None:
         _say(f"preparing {event.what}")
     elif isinstance(event, RunEnded):
         record, blocks = event.record, tally.blocks
-        expected = blocks * len(tally.plan.study.arms)
+        expected = runs_of_blocks(tally.plan.study, blocks)
         place = f"[{len(tally.good)} of about {expected}] block {record.block} {record.arm}"
         _say(f"{place}: {result(record)} (about {spoken(tally.remaining_s)} remaining)")
         for notice in record.notices:

@@ -94,8 +94,8 @@ def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> 
     with local_engine() as engine, progress(plan, done, quiet=quiet) as observer:
         machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
         runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
-        for record in until_refused(runs, observer):
-            writer.commit(record)
+        for records in until_refused(runs, observer):
+            writer.commit_all(records)
 
 
 def _show(store: Store, output: Format, ending: Ending | None) -> bool:

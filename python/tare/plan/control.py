@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tare.errors import StudyError
-from tare.study.model import InterleaveSpec, Study
+from tare.study.model import Sequential, Study
 
 CONTROL = "baseline-again"
 """Name of the control arm: its settings are those of the baseline, to the last one."""
@@ -15,7 +15,7 @@ def with_control(study: Study) -> Study:
     A protocol that repeats a publication may go without, as its number of runs is part of what it repeats.
     """
     protocol = study.protocol
-    if any(arm.control for arm in study.arms) or not (isinstance(protocol, InterleaveSpec) or protocol.control):
+    if any(arm.control for arm in study.arms) or not (isinstance(protocol, Sequential) or protocol.control):
         return study
     if any(arm.name == CONTROL for arm in study.arms):
         raise StudyError(

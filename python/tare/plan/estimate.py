@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tare.plan.model import Plan
+from tare.protocols import PROTOCOLS, rule_of
 from tare.protocols.stopping import Rule, blocks_needed
-from tare.study.model import ArmSettings
+from tare.study.model import Arm, ArmSettings, Study
 
 RUN_OVERHEAD_S = 5.0
 """A run beyond its phases and its copy: start and clean stop of server and client, warm-up and measurement being
@@ -73,7 +74,8 @@ class DataSet:
 class PlanEstimate:
     """Seconds and bytes that a plan will take; `None` where a data set's size cannot be told beforehand.
 
-    `load_s`: loading each data set once. `block_copy_s`: an identical copy of it for every run of one block.
+    `load_s`: loading each data set once. `block_copy_s`: an identical copy of it for every run of one block (of one
+    block in the mean, where blocks are not of the same arms).
     `block_run_s`: the phases of these runs with starting and stopping. `disk_bytes`: every snapshot, and the
     largest working copy.
     """
@@ -103,30 +105,53 @@ class PlanEstimate:
 
 def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> PlanEstimate:
     """Estimate `plan`; `data_set` tells what an arm loads."""
-    loaded = [data_set(arm.settings) for arm in plan.study.arms]
-    snapshots = {each.key: each for each in loaded if each.size_bytes != 0}
+    study = plan.study
+    loaded = {arm.name: data_set(arm.settings) for arm in study.arms}
+    snapshots = {each.key: each for each in loaded.values() if each.size_bytes != 0}
     sizes = [snapshot.size_bytes for snapshot in snapshots.values()]
-    copied = _sum(each.size_bytes for each in loaded)
-    copy_s = None if copied is None else copied / COPY_BYTES_PER_S
-    run_s = sum(run_seconds(arm.settings) for arm in plan.study.arms)
+    blocks = _kinds_of_block(study)
+    copied = _sum(loaded[arm.name].size_bytes for block in blocks for arm in block)
+    copy_s = None if copied is None else copied / COPY_BYTES_PER_S / len(blocks)
+    run_s = sum(_block_seconds(block, at_once=_at_once(study)) for block in blocks) / len(blocks)
+    copies = 2 if _at_once(study) else 1
+    largest = max((size for size in sizes if size is not None), default=None)
     return PlanEstimate(
         data_sets=len(snapshots),
-        blocks=block_count(Rule.of(plan.study.protocol), run_s + (copy_s or 0.0)),
+        blocks=block_count(rule_of(study), run_s + (copy_s or 0.0)),
         load_s=_sum(snapshot.load_s for snapshot in snapshots.values()),
         block_copy_s=copy_s,
         block_run_s=run_s,
-        disk_bytes=_sum((*sizes, max((size for size in sizes if size is not None), default=None))),
+        disk_bytes=_sum((*sizes, *[largest] * copies)),
     )
+
+
+def _at_once(study: Study) -> bool:
+    return PROTOCOLS[study.protocol.name].at_once
+
+
+def _kinds_of_block(study: Study) -> list[tuple[Arm, ...]]:
+    """The arms of a block; in a duet the baseline with each other arm in turn."""
+    if not _at_once(study):
+        return [study.arms]
+    baseline = next(arm for arm in study.arms if arm.name == study.baseline)
+    return [(baseline, arm) for arm in study.arms if arm is not baseline]
+
+
+def _block_seconds(block: tuple[Arm, ...], *, at_once: bool) -> float:
+    """Two runs at once are prepared one after the other and then take as long as the longer one."""
+    each = [run_seconds(arm.settings) for arm in block]
+    return max(each) + RUN_OVERHEAD_S if at_once else sum(each)
 
 
 def block_count(rule: Rule, block_s: float) -> BlockCount:
     """How many blocks of `block_s` seconds the rule will ask for; one is always made, however long it takes."""
-    most = rule.blocks if rule.seconds is None else max(1, min(rule.blocks, int(rule.seconds // block_s)))
+    each = rule.blocks_each
+    most = rule.blocks if rule.seconds is None else max(1, min(rule.blocks, int(rule.seconds // (each * block_s))))
     expected = blocks_needed(rule, 0.0, EXPECTED_SPREAD)
     return BlockCount(
-        fewest=most if rule.target is None else min(most, rule.min_blocks),
-        expected=most if expected is None else min(most, expected),
-        most=most,
+        fewest=each * (most if rule.target is None else min(most, rule.min_blocks)),
+        expected=each * (most if expected is None else min(most, expected)),
+        most=each * most,
     )
 
 

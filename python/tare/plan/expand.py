@@ -29,9 +29,12 @@ def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunPro
     study = with_control(study)
     order_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
     names = [arm.name for arm in study.arms]
+    protocol = protocols[study.protocol.name]
+    if protocol.at_once:
+        names.sort(key=lambda name: name != study.baseline)
     rng = np.random.Generator(np.random.PCG64(order_seed))
-    turns = protocols[study.protocol.name].order(names, study.protocol, rng)
-    runs = _runs(turns, _block_seeds(run_seed, study.protocol.blocks))
+    turns = protocol.order(names, study.protocol, rng)
+    runs = _runs(turns, _block_seeds(run_seed, max(turn.block for turn in turns)))
     return Plan(study=study, seed=seed, runs=runs, digest=_digest(study, seed, runs))
 
 

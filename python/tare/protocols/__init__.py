@@ -12,13 +12,13 @@ from typing import Protocol
 
 import numpy as np
 
-from tare.protocols.stopping import Decision, Finished
-from tare.study.model import Repetition
+from tare.protocols.stopping import Decision, Finished, Rule
+from tare.study.model import Repetition, Study
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One run of an arm. `block`: from 1; of each block every arm has one turn."""
+    """One run of an arm. `block`: from 1; of each block every arm has one turn, in a duet two arms have."""
 
     block: int
     arm: str
@@ -29,9 +29,14 @@ class RunProtocol(Protocol):
 
     published_baseline: bool
     """Kept as publications have it, to be compared with, and marked as that in every report."""
+    at_once: bool
+    """A block is the baseline and one other arm, driven at the same time: not the operating point of one alone."""
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
-        """All turns up to the cap `spec.blocks`, as they run; the same generator state gives the same order."""
+        """All turns up to the cap `spec.blocks`, as they run; the same generator state gives the same order.
+
+        `arms`: as the study has them; the baseline first where `at_once`.
+        """
         ...
 
     def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
@@ -39,6 +44,7 @@ class RunProtocol(Protocol):
         ...
 
 
+from tare.protocols.duet import Duet  # noqa: E402 - built on the contract above
 from tare.protocols.fixed import Buckets, Fixed  # noqa: E402 - built on the contract above
 from tare.protocols.imported import AsImported  # noqa: E402 - built on the contract above
 from tare.protocols.interleave import Interleave  # noqa: E402 - built on the contract above
@@ -48,7 +54,19 @@ IMPORTED = "imported"
 
 PROTOCOLS: Mapping[str, RunProtocol] = {
     "interleave": Interleave(),
+    "duet": Duet(),
     "fixed": Fixed(),
     "buckets": Buckets(),
     IMPORTED: AsImported(),
 }
+
+
+def runs_of_blocks(study: Study, blocks: int) -> int:
+    """Runs that so many blocks are made of."""
+    return blocks * (2 if PROTOCOLS[study.protocol.name].at_once else len(study.arms))
+
+
+def rule_of(study: Study) -> Rule:
+    """The rule by which a study ends, that knows how many blocks give every arm one comparison."""
+    others = len(study.arms) - 1 if PROTOCOLS[study.protocol.name].at_once else 1
+    return Rule.of(study.protocol, max(1, others))

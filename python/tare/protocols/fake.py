@@ -18,6 +18,7 @@ class AsListed:
 
     stop_after: int | None = None
     published_baseline: bool = False
+    at_once: bool = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """The arms as listed, `spec.blocks` times."""

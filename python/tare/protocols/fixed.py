@@ -16,6 +16,7 @@ class Fixed:
     """Repetitions of each arm, spread out (grambow-2018: "not in direct sequence") or together."""
 
     published_baseline = True
+    at_once = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """`spread`: random orders, an arm never twice in a row; `together`: each arm's runs, arms as listed."""

@@ -15,6 +15,7 @@ class AsImported:
     """All blocks are there from the beginning."""
 
     published_baseline = False
+    at_once = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """As listed: an order that means nothing."""

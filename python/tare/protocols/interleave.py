@@ -22,6 +22,7 @@ class Interleave:
     """Pairs of blocks: the first in random order, the second in that order backwards."""
 
     published_baseline = False
+    at_once = False
 
     def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
         """An independent uniform permutation of the arms for each pair of blocks."""

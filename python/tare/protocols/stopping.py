@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from tare.study.model import InterleaveSpec, Repetition
+from tare.study.model import Repetition, Sequential
 
 FEWEST = 3
 """Blocks below which there is no interval: with two, t has one degree of freedom."""
@@ -21,7 +21,7 @@ _NO_SPREAD = 1e-12
 
 @dataclass(frozen=True)
 class Finished:
-    """A block that is over: arm → its throughput, `None` where no attempt gave a usable result.
+    """A block that is over: every arm → its throughput, `None` where it has no run there or no usable result.
 
     `seconds`: machine time of all attempts of its runs. `baselines`: arm → the arm that it is compared with, a
     baseline with itself; empty where there is one baseline for all.
@@ -47,7 +47,9 @@ class Rule:
 
     `target`: half-width of the interval on the relative effect (0.02 is ± 2 %), `None` for none. Looks at
     `min_blocks` and every `look_every` after that. `alpha`: of the interval at each look; stopping on one narrow by
-    luck costs coverage, and 0.035 instead of 0.05 pays for it. `blocks`, `seconds`: the caps.
+    luck costs coverage, and 0.035 instead of 0.05 pays for it. `blocks`, `seconds`: the caps. All blocks are
+    those of each arm; `blocks_each`: how many give every arm one comparison (1; in a duet the number of arms beside
+    the baseline).
     """
 
     target: float | None = 0.02
@@ -56,11 +58,12 @@ class Rule:
     alpha: float = 0.035
     blocks: int = 100
     seconds: float | None = None
+    blocks_each: int = 1
 
     @classmethod
-    def of(cls, spec: Repetition) -> Rule:
+    def of(cls, spec: Repetition, blocks_each: int = 1) -> Rule:
         """The rule of a study's protocol; one that is no sequential one has no target and stops at its blocks."""
-        if not isinstance(spec, InterleaveSpec):
+        if not isinstance(spec, Sequential):
             return cls(target=None, alpha=0.05, blocks=spec.blocks)
         return cls(
             target=spec.target,
@@ -69,6 +72,7 @@ class Rule:
             alpha=0.05 if spec.target is None else spec.alpha,
             blocks=spec.blocks,
             seconds=None if spec.max_minutes is None else 60 * spec.max_minutes,
+            blocks_each=blocks_each,
         )
 
     def looks_at(self, blocks: int) -> bool:
@@ -165,7 +169,10 @@ def blocks_needed(rule: Rule, point: float, spread: float) -> int | None:
     return rule.blocks
 
 
-def _end(rule: Rule, blocks: int, seconds: float, arms: Mapping[str, Progress]) -> End | None:
+def _end(rule: Rule, finished: int, seconds: float, arms: Mapping[str, Progress]) -> End | None:
+    blocks, begun = divmod(finished, rule.blocks_each)
+    if begun:
+        return None
     if rule.looks_at(blocks) and arms and all(_narrow(rule, one) for one in arms.values()):
         return End.TARGET
     if blocks >= rule.blocks:

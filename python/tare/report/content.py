@@ -9,6 +9,7 @@ from tare.analyze import Analysis, analyze
 from tare.analyze.quantities import Told
 from tare.analyze.timelines import Timelines
 from tare.analyze.views.of_run import RunViews
+from tare.protocols import rule_of, runs_of_blocks
 from tare.report.answer import answer
 from tare.report.headlines import Headline, headlines
 from tare.report.making import made
@@ -68,8 +69,10 @@ def build_report(
 
     `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either.
     """
-    planned = len(study.arms) * study.protocol.blocks if planned is None else planned
-    planned = planned if ending is None else min(planned, len(study.arms) * ending.blocks)
+    planned = (
+        runs_of_blocks(study, study.protocol.blocks * rule_of(study).blocks_each) if planned is None else planned
+    )
+    planned = planned if ending is None else min(planned, runs_of_blocks(study, ending.blocks))
     analysis = analyze(study, records)
     return Report(
         study=study,
@@ -93,13 +96,17 @@ def _blind(record: RunRecord) -> bool:
 
 def _spent(records: Sequence[RunRecord]) -> Spent:
     times = [time for record in records for time in record.phases]
-    measured = [
-        time for record in records if record.outcome.ok for time in record.phases if time.phase is Phase.MEASURE
+    measured_s = [
+        record.share_of(time)
+        for record in records
+        if record.outcome.ok
+        for time in record.phases
+        if time.phase is Phase.MEASURE
     ]
     return Spent(
         attempts=len(records),
-        runs_s=sum(time.seconds for time in times),
-        measure_s=sum(time.seconds for time in measured),
+        runs_s=sum(record.machine_s for record in records),
+        measure_s=sum(measured_s),
         began_at=min((time.began_at for time in times), default=None),
         ended_at=max((time.began_at + time.seconds for time in times), default=None),
     )

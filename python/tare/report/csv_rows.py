@@ -6,13 +6,14 @@ import csv
 import io
 
 from tare.analyze import Finding
+from tare.protocols import PROTOCOLS
 from tare.report.content import Report
 from tare.report.verdicts import short
 
 COLUMNS = (
     "study", "scale", "arm", "baseline", "metric", "estimator", "point", "low", "high", "n", "confidence", "why",
     "published", "resolution", "below_resolution", "levels", "control", "valid", "stratum",
-    "as_published", "margin", "verdict", "p_zero", "p_outside", "family",
+    "as_published", "margin", "verdict", "p_zero", "p_outside", "family", "different_operating_point",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text that begins with one of these would be run by a spreadsheet."""
@@ -57,6 +58,7 @@ def _row(report: Report, finding: Finding) -> list[object]:
         finding.judgement.p_zero,
         finding.judgement.p_outside,
         finding.judgement.family,
+        PROTOCOLS[report.study.protocol.name].at_once,
     ]
 
 

@@ -176,6 +176,9 @@ class FindingsFile(Entry):
     )
     protocol: str
     published_baseline: bool = Field(description="The protocol is kept to be compared with, not to be trusted.")
+    different_operating_point: bool = Field(
+        description="Two arms ran at once (duet): not to be mixed with overheads of arms that ran alone."
+    )
     valid: bool = Field(description="False where the control differs from the baseline.")
     control: ControlEntry | None
     planned: int = Field(description="Runs of the plan.")
@@ -214,6 +217,7 @@ def file_of(report: Report) -> FindingsFile:
         baseline_levels=study.baseline_levels,
         protocol=study.protocol.name,
         published_baseline=PROTOCOLS[study.protocol.name].published_baseline,
+        different_operating_point=PROTOCOLS[study.protocol.name].at_once,
         valid=not analysis.invalid,
         control=_control(analysis),
         planned=report.planned,

@@ -59,6 +59,12 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
 
 
 def _protocol(study: Study) -> Iterator[Headline]:
+    if PROTOCOLS[study.protocol.name].at_once:
+        yield Headline(
+            "A different operating point: in a duet two arms run at once, each on CPUs of its own, so neither has "
+            "the machine to itself; these overheads are not to be mixed with those of arms that ran alone.",
+            grave=False,
+        )
     name = study.protocol.name
     if PROTOCOLS[name].published_baseline:
         yield Headline(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
+from typing import TypeVar
 
-from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
 from tare.run.collect import collect, raw_names
 from tare.run.credentials import new_secrets, redacted
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
 from tare.run.monitors import Monitors, trace_of
+from tare.run.pace import ALONE, Pace
 from tare.run.phases import Found, Job, Phases
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.recording import record_of
@@ -19,64 +21,116 @@ from tare.run.stopwatch import Stopwatch
 from tare.run.sut_io import with_sut_io
 from tare.run.teardown import Teardown
 
+T = TypeVar("T")
+
 
 def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
     """Make one attempt and tell of it, whatever came of it; only an interruption leaves without a record."""
-    found, secrets, stops, teardown = Found(), new_secrets(), Teardown(), Teardown()
-    watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
-    monitors, outcome = Monitors(machine), Outcome(ok=True)
-
-    def take(steps: Teardown) -> None:
-        found.notices += [redacted(problem, secrets) for problem in steps.run()]
-
+    one = Attempt(job, machine, observer)
     try:
-        try:
-            with machine.interrupts.allowed():
-                Phases(job, machine, secrets, watch, found, stops, teardown, monitors).drive()
-        except Exception as error:  # noqa: BLE001 - one run must not end a study of hours; the trace is kept
-            outcome = _failure(error, watch.current, found, secrets)
-        with watch.phase(Phase.COLLECT):
-            take(stops)
-            outcome = _collect(job, machine, secrets, found, outcome)
-            outcome = _read(job, monitors, found, outcome)
+        with machine.interrupts.allowed():
+            one.take(one.phases.drive)
+        one.collect()
     finally:
-        with watch.phase(Phase.TEARDOWN):
-            take(stops)
-            take(teardown)
-    record = record_of(job, found, watch.times, outcome)
+        one.tear_down()
+    record = one.record()
     machine.references.note(record)
     return record
 
 
-def _failure(error: Exception, phase: Phase | None, found: Found, secrets: Secrets) -> Outcome:
-    told = str(error)
-    if not isinstance(error, (TareError, OSError)):
-        found.notes["traceback.txt"] = "".join(traceback.format_exception(error))
-        told = f"{type(error).__name__}: {error}"
-    refused = isinstance(error, NotComparable)
-    return Outcome(ok=False, reason=redacted(told, secrets), failed_in=phase, refused=refused)
+class Attempt:
+    """An attempt as it goes: what it found, what came of it, and what is to be undone."""
 
+    def __init__(self, job: Job, machine: Machine, observer: Observer, pace: Pace = ALONE) -> None:
+        self.job = job
+        self.outcome = Outcome(ok=True)
+        self._machine = machine
+        self._found, self._secrets = Found(), new_secrets()
+        self._found.duet = None if job.seat is None else job.seat.tree
+        self._stops, self._teardown = Teardown(), Teardown()
+        self._watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
+        self._monitors = Monitors(machine)
+        self.phases = Phases(
+            job,
+            machine,
+            self._secrets,
+            self._watch,
+            self._found,
+            self._stops,
+            self._teardown,
+            self._monitors,
+            pace,
+        )
 
-def _collect(job: Job, machine: Machine, secrets: Secrets, found: Found, outcome: Outcome) -> Outcome:
-    """Bring the raw files home; a good run without them is no good run."""
-    raw = f"{machine.layout.work}/{job.token}/raw"
-    try:
-        found.raw = collect(machine.site.sut, raw, job.staging, notes=found.notes, secrets=secrets)
-    except (TareError, OSError) as error:
-        found.raw = ()
-        if outcome.ok:
-            return Outcome(ok=False, reason=f"the raw files cannot be kept: {error}", failed_in=Phase.COLLECT)
-        found.notices.append(f"the raw files cannot be kept: {error}")
-    return outcome
+    def take(self, step: Callable[[], T]) -> T | None:
+        """Take a step; what it raises is the attempt's outcome, and then it returns `None`."""
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001 - one run must not end a study of hours; the trace is kept
+            self._fail(error)
+            return None
 
+    def void(self, why: str) -> None:
+        """It must not be used, through no fault of its own."""
+        if self.outcome.ok:
+            self.outcome = Outcome(ok=False, reason=redacted(why, self._secrets), failed_in=self._watch.current)
 
-def _read(job: Job, monitors: Monitors, found: Found, outcome: Outcome) -> Outcome:
-    """What the monitors saw; a good run of which one saw not all is no good run."""
-    try:
-        found.monitors = monitors.read(job.staging, found.usage)
-        found.raw = raw_names(job.staging)
-        found.usage = with_saturation(with_sut_io(found.usage, job.staging), trace_of(job.staging))
-    except (TareError, OSError) as error:
-        if outcome.ok:
-            return Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)
-    return outcome
+    def refuse(self, why: str) -> None:
+        """It differs from what it is to be compared with."""
+        self.outcome = Outcome(ok=False, reason=why, failed_in=Phase.MEASURE, refused=True)
+
+    def collect(self) -> None:
+        """Stop what runs and bring the raw files home; a good run without them is no good run."""
+        with self._watch.phase(Phase.COLLECT):
+            self._undo(self._stops)
+            self._bring_home()
+            self._read_monitors()
+
+    def tear_down(self) -> None:
+        """Take away all that was made."""
+        with self._watch.phase(Phase.TEARDOWN):
+            self._undo(self._stops)
+            self._undo(self._teardown)
+
+    def record(self) -> RunRecord:
+        """What is to be kept of it."""
+        return record_of(self.job, self._found, self._watch.times, self.outcome)
+
+    def _undo(self, steps: Teardown) -> None:
+        self._found.notices += [redacted(problem, self._secrets) for problem in steps.run()]
+
+    def _fail(self, error: Exception) -> None:
+        told = str(error)
+        if not isinstance(error, (TareError, OSError)):
+            self._found.notes["traceback.txt"] = "".join(traceback.format_exception(error))
+            told = f"{type(error).__name__}: {error}"
+        self.outcome = Outcome(
+            ok=False,
+            reason=redacted(told, self._secrets),
+            failed_in=self._watch.current,
+            refused=isinstance(error, NotComparable),
+        )
+
+    def _bring_home(self) -> None:
+        machine, found = self._machine, self._found
+        raw = f"{machine.layout.work}/{self.job.token}/raw"
+        try:
+            found.raw = collect(machine.site.sut, raw, self.job.staging, notes=found.notes, secrets=self._secrets)
+        except (TareError, OSError) as error:
+            found.raw = ()
+            if self.outcome.ok:
+                told = f"the raw files cannot be kept: {error}"
+                self.outcome = Outcome(ok=False, reason=told, failed_in=Phase.COLLECT)
+            else:
+                found.notices.append(f"the raw files cannot be kept: {error}")
+
+    def _read_monitors(self) -> None:
+        """What the monitors saw; a good run of which one saw not all is no good run."""
+        found, staging = self._found, self.job.staging
+        try:
+            found.monitors = self._monitors.read(staging, found.usage)
+            found.raw = raw_names(staging)
+            found.usage = with_saturation(with_sut_io(found.usage, staging), trace_of(staging))
+        except (TareError, OSError) as error:
+            if self.outcome.ok:
+                self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)

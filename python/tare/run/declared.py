@@ -8,7 +8,7 @@ from typing import Any
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.deployments.path import Hop
 from tare.run.properties import NAMES, parent_cgroup
-from tare.study.model import ArmSettings, Placement, size_bytes
+from tare.study.model import ArmSettings, Placement, cpu_set, size_bytes
 
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
 """A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
@@ -34,20 +34,11 @@ def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
 
 
-def cpu_list(text: str) -> frozenset[int]:
-    """`"0-1,3"` → {0, 1, 3}."""
-    cpus: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        cpus.update(range(int(first), int(last or first) + 1))
-    return frozenset(cpus)
-
-
 def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:
     if not isinstance(seen, Mapping) or not seen.get("cgroups"):
         return  # not observed, or by a deployment that has none (fake): nothing to hold against
     limits, cpus = placement.limits, seen.get("cpus_allowed")
-    if limits.cpus is not None and cpus is not None and cpu_list(cpus) != cpu_list(limits.cpus):
+    if limits.cpus is not None and cpus is not None and cpu_set(cpus) != cpu_set(limits.cpus):
         yield f"CPU set: {limits.cpus} declared, {cpus} in force"
     quota = seen.get("cpu_quota")
     if limits.cpu_quota != quota and abs((limits.cpu_quota or 0) - (quota or 0)) > 1e-4:

@@ -9,9 +9,11 @@ from pathlib import Path
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
+from tare.protocols import PROTOCOLS
 from tare.protocols.pilot import Choice
 from tare.run.attempt import attempt
 from tare.run.bench import Images
+from tare.run.duet import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
 from tare.run.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.machine import Machine
@@ -42,12 +44,16 @@ class _Session:
         return self.plan.arm(run.arm).settings
 
 
-def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Iterator[RunRecord]:
-    """Yield the record of every attempt as soon as it is over; the next begins when the caller comes back.
+Kept = tuple[RunRecord, ...]
+"""Records that are committed as one: of one attempt, or in a duet of the two that were made at once."""
+
+
+def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Iterator[Kept]:
+    """Yield the records of attempts as soon as they are over; the next begins when the caller comes back.
 
     Between blocks the protocol is asked whether to begin another, from all records, those of earlier sessions too.
-    The caller commits each record before it asks for the next. Raises `Interrupted` between or within attempts,
-    with everything torn down, and `EnvironmentLacks` before the first where an image cannot be had.
+    The caller commits what it got, whole, before it asks for the next. Raises `Interrupted` between or within
+    attempts, with everything torn down, and `EnvironmentLacks` before the first where an image cannot be had.
     """
     session = _Session(plan, machine, desk, observer)
     runs = remaining(plan, desk.done)
@@ -61,7 +67,7 @@ def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Ite
     yield from _until_enough(session, images)
 
 
-def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[RunRecord]:
+def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[Kept]:
     """Each run that remains, once; what remains is asked anew after each, as the protocol may have enough."""
     plan, done = session.plan, session.desk.done
     tried: set[str] = set()
@@ -71,14 +77,15 @@ def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[R
         if said.blocks > blocks:
             blocks = said.blocks
             session.observer(BlockEnded(said))
-        tried.add(left[0].id)
+        together = _together(plan, left[0])
+        tried |= {run.id for run in together}
         choice = choice_of(plan, done)
         if choice is not None and not told:
             told = True
             session.observer(MeasureChosen(choice))
-        for record in _until_good(session, left[0], images[left[0].arm], choice):
-            done = done.plus(record)
-            yield record
+        for records in _until_good(session, together, images, choice):
+            done = done.plus(*records)
+            yield records
     session.observer(BlockEnded(decision(plan, done)))
 
 
@@ -118,20 +125,34 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping
             session.observer(Notice(f"the data could not be loaded yet: {error}"))
 
 
-def _until_good(session: _Session, run: PlannedRun, images: Images, choice: Choice | None) -> Iterator[RunRecord]:
-    plan = plan_of(session.plan, run, choice)
+def _together(plan: Plan, run: PlannedRun) -> Sequence[PlannedRun]:
+    """The runs that are made at once: this one, or both of a duet's block."""
+    if not PROTOCOLS[plan.study.protocol.name].at_once:
+        return (run,)
+    return [each for each in plan.runs if each.block == run.block]
+
+
+def _until_good(
+    session: _Session, together: Sequence[PlannedRun], images: Mapping[str, Images], choice: Choice | None
+) -> Iterator[Kept]:
+    desk, plan = session.desk, plan_of(session.plan, together[0], choice)
     by = None if plan is session.plan else choice
-    first = session.desk.done.attempts[run.id] + 1
+    first = 1 + max(desk.done.attempts[run.id] for run in together)
     for number in range(first, first + 1 + session.plan.study.protocol.retries):
-        session.observer(RunStarted(run, number))
-        staging = session.desk.staging / f"{run.id}-{number}"
-        job = Job(session.desk.store_id, plan, run, number, images, staging, by)
-        record = attempt(job, session.machine, session.observer)
-        yield record
-        session.observer(RunEnded(record))
-        if record.outcome.ok:
+        jobs = [
+            Job(desk.store_id, plan, run, number, images[run.arm], desk.staging / f"{run.id}-{number}", by)
+            for run in together
+        ]
+        for job in jobs:
+            session.observer(RunStarted(job.run, number))
+        records = _attempt(jobs, session)
+        yield records
+        for record in records:
+            session.observer(RunEnded(record))
+        if all(record.outcome.ok for record in records):
             return
-        _refuse_without_engine(session, run)
+        for run in together:
+            _refuse_without_engine(session, run)
 
 
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
@@ -143,3 +164,9 @@ def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
             f"the container engine stopped answering: {why}",
             hint="start it again, then give the same command: it goes on from here",
         )
+
+
+def _attempt(jobs: Sequence[Job], session: _Session) -> Kept:
+    if len(jobs) == 1:
+        return (attempt(jobs[0], session.machine, session.observer),)
+    return attempt_duet(jobs, session.machine, session.observer)

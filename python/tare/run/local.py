@@ -13,6 +13,7 @@ from tare.databases import DATABASES
 from tare.deployments import Instance
 from tare.deployments.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
+from tare.deployments.repin import repin
 from tare.deployments.sweep import orphans, sweep
 from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
@@ -81,6 +82,7 @@ def local_machine(
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
         sweep=lambda: sweep_abandoned(host, engine.client, ledger),
+        repin=lambda instance, cpus: repin(host, instance, cpus),
         interrupts=interrupts or Interrupts(),
     )
 

@@ -13,6 +13,7 @@ from requests.exceptions import RequestException
 from tare.databases import Database
 from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
+from tare.errors import RunFailed
 from tare.images import Image
 from tare.monitors import MONITORS, Monitor
 from tare.run.clock import Clock, SystemClock
@@ -26,6 +27,11 @@ from tare.workloads import Workload
 Tree = Mapping[str, Any]
 
 
+def cannot_repin(instance: Instance, cpus: str) -> None:
+    """Of a machine that knows no control groups."""
+    raise RunFailed(f"{instance.task.name} cannot be moved to CPUs {cpus} on this machine")
+
+
 @dataclass(frozen=True)
 class Machine:
     """A site with all that knows how to use it.
@@ -33,7 +39,8 @@ class Machine:
     `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach
     the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
-    `references`: the runs made so far that later ones are held against.
+    `repin` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are held
+    against.
     """
 
     site: Site
@@ -49,6 +56,7 @@ class Machine:
     engine_facts: Callable[[], Tree | None]
     sweep: Callable[[], tuple[str, ...]]
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
+    repin: Callable[[Instance, str], None] = cannot_repin
     references: References = field(default_factory=References)
     clock: Clock = field(default_factory=SystemClock)
     interrupts: Interrupts = field(default_factory=Interrupts)

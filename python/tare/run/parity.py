@@ -6,15 +6,18 @@ Pure: records in, named differences out. What is compared is told by `properties
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 from tare.run.properties import BY_NATURE, SIDES, Reading, host_readings, normal_key, readings, variables
 from tare.run.record import RunRecord
-from tare.study.model import Study
+from tare.study.model import DuetSpec, Study, cpu_set
 
 _ABSENT = "not there"
+CPU_SET = "SUT: CPU set"
+_PLACED = ("sut.limits.cpus", "client.limits.cpus")
+"""What a duet sets, for both arms in turn; that each stands where its seat says is checked by `declared`."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ def differences(
 def named_keys(study: Study, one: Mapping[str, str], other: Mapping[str, str]) -> frozenset[str]:
     """The dotted keys that the factors vary in which two arms have different levels."""
     factors = [factor for factor in study.varies if one.get(factor) != other.get(factor)]
-    return frozenset(chain.from_iterable(study.varies[factor] for factor in factors))
+    by_protocol = _PLACED if isinstance(study.protocol, DuetSpec) else ()
+    return frozenset(chain(by_protocol, *(study.varies[factor] for factor in factors)))
 
 
 def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
@@ -73,10 +77,17 @@ def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
     return BY_NATURE.get(pair, frozenset())
 
 
-def changed_during(record: RunRecord, after: RunRecord, server: Server | None = None) -> tuple[str, ...]:
-    """What is no longer in force around the SUT when the measure phase is over, a sentence each."""
+def changed_during(
+    record: RunRecord, after: RunRecord, server: Server | None = None, moved_to: str | None = None
+) -> tuple[str, ...]:
+    """What is no longer in force around the SUT when the measure phase is over, a sentence each.
+
+    `moved_to`: the CPU list to which the protocol itself has moved it meanwhile.
+    """
     server = server or Server()
     before, later = _readings(record, server), _readings(after, server)
+    if moved_to is not None and _value(before.get(CPU_SET)) not in (None, _ABSENT):
+        before[CPU_SET] = replace(before[CPU_SET], value=_as_kernel_tells(moved_to))
     return tuple(
         f"{name}: {_told(_value(before.get(name)))} before, {_told(_value(later.get(name)))} afterwards"
         for name in dict.fromkeys(chain(before, later))
@@ -106,6 +117,17 @@ def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
         return reference.effective is None or record.effective is None
     side = "client" if name.startswith("client") else "sut"
     return reference.parity.get(side) is None or record.parity.get(side) is None
+
+
+def _as_kernel_tells(cpus: str) -> str:
+    """`"1,0"` → `"0-1"`: a CPU list as /proc/PID/status has it."""
+    told: list[list[int]] = []
+    for cpu in sorted(cpu_set(cpus)):
+        if told and cpu == told[-1][-1] + 1:
+            told[-1].append(cpu)
+        else:
+            told.append([cpu])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in told)
 
 
 def _other_hop(reference: RunRecord, record: RunRecord) -> Iterator[Difference]:

@@ -16,6 +16,7 @@ from tare.run.declared import undeclared
 from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.machine import Machine
 from tare.run.monitors import Monitors
+from tare.run.pace import ALONE, Pace
 from tare.run.parity import Server as Known
 from tare.run.parity import changed_during, told
 from tare.run.ports import free_port
@@ -23,6 +24,7 @@ from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.recording import record_of
 from tare.run.references import server_of
 from tare.run.rooms import Room, clear_room, make_room
+from tare.run.seat import Seat, seat_of, seated, strays
 from tare.run.server import Server
 from tare.run.snapshot import copy_snapshot
 from tare.run.stopwatch import Stopwatch
@@ -52,8 +54,13 @@ class Job:
 
     @property
     def arm(self) -> Arm:
-        """The arm that the run is of."""
-        return self.plan.arm(self.run.arm)
+        """The arm that the run is of, with the CPUs of its seat."""
+        return seated(self.plan.arm(self.run.arm), self.seat)
+
+    @property
+    def seat(self) -> Seat | None:
+        """Where it stands in a duet, `None` where it has the machine to itself."""
+        return seat_of(self.plan, self.run)
 
     @property
     def token(self) -> str:
@@ -74,10 +81,20 @@ class Found:
     usage: Mapping[str, Any] | None = None
     monitors: Mapping[str, Any] | None = None
     measurement: Mapping[str, Any] | None = None
+    duet: Mapping[str, Any] | None = None
     raw: tuple[str, ...] = ()
     notices: list[str] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
     """Raw files of tare's own: name → text."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A server that answers, where there is one, and all that is needed to load it."""
+
+    bench: Bench
+    server: Server | None
+    parameters: Parameters
 
 
 @dataclass(frozen=True)
@@ -96,9 +113,14 @@ class Phases:
     stops: Teardown
     teardown: Teardown
     monitors: Monitors
+    pace: Pace = ALONE
 
     def drive(self) -> None:
         """All phases up to the cool-down. Raises on the first thing that voids the run."""
+        self.conduct(self.make_ready())
+
+    def make_ready(self) -> Ready:
+        """Provision and load."""
         with self.watch.phase(Phase.PROVISION):
             bench = self._provision()
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
@@ -106,8 +128,15 @@ class Phases:
             server = self._load(bench)
             self.stops.add("stopping the monitors", self.monitors.end)
             self.monitors.begin(bench, None if server is None else server.instance, parameters)
+        return Ready(bench, server, parameters)
+
+    def conduct(self, ready: Ready) -> None:
+        """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
+        bench, server, parameters = ready.bench, ready.server, ready.parameters
+        self.pace.meet()
         with self.watch.phase(Phase.WARM_UP, parameters.warmup_s):
             self._warm_up(bench, server, parameters)
+        self.pace.meet()
         with self.watch.phase(Phase.MEASURE, parameters.measure_s):
             self._measure(bench, server, parameters)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
@@ -179,7 +208,9 @@ class Phases:
         bench.room.host.get(output.stdout, stdout)
         bench.room.host.get(output.stderr, stderr)
         self._check_after(server)
-        self.found.measurement = to_tree(bench.workload.parse(parameters, stdout, stderr, code))
+        measurement = bench.workload.parse(parameters, stdout, stderr, code)
+        self.found.measurement = to_tree(measurement)
+        self.found.duet = self.pace.share(measurement, parameters.window_s)
 
     def _carry_out(
         self, name: str, command: ClientCommand, bench: Bench, server: Server | None, meter: Meter | None = None
@@ -190,6 +221,7 @@ class Phases:
         self.monitors.client_started(name, client.instance, alone=server is None)
         if meter is not None:
             meter.begin(client.instance)
+            self.pace.began(None if server is None else server.instance, client.instance)
         if self.found.parity.get("sut") is None or (server is not None and self.found.path is None):
             seen = witness(self.machine, server, client)
             self.found.parity, self.found.path = seen.parity, seen.path
@@ -203,15 +235,17 @@ class Phases:
                 meter.look()
 
         code = client.wait(self.machine.clock, command.timeout_s, watch)
-        if meter is not None and (used := meter.end(self.found.parity)):
-            self.found.usage = to_tree(used)
+        if meter is not None:
+            if used := meter.end(self.found.parity):
+                self.found.usage = to_tree(used)
+            self.pace.ended()
         client.stop(GRACE_S)
         return code
 
     def _check_before(self) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""
         wrong = undeclared(self.job.arm.settings, self.found.parity, self.found.path, self.job.token)
-        if wrong:
+        if wrong := (*wrong, *strays(self.job.seat, self.found.path)):
             raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
         found = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
         if found:
@@ -230,8 +264,9 @@ class Phases:
             self.found.parity = {**self.found.parity, "sut_after": seen}
             again = {**before.parity, "sut": before.parity.get("sut") if seen is None else seen}
             changes |= {"parity": again, "effective": dict(server.effective())}
+        moved_to = None if server is None else self.pace.moved_to
         after = before.model_copy(update=changes)
-        if changed := changed_during(before, after, self._server()):
+        if changed := changed_during(before, after, self._server(), moved_to):
             raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(changed)}")
 
     def _so_far(self) -> RunRecord:

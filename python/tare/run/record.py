@@ -9,8 +9,8 @@ from typing import Any
 from tare.study.model import Strict
 
 FORMAT = 3
-"""2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s` and, in `usage`,
-the SUT's I/O; older records have none of them."""
+"""2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s`, `duet` and, in
+`usage`, the SUT's I/O; older records have none of them."""
 
 
 class Phase(StrEnum):
@@ -23,6 +23,10 @@ class Phase(StrEnum):
     COOL_DOWN = "cool-down"
     COLLECT = "collect"
     TEARDOWN = "teardown"
+
+
+TOGETHER = frozenset({Phase.WARM_UP, Phase.MEASURE, Phase.COOL_DOWN})
+"""Phases that the two runs of a duet go through at the same time."""
 
 
 class PhaseTime(Strict):
@@ -85,6 +89,8 @@ class RunRecord(Strict):
     pilot: Mapping[str, Any] | None = None
     """The choice by which its measure phase is as long as it is: a `protocols.pilot.Choice`."""
     measurement: Mapping[str, Any] | None
+    duet: Mapping[str, Any] | None = None
+    """Where another arm ran at once: `partner`, `cpus`, what came of the two `halves`; `None` for a run alone."""
     raw: tuple[str, ...]
     """Names of the raw files kept beside the record."""
     imported: Mapping[str, Any] | None = None
@@ -92,3 +98,12 @@ class RunRecord(Strict):
     notices: tuple[str, ...] = ()
     """What went wrong without voiding the run (a teardown step, say), a sentence each."""
     outcome: Outcome
+
+    @property
+    def machine_s(self) -> float:
+        """Machine time that it took; of phases in which the other run of a duet was under way, half."""
+        return sum(self.share_of(time) for time in self.phases)
+
+    def share_of(self, time: PhaseTime) -> float:
+        """Part of a phase's seconds that is this run's."""
+        return time.seconds / 2 if self.duet is not None and time.phase in TOGETHER else time.seconds

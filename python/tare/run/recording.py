@@ -41,6 +41,7 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
         monitors=found.monitors,
         pilot=None if job.choice is None else job.choice.model_dump(mode="json"),
         measurement=found.measurement if outcome.ok else None,
+        duet=found.duet,
         raw=found.raw,
         outcome=outcome,
         notices=tuple(found.notices),

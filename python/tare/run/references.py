@@ -46,13 +46,14 @@ def server_of(databases: Mapping[str, Database], name: str | None) -> Server:
     return Server(per_run=database.per_run, follows=database.follows)
 
 
-def until_refused(records: Iterator[RunRecord], observer: Observer) -> Iterator[RunRecord]:
+def until_refused(records: Iterator[tuple[RunRecord, ...]], observer: Observer) -> Iterator[tuple[RunRecord, ...]]:
     """Hand records on; once the caller has kept a refused one, end the study with `NotComparable`."""
-    for record in records:
-        yield record
-        if record.outcome.refused:
-            observer(RunEnded(record))
-            raise NotComparable(
-                f"the arms cannot be compared: {record.outcome.reason}",
-                hint=f"make it alike in all arms, or name it in a factor's `sets`; see run {record.run_id}",
-            )
+    for together in records:
+        yield together
+        for record in together:
+            if record.outcome.refused:
+                observer(RunEnded(record))
+                raise NotComparable(
+                    f"the arms cannot be compared: {record.outcome.reason}",
+                    hint=f"make it alike in all arms, or name it in a factor's `sets`; see run {record.run_id}",
+                )

@@ -10,6 +10,7 @@ from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS
 from tare.protocols.pilot import BLOCKS, Choice, PilotRun
 from tare.protocols.stopping import Decision, Finished
+from tare.run.halves import throughput_of
 from tare.run.record import RunRecord
 
 
@@ -31,20 +32,23 @@ class Done:
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Done:
         """Read from the records of a store."""
-        done = cls()
+        return cls().plus(*records)
+
+    def plus(self, *records: RunRecord) -> Done:
+        """With these attempts too."""
+        done = self
         for record in records:
-            done = done.plus(record)
+            done = done._with(record)
         return done
 
-    def plus(self, record: RunRecord) -> Done:
-        """With one attempt more."""
+    def _with(self, record: RunRecord) -> Done:
         run, ok = record.run_id, record.outcome.ok
-        rate = (record.measurement or {}).get("throughput_per_s") if ok else None
-        took_s = sum(phase.seconds for phase in record.phases)
+        rate = throughput_of(record) if ok else None
+        took_s = record.machine_s
         return Done(
             good=self.good | {run} if ok else self.good,
             attempts=self.attempts + Counter([run]),
-            throughput_per_s=self.throughput_per_s if rate is None else {**self.throughput_per_s, run: float(rate)},
+            throughput_per_s=self.throughput_per_s if rate is None else {**self.throughput_per_s, run: rate},
             seconds={**self.seconds, run: self.seconds.get(run, 0.0) + took_s},
             pilot={**self.pilot, run: _pilot_run(record, took_s)} if ok and record.block <= BLOCKS else self.pilot,
             choice=self.choice or (None if record.pilot is None else Choice.model_validate(record.pilot)),
@@ -73,7 +77,8 @@ def finished(plan: Plan, done: Done) -> tuple[Finished, ...]:
     for block, in_block in sorted(runs.items()):
         if any(run.id not in done.good and not done.attempts[run.id] for run in in_block):
             break
-        rates = {run.arm: done.throughput_per_s.get(run.id) for run in in_block}
+        made = {run.arm: done.throughput_per_s.get(run.id) for run in in_block}
+        rates = {arm.name: made.get(arm.name) for arm in study.arms}
         seconds = sum(done.seconds.get(run.id, 0.0) for run in in_block)
         blocks.append(Finished(block, rates, seconds, baselines))
     return tuple(blocks)

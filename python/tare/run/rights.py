@@ -11,7 +11,7 @@ from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
 from tare.sites.layout import Layout
-from tare.study.model import ArmSettings, Placement, size_bytes
+from tare.study.model import ArmSettings, DuetSpec, Placement, cpu_set, size_bytes
 
 _TIMEOUT_S = 30.0
 _SPARE_DISK = 1.1
@@ -76,20 +76,12 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
     return (
         *_rights(plan, needs, means),
         *_cpus(plan, means),
+        *_duet(plan, means),
         *_memory_limits(plan, means),
         *_disk(needs, means),
         *(f"the image {reference} cannot be had: {why}" for reference, why in means.no_image.items()),
         *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
     )
-
-
-def parse_cpus(text: str) -> frozenset[int]:
-    """A CPU list as in cpuset.cpus: `"0-1,3"` → {0, 1, 3}."""
-    cpus: set[int] = set()
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        cpus.update(range(int(first), int(last or first) + 1))
-    return frozenset(cpus)
 
 
 def _placements(plan: Plan) -> Iterator[tuple[str, Placement]]:
@@ -122,7 +114,7 @@ def _cpus(plan: Plan, means: Means) -> Iterator[str]:
         return
     wanted = {each.limits.cpus for _, each in _placements(plan) if each.limits.cpus is not None}
     for cpus in sorted(wanted):
-        if missing := parse_cpus(cpus) - means.cpus:
+        if missing := cpu_set(cpus) - means.cpus:
             have = ",".join(str(cpu) for cpu in sorted(means.cpus))
             yield (
                 f"limits.cpus {cpus!r} names CPU {','.join(map(str, sorted(missing)))}, but this host has {have}; "
@@ -130,8 +122,32 @@ def _cpus(plan: Plan, means: Means) -> Iterator[str]:
             )
 
 
+def _duet(plan: Plan, means: Means) -> Iterator[str]:
+    """Each of the two needs CPUs for SUT and client, which share them: two CPUs at least in all."""
+    spec = plan.study.protocol
+    if not isinstance(spec, DuetSpec) or means.cpus is None:
+        return
+    for cpus in spec.cpus:
+        if missing := cpu_set(cpus) - means.cpus:
+            have = ",".join(str(cpu) for cpu in sorted(means.cpus))
+            yield (
+                f"a duet needs CPUs {' and '.join(spec.cpus)}, one set an arm, and this host has no CPU "
+                f"{','.join(map(str, sorted(missing)))} but {have}; change protocol.cpus, or use `interleave`"
+            )
+
+
+def _at_once(plan: Plan) -> Mapping[str, int]:
+    """Memory that is wanted at a time, by name of who wants it: each arm, and in a duet the baseline beside it."""
+    wanted = {arm.name: _wanted_memory(arm.settings) for arm in plan.study.arms}
+    if not isinstance(plan.study.protocol, DuetSpec):
+        return wanted
+    baseline = plan.study.baseline
+    pairs = {name: own for name, own in wanted.items() if name != baseline}
+    return {f"{name} with {baseline}": own + wanted[baseline] for name, own in pairs.items()}
+
+
 def _memory_limits(plan: Plan, means: Means) -> Iterator[str]:
-    for name, wanted in {arm.name: _wanted_memory(arm.settings) for arm in plan.study.arms}.items():
+    for name, wanted in _at_once(plan).items():
         if means.memory_bytes is not None and wanted > means.memory_bytes:
             yield (
                 f"arm {name} may use {wanted / 2**30:.1f} GiB of memory by its limits, but this host has "
@@ -156,7 +172,7 @@ def _disk(needs: Needs, means: Means) -> Iterator[str]:
 
 def _online(host: Host) -> frozenset[int] | None:
     raw = host.read("/sys/devices/system/cpu/online")
-    return parse_cpus(raw.decode()) if raw else None
+    return cpu_set(raw.decode()) if raw else None
 
 
 def _memory(host: Host) -> int | None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study import measuring, path_names, placement, program, published
+from tare.study import duets, measuring, path_names, placement, program, published
 from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, only, varies, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
-from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, DuetSpec, MonitorSpec, Placement, Scalar, Study, SutSpec
 from tare.study.patches import SCALABLE, apply_all
 from tare.study.problems import checked, shown
 from tare.study.published import Found
@@ -76,10 +77,14 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     where: KeyPath = ("scales", scale, "only")
     kept, found = only(scaled, where, spec.only, names, every)
     baseline = baselines(scaled, file, names, found)
+    if isinstance(file.protocol, DuetSpec) and baseline.levels:
+        hint = "name one arm, or use `interleave`"
+        raise scaled.error(("baseline",), "a duet takes one baseline, with which every arm is run", hint=hint)
     whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
     resolved = tuple(_arm(whole_arms[arm.name], registry, arm) for arm in found)
     for arm, settled in zip(found, resolved, strict=True):
         path_names.check(whole_arms[arm.name], file, arm, settled.settings)
+        _check_duet(whole_arms[arm.name], registry, file, settled)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
     measuring.check(scaled, file.protocol, resolved)
     return Study(
@@ -99,6 +104,14 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         deviations=(*file.deviations, *spec.deviations),
         text=document.text,
     )
+
+
+def _check_duet(document: Document, registry: Registry, file: StudyFile, arm: Arm) -> None:
+    model = registry.workloads[arm.settings.workload_name]
+    parameters = model.model_validate_json(json.dumps(dict(arm.settings.workload)))
+    if refusal := duets.refuse(file.protocol, arm.settings, parameters):
+        what = f"{refusal.why} (arm {arm.name!r})"
+        raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
 
 
 def _arm(document: Document, registry: Registry, arm: NamedLevels) -> Arm:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
@@ -45,24 +54,36 @@ def size_bytes(text: str) -> int:
     return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
 
 
-class LimitsSpec(Strict):
-    """Limits of one side. `cpus`: a CPU list such as "0-1"; `memory`: bytes, or with K, M, G (powers of 1024)."""
+def cpu_set(text: str) -> frozenset[int]:
+    """A CPU list as in cpuset.cpus: `"0-1,3"` → {0, 1, 3}."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
 
-    cpus: str | None = Field(default=None, pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$")
+
+def _cpus_can_be(cpus: str) -> str:
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) < int(first):
+            raise ValueError(f"{part!r} ends before it begins")
+        if int(last or first) > _LAST_CPU:
+            raise ValueError(f"no machine has a CPU {last or first}")
+    return cpus
+
+
+CpuList = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$"), AfterValidator(_cpus_can_be)]
+"""A CPU list such as `"0-1,3"`."""
+
+
+class LimitsSpec(Strict):
+    """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024)."""
+
+    cpus: CpuList | None = None
     cpu_quota: float | None = Field(default=None, ge=0.01)  # 1 ms of a period of 100 ms: the kernel's least
     memory: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
     nofile: int = Field(default=65536, gt=0)
-
-    @field_validator("cpus")
-    @classmethod
-    def _cpus_can_be(cls, cpus: str | None) -> str | None:
-        for part in cpus.split(",") if cpus else ():
-            first, _, last = part.partition("-")
-            if int(last or first) < int(first):
-                raise ValueError(f"{part!r} ends before it begins")
-            if int(last or first) > _LAST_CPU:
-                raise ValueError(f"no machine has a CPU {last or first}")
-        return cpus
 
     @field_validator("memory")
     @classmethod
@@ -103,10 +124,10 @@ class Repetition(Strict):
     """The same seed gives the same order."""
 
 
-class InterleaveSpec(Repetition):
-    """Randomised complete blocks in mirrored pairs, until every arm is known to the target or a cap is met."""
+class Sequential(Repetition):
+    """What protocols have that end when enough is known."""
 
-    name: Literal["interleave"] = "interleave"
+    name: str
     blocks: int = Field(default=40, gt=0, le=1000)
     """The cap. Below `min_blocks` the target is never looked at."""
     target: float | None = Field(default=0.02, gt=0, lt=1)
@@ -119,6 +140,12 @@ class InterleaveSpec(Repetition):
     """Of the t interval; more than 0.035 would no longer cover 95 % after looking."""
     max_minutes: float | None = Field(default=None, gt=0)
     """Machine time of all runs, over all resumes: no block is begun that would not end within it."""
+
+
+class InterleaveSpec(Sequential):
+    """Randomised complete blocks in mirrored pairs, until every arm is known to the target or a cap is met."""
+
+    name: Literal["interleave"] = "interleave"
     measure: Literal["set", "auto"] = "set"
     """`set`: every measure phase is as long as `workload.measure_s` says; `auto`: those of the first 4 blocks are,
     and from them it follows how long the later ones should be."""
@@ -130,6 +157,28 @@ class InterleaveSpec(Repetition):
         if self.measure_most_s is not None and self.measure != "auto":
             raise ValueError("measure_most_s says nothing without measure: auto")
         return self
+
+
+class DuetSpec(Sequential):
+    """Two arms at once, one set of CPUs each, swapped half-way; a block is one arm with the baseline.
+
+    `blocks`, `min_blocks` and `look_every` count the blocks of each arm.
+    """
+
+    name: Literal["duet"]
+    cpus: tuple[CpuList, CpuList] = ("0", "1")
+    """Where each of the two stands, SUT and client together: two sets of as many CPUs, none in both."""
+
+    @field_validator("cpus")
+    @classmethod
+    def _sets_are_equal(cls, cpus: tuple[str, str]) -> tuple[str, str]:
+        first, second = (cpu_set(part) for part in cpus)
+        if first & second:
+            shared = ",".join(str(cpu) for cpu in sorted(first & second))
+            raise ValueError(f"CPU {shared} is in both sets, so the two arms would share it")
+        if len(first) != len(second):
+            raise ValueError(f"{len(first)} against {len(second)} CPUs: both arms need as many")
+        return cpus
 
 
 class FixedSpec(Repetition):
@@ -160,7 +209,7 @@ class ImportedSpec(Repetition):
     control: bool = False
 
 
-_BY_NAME = frozenset({"fixed", "buckets", "imported"})
+_BY_NAME = frozenset({"duet", "fixed", "buckets", "imported"})
 
 
 def _protocol(value: Any) -> str:
@@ -171,6 +220,7 @@ def _protocol(value: Any) -> str:
 
 ProtocolSpec = Annotated[
     Annotated[InterleaveSpec, Tag("interleave")]
+    | Annotated[DuetSpec, Tag("duet")]
     | Annotated[FixedSpec, Tag("fixed")]
     | Annotated[BucketsSpec, Tag("buckets")]
     | Annotated[ImportedSpec, Tag("imported")],
@@ -180,6 +230,7 @@ ProtocolSpec = Annotated[
 
 PROTOCOL_SPECS: Mapping[str, type[Repetition]] = {
     "interleave": InterleaveSpec,
+    "duet": DuetSpec,
     "fixed": FixedSpec,
     "buckets": BucketsSpec,
 }

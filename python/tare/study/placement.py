@@ -26,7 +26,7 @@ _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_AD
 class Refusal:
     """Why a combination is refused: the keys that clash, the one to name first; the reason; what to write."""
 
-    keys: tuple[tuple[str, str], ...]
+    keys: tuple[tuple[str | int, ...], ...]
     why: str
     hint: str
 

@@ -25,6 +25,11 @@ class Parameters(BaseModel):
     window_s: float = Field(default=1.0, gt=0.0)
     cooldown_s: float = Field(default=0.0, ge=0.0)
 
+    @property
+    def waits_for_disk(self) -> str | None:
+        """Why this work is bound by storage, in a clause; `None` where it is not, or where only measuring tells."""
+        return None
+
 
 @dataclass(frozen=True)
 class Target:

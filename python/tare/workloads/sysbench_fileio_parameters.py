@@ -51,6 +51,11 @@ class SysbenchFileioParameters(Parameters):
         """Of a request."""
         return _bytes(self.file_block_size)
 
+    @property
+    def waits_for_disk(self) -> str | None:
+        """It is what it measures."""
+        return "fileio is work for the disk and nothing else"
+
     @model_validator(mode="after")
     def _fits(self) -> SysbenchFileioParameters:
         if self.window_s > self.measure_s:

@@ -19,6 +19,8 @@ Script = Literal[
     "oltp_delete",
 ]
 
+READ_ONLY = frozenset({"oltp_read_only", "oltp_point_select"})
+
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -76,6 +78,11 @@ class SysbenchParameters(Parameters):
     rand_spec_pct: int = Field(default=1, ge=1, le=100)
     rand_spec_res: int = Field(default=75, ge=0, lt=100)
     rand_pareto_h: float = Field(default=0.2, gt=0.0, lt=1.0)
+
+    @property
+    def waits_for_disk(self) -> str | None:
+        """All scripts but two commit what they changed, and a commit waits for the log on disk."""
+        return None if self.script in READ_ONLY else f"{self.script} writes, and each commit waits for the disk"
 
     @model_validator(mode="after")
     def _windows_fit(self) -> SysbenchParameters:

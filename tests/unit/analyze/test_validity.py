@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -264,12 +264,6 @@ def test_clean_studies_raise_few_alarms() -> None:
     assert all(count <= 6 for count in by_rule.values()), by_rule
 
 
-class Seated(RunRecord):
-    """A record of two arms at once."""
-
-    duet: Mapping[str, Any] | None = None
-
-
 def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecord]:
     """Two arms at once, that change CPUs 0 and 1 half-way; CPU 1 is `factor` as fast, second halves 5 % slower."""
     rng = np.random.default_rng(3)
@@ -279,7 +273,7 @@ def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecor
         speed = {"0": 1.0, "1": factor}
         rates = [1900 * speed[cpu] * (1 - 0.05 * n) * math.exp(rng.normal(0, noise)) for n, cpu in enumerate(cpus)]
         halves = [{"windows": 9, "throughput_per_s": rate} for rate in rates]
-        return Seated.model_validate({**run.model_dump(), "duet": {"cpus": cpus, "halves": halves}})
+        return run.model_copy(update={"duet": {"cpus": cpus, "halves": halves}})
 
     return [seated(run) for run in study(blocks)]
 

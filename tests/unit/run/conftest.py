@@ -80,7 +80,7 @@ class Rig:
 
     def execute(self, plan: Plan, done: Done | None = None) -> list[RunRecord]:
         """All records of a plan."""
-        return list(execute(plan, self.machine, self.desk(done), self.events.append))
+        return [one for kept in execute(plan, self.machine, self.desk(done), self.events.append) for one in kept]
 
     def desk(self, done: Done | None = None) -> Desk:
         """A store id of its own, as ports and names are made of it: suites may run side by side."""
@@ -116,6 +116,7 @@ def make_rig(directory: Path) -> Rig:
         host_facts=lambda: {"name": "test"},
         engine_facts=lambda: None,
         sweep=tuple,
+        repin=lambda instance, cpus: None,
     )
     staging = directory / "staging"
     staging.mkdir()

@@ -7,13 +7,14 @@ import pytest
 
 from tare.deployments import Limits, NetworkKind, Right
 from tare.errors import EnvironmentLacks
+from tare.plan.control import with_control
 from tare.plan.model import Plan
 from tare.run.bench import limits_of
-from tare.run.rights import Means, Needs, lacking, means_of, parse_cpus, require
+from tare.run.rights import Means, Needs, lacking, means_of, require
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
-from tare.study.model import LimitsSpec, size_bytes
+from tare.study.model import DuetSpec, LimitsSpec, cpu_set, size_bytes
 
 RICH = Means(
     root=True,
@@ -106,10 +107,33 @@ def test_means_are_read_from_the_host(plan: Plan) -> None:
 
 @pytest.mark.parametrize(("text", "cpus"), [("0", {0}), ("0-1,3", {0, 1, 3}), ("2-2\n", {2})])
 def test_cpu_lists(text: str, cpus: set[int]) -> None:
-    assert parse_cpus(text) == cpus
+    assert cpu_set(text) == cpus
 
 
 def test_limits_in_the_units_of_deployments() -> None:
     spec = LimitsSpec(cpus="0", cpu_quota=1.5, memory="512M", nofile=1024)
     assert limits_of(spec) == Limits(cpus="0", cpu_quota=1.5, memory_bytes=512 << 20, nofile=1024)
     assert (size_bytes("3"), size_bytes("2K"), size_bytes("1G")) == (3, 2048, 1 << 30)
+
+
+@pytest.mark.parametrize(("cpus", "enough"), [({0, 1}, True), ({0}, False)])
+def test_a_duet_needs_a_set_of_cpus_for_each_arm(plan: Plan, cpus: set[int], *, enough: bool) -> None:
+    duet = _in_a_duet(plan)
+    told = lacking(duet, NEEDS, replace(RICH, cpus=frozenset(cpus)))
+    assert told == () if enough else "a duet needs CPUs 0 and 1, one set an arm" in told[0]
+
+
+def test_a_duet_needs_the_memory_of_both_arms_at_once(plan: Plan) -> None:
+    told = lacking(_in_a_duet(plan), NEEDS, replace(RICH, memory_bytes=3 << 29))
+    assert "arm baseline-again with boxed may use 2.0 GiB" in told[0]
+
+
+def _in_a_duet(plan: Plan) -> Plan:
+    sides = plan.study.arms[0].settings
+    free = {
+        side: placement.model_copy(update={"limits": placement.limits.model_copy(update={"cpus": None})})
+        for side, placement in sides.sides.items()
+    }
+    arm = plan.study.arms[0].model_copy(update={"settings": sides.model_copy(update=free)})
+    study = plan.study.model_copy(update={"arms": (arm,), "protocol": DuetSpec(name="duet")})
+    return plan.model_copy(update={"study": with_control(study)})

@@ -68,7 +68,7 @@ class _Halves:
 
 
 def _halves(run: RunRecord) -> _Halves | None:
-    duet: Mapping[str, Any] = getattr(run, "duet", None) or {}
+    duet: Mapping[str, Any] = run.duet or {}
     sets = [str(cpus) for cpus in duet.get("cpus") or ()]
     rates = [number_at(half, ("throughput_per_s",)) or 0.0 for half in duet.get("halves") or ()]
     if len(sets) != 2 or len(rates) != 2 or sets[0] == sets[1] or min(rates) <= 0:

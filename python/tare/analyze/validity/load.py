@@ -53,6 +53,8 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
     By more than `STEAL` or `OTHERS` in the mean, and by a t interval of 99 % over blocks that leaves zero out. Idle
     time that the arms' own use explains is no alarm: what is left over is what others worked.
     """
+    if evidence.runs.at_once:
+        return  # both arms have the same machine at the same time, and each is the other's "others"
     kinds = (("steal", STEAL, "time stolen by the hypervisor"), ("others", OTHERS, "work of other programs"))
     baselines = {arm: evidence.study.baseline_of(arm) for arm in evidence.arms}
     for arm, baseline in ((arm, baseline) for arm, baseline in baselines.items() if arm != baseline):

@@ -1,0 +1,57 @@
+"""At whose pace an attempt goes through its phases: at its own, or together with another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tare.deployments import Instance
+from tare.workloads import Measurement
+
+
+class Pace(Protocol):
+    """What an attempt tells of where it is, and waits for."""
+
+    @property
+    def moved_to(self) -> str | None:
+        """The CPU list on which SUT and client stand at the end, `None` where they were not moved."""
+        ...
+
+    def meet(self) -> None:
+        """The next phase may begin. Raises `RunFailed` where it never will."""
+        ...
+
+    def began(self, server: Instance | None, client: Instance) -> None:
+        """The client of the measure phase was started; without a server it is itself the SUT."""
+        ...
+
+    def ended(self) -> None:
+        """It has ended."""
+        ...
+
+    def share(self, measurement: Measurement, window_s: float) -> Mapping[str, Any] | None:
+        """What the record is to say of having run with another; `None` for a run alone."""
+        ...
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Nobody to wait for."""
+
+    moved_to: None = None
+
+    def meet(self) -> None:
+        """At once."""
+
+    def began(self, server: Instance | None, client: Instance) -> None:
+        """Nobody is told."""
+
+    def ended(self) -> None:
+        """Nobody is told."""
+
+    def share(self, measurement: Measurement, window_s: float) -> None:
+        """Nothing."""
+
+
+ALONE = Alone()

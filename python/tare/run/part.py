@@ -1,0 +1,74 @@
+"""One side of a duet: the pace at which its attempt goes, and what its record says of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tare.deployments import Instance
+from tare.errors import RunFailed
+from tare.run.halves import halves
+from tare.run.machine import Machine
+from tare.run.rendezvous import Playing, Rendezvous
+from tare.run.seat import Seat
+from tare.run.tree import to_tree
+from tare.sites.process import TICKS_PER_S
+from tare.workloads import Measurement
+
+
+@dataclass
+class Part:
+    """`number`: 0 for the run that is first in its block, else 1."""
+
+    meeting: Rendezvous
+    number: int
+    seat: Seat
+    machine: Machine
+    _playing: Playing | None = None
+
+    @property
+    def moved_to(self) -> str | None:
+        """The CPU set on which it ends."""
+        return self.seat.cpus[1]
+
+    def meet(self) -> None:
+        """When the other is here too."""
+        self.meeting.meet()
+
+    def began(self, server: Instance | None, client: Instance) -> None:
+        """Noted for the one who swaps the CPU sets."""
+        tasks = (client,) if server is None else (client, server)
+        self._playing = Playing(tasks, self.seat.cpus[1], started_s(self.machine, client))
+        self.meeting.began(self.number, self._playing)
+
+    def ended(self) -> None:
+        """Noted, and waited until the other has ended too."""
+        self.meeting.ended(self.number, self.machine.clock.monotonic())
+        self.meeting.meet()
+
+    def share(self, measurement: Measurement, window_s: float) -> Mapping[str, Any]:
+        """The halves, once the other's measurement is whole too."""
+        self.meeting.meet()
+        swap, both_s, playing = self.meeting.swap, self.meeting.both_s, self._playing
+        if swap is None or both_s is None or playing is None:
+            raise RunFailed("the measure phase was over before the CPU sets were swapped")
+        found = halves(measurement.windows, window_s, playing.started_s, both_s, swap)
+        return {
+            **self.seat.tree,
+            "started_s": playing.started_s,
+            "both_from_s": both_s[0],
+            "swap_began_s": swap.began_s,
+            "swap_ended_s": swap.ended_s,
+            "both_until_s": both_s[1],
+            "windows_dropped": len(measurement.windows) - sum(half.windows for half in found),
+            "halves": [to_tree(half) for half in found],
+        }
+
+
+def started_s(machine: Machine, client: Instance) -> float:
+    """When a client's process began, on the monotonic clock: told by the kernel in steps of 10 ms."""
+    now, uptime = machine.clock.monotonic(), machine.site.client.read("/proc/uptime")
+    if uptime is None or not client.process.started_ticks:
+        return now
+    return min(now, now - float(uptime.split()[0]) + client.process.started_ticks / TICKS_PER_S)
