@@ -67,6 +67,10 @@ def test_a_wheel_brings_the_command_the_probe_the_studies_and_the_recipes(tmp_pa
         programs / "python", "-c", "from tare.study.catalogue import recipes; print(*recipes())", cwd=tmp_path
     )
     assert {path.stem for path in (ROOT / "images").glob("*.yaml")} == set(recipes.split())
+    claims = run(
+        programs / "python", "-c", "from tare.knowledge import load_claims; print(len(load_claims()))", cwd=tmp_path
+    )
+    assert int(claims) == len(list((ROOT / "knowledge").glob("**/*.yaml")))
 
 
 @pytest.mark.timeout(BUILD_S + 300)

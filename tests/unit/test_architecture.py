@@ -220,6 +220,7 @@ def test_a_file_is_named_by_its_idea(path: Path) -> None:
     [
         (stage_order, "plan", "from tare.run.record import RunRecord"),
         (stage_order, "analyze", "import tare.report.html"),
+        (stage_order, "report", "from tare.knowledge.claim import Claim"),
         (stage_order, "study", "def late():\n    from tare import store"),
         (stage_order, "run", "from tare.cli import app"),
         (stage_order, "run", "from tare.doctor import checks"),
@@ -255,6 +256,7 @@ def test_the_rule_finds_what_breaks_it(rule: Rule, folder: str, source: str) -> 
     ("rule", "folder", "source"),
     [
         (stage_order, "report", "from tare.analyze.estimate import Finding"),
+        (stage_order, "knowledge", "from tare.analyze.estimate import Finding"),
         (stage_order, "cli", "from tare.report import html\nfrom tare.cli import app"),
         (machine_behind_host, "workloads", "def parse(stdout): return stdout.read_text()"),
         (machine_behind_host, "deployments", "host.read('/proc/1/stat')"),

@@ -37,6 +37,11 @@ class Layout:
         return self.home / "calibration"
 
     @property
+    def knowledge(self) -> Path:
+        """Claims of one's own, which `tare knowledge add` writes; kept whatever is cleaned."""
+        return self.home / "knowledge"
+
+    @property
     def ledger(self) -> Path:
         """The ledger of everything that was made outside a store."""
         return self.home / "ledger.sqlite"

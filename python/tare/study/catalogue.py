@@ -1,4 +1,4 @@
-"""Where the studies and image recipes that come with tare are, in a checkout and in an installed package."""
+"""Where studies, image recipes and claims that come with tare are, in a checkout and in an installed package."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def studies() -> Mapping[str, Path]:
     """The studies that come with tare: name → file. Parts of one publication lie below it: `NAME/PART`."""
     folder = (_CATALOGUE / "studies").resolve()
     return {str(path.parent.relative_to(folder)): path for path in sorted(folder.glob(f"**/{FILE}"))}
+
+
+def claims_folder() -> Path:
+    """Where the claims that come with tare are, one file each."""
+    return (_CATALOGUE / "knowledge").resolve()
 
 
 def find_study(given: str) -> Path:

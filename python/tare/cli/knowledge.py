@@ -1,0 +1,83 @@
+"""`tare knowledge`: what is known of what dockerizing costs, claim by claim."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tare.knowledge.export import EXPORTS, as_json
+from tare.knowledge.read import Known, claim_called, load_claims
+from tare.knowledge.words import context_words, effect_words
+from tare.sites.layout import default_layout
+from tare.study.catalogue import claims_folder
+
+app = typer.Typer(
+    help="Claims of what dockerizing costs: those that come with tare, and your own.", no_args_is_help=True
+)
+
+Folder = Annotated[
+    list[Path] | None,
+    typer.Option("--claims", help="A folder of claims to read as well; may be given several times."),
+]
+
+
+def every_claim(more: list[Path] | None) -> tuple[Known, ...]:
+    """Those that come with tare, those of one's own in TARE_HOME, and those of the given folders."""
+    return load_claims((claims_folder(), default_layout().knowledge, *(more or [])))
+
+
+@app.command("list")
+def list_claims(
+    study: Annotated[str | None, typer.Option(help="Only claims of this study.")] = None,
+    database: Annotated[str | None, typer.Option(help="Only claims of this database.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Only claims of this metric.")] = None,
+    claims: Folder = None,
+) -> None:
+    """List the claims, one a line."""
+    found = [known for known in every_claim(claims) if _wanted(known, study, database, metric)]
+    table = Table(box=None, pad_edge=False)
+    for column in ("claim", "effect", "of"):
+        table.add_column(column, header_style="dim", overflow="fold")
+    for known in found:
+        table.add_row(Text(known.id), Text(effect_words(known.claim)), Text(context_words(known.claim)))
+    console = Console(highlight=False)
+    console.print(table)
+    typer.echo(f"{len(found)} claims; `tare knowledge show CLAIM` tells the source of one.", err=True)
+
+
+@app.command()
+def show(
+    claim: Annotated[str, typer.Argument(help="Id of the claim.")],
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002
+    claims: Folder = None,
+) -> None:
+    """Show one claim with its source."""
+    known = claim_called(every_claim(claims), claim)
+    text = as_json((known,)) if json else known.file.read_text(encoding="utf-8")
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+@app.command()
+def export(
+    style: Annotated[str, typer.Option("--format", help="json or csv.")] = "json",
+    claims: Folder = None,
+) -> None:
+    """Write all claims as JSON or CSV to standard output."""
+    if style not in EXPORTS:
+        raise typer.BadParameter(f"{style!r} is neither json nor csv", param_hint="--format")
+    sys.stdout.buffer.write(EXPORTS[style](every_claim(claims)).encode())
+
+
+def _wanted(known: Known, study: str | None, database: str | None, metric: str | None) -> bool:
+    context = known.claim.context
+    return (
+        (study is None or known.study == study)
+        and (database is None or (context is not None and context.database.name == database))
+        and (metric is None or known.claim.effect.metric == metric)
+    )

@@ -1,0 +1,227 @@
+"""A claim: one effect of one way to deploy a database, where it was found, and how far it can be trusted."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+
+from tare.study.file import Text
+from tare.study.model import Name, Strict
+
+FORMAT = 1
+ROUNDING = 0.0006
+"""By how much a log ratio may differ from what the printed figures give: they have four digits at best."""
+DeploymentName = Literal["bare", "container", "vm", "vm-container"]
+
+
+class Told(Strict):
+    """Frozen and strict, with the docstrings of its keys in the schema."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Database(Told):
+    """What was measured; for a program without a database, that program."""
+
+    name: Name
+    version: Text | None = None
+
+
+class Load(Told):
+    """What was asked of it."""
+
+    workload: Text
+    """Generator and workload: `YCSB A`, `sysbench oltp_read_only`."""
+    operation: Text | None = None
+    """Where one kind of operation was measured apart: `read`, `update`, `SET`."""
+    threads: int | None = Field(default=None, gt=0)
+    """Connections or threads of the client."""
+    level: Literal["light", "medium", "full"] | None = None
+    """Of what the system can do, where the source tells: `full` is as much as it can."""
+    bound: Literal["cpu", "memory", "disk", "network"] | None = None
+    """What limits it, as the source tells."""
+
+
+class Setup(Told):
+    """One way to deploy. `null`: the source does not tell."""
+
+    deployment: DeploymentName
+    """Of the database."""
+    client: DeploymentName | None = None
+    """Of the load generator."""
+    network: Name | None = None
+    """The path from client to database, by tare's words where there is one: docs/reference/knowledge.md."""
+    storage: Name | None = None
+    """Where the data lie: `host`, `layer`, `bind`, `volume`, `tmpfs`, `block`, `nfs`; `none` without data."""
+    engine: Name | None = None
+    """`docker`, `podman`, …; `none` without containers."""
+    engine_version: Text | None = None
+    runtime: Name | None = None
+    """The OCI runtime: `runc`, `runsc`, …; `none` without containers."""
+
+
+class Context(Told):
+    """Where an effect was found: the arm against the baseline, under this load, on this machine."""
+
+    database: Database
+    load: Load
+    arm: Setup
+    baseline: Setup
+    machine: Text | None = None
+    client_host: Literal["same", "other"] | None = None
+    """Whether the load generator ran on the database's host."""
+
+
+class Figures(Told):
+    """The figures as the source prints them, from which the log ratio follows.
+
+    `relative`: a fraction, 0.0142 for 1.42 %. Or `value` and `baseline`, both in `unit`.
+    """
+
+    relative: float | None = Field(default=None, gt=-1)
+    value: float | None = Field(default=None, gt=0)
+    baseline: float | None = Field(default=None, gt=0)
+    unit: Text | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Figures:
+        pair = (self.value is not None, self.baseline is not None, self.unit is not None)
+        if self.relative is None and not all(pair):
+            raise ValueError("needs `relative`, or `value` with `baseline` and `unit`")
+        if self.relative is not None and any(pair):
+            raise ValueError("has both `relative` and a pair of values: give what the source prints")
+        return self
+
+    @property
+    def log_ratio(self) -> float:
+        """ln(arm / baseline)."""
+        if self.relative is not None:
+            return math.log1p(self.relative)
+        if self.value is None or self.baseline is None:
+            raise ValueError("figures without a value")  # refused when they were read
+        return math.log(self.value / self.baseline)
+
+
+class Measured(Told):
+    """A figure. `log_ratio`: ln(arm / baseline) of the metric, so that throughput below zero is a loss."""
+
+    kind: Literal["measured"]
+    metric: Name
+    """As tare calls it: `throughput`, `latency_mean`, `read_latency_mean`, …"""
+    log_ratio: float
+    se: float | None = Field(default=None, gt=0)
+    """Standard error of the log ratio."""
+    n: int | None = Field(default=None, gt=0)
+    """Independent units (pairs of runs) behind the standard error."""
+    se_from: Text | None = None
+    """Where the standard error comes from, if the source does not print it."""
+    printed: Figures
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Measured:
+        if abs(self.log_ratio - self.printed.log_ratio) > ROUNDING:
+            raise ValueError(
+                f"log_ratio {self.log_ratio:g} is not what `printed` gives: {self.printed.log_ratio:.4f}"
+            )
+        if self.se is not None and self.n is None:
+            raise ValueError("`se` needs `n`, the number of independent units behind it")
+        return self
+
+
+class Between(Told):
+    """A range, as log ratios; one end may be open."""
+
+    kind: Literal["range"]
+    metric: Name
+    low: float | None = None
+    high: float | None = None
+    absolute: bool = False
+    """The source gives the size of the effect without its sign."""
+    printed: Text
+    """The range in the source's own figures."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Between:
+        if self.low is None and self.high is None:
+            raise ValueError("needs `low`, `high` or both")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError("`low` is above `high`")
+        return self
+
+
+class Qualitative(Told):
+    """What a source says without a figure."""
+
+    kind: Literal["qualitative"]
+    metric: Name | None = None
+    bears_on: tuple[
+        Literal["ranking", "production", "mixing", "configurations", "repetitions", "overhead"], ...
+    ] = Field(min_length=1)
+    """Purposes of a benchmark that it says something about."""
+
+
+Effect = Annotated[
+    Annotated[Measured, Tag("measured")]
+    | Annotated[Between, Tag("range")]
+    | Annotated[Qualitative, Tag("qualitative")],
+    Discriminator("kind"),
+]
+
+
+class How(Told):
+    """How it was measured. `null`: the source does not tell."""
+
+    statistic: Literal["mean", "median", "single", "range", "words"]
+    """What the figure is of the repetitions: a median or a single run has no interval."""
+    parity: Literal["known", "unknown", "broken"]
+    """Whether bits, settings and limits were the same on both sides; `broken`: they were not."""
+    repetitions: int | None = Field(default=None, gt=0)
+    order: Text | None = None
+    """In what order runs were made."""
+    summary_of: Name | None = None
+    """The group of claims that this one is an average of; it is not counted beside them."""
+
+
+class Source(Told):
+    """Where the claim can be looked up."""
+
+    title: Text
+    authors: Text
+    year: int = Field(gt=1900)
+    url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+    doi: Annotated[str, Field(pattern=r"^10\.\d{4,9}/\S+$")] | None = None
+    store: Text | None = None
+    """Of one's own findings: the digest of the plan in whose store the runs are."""
+    where: Text
+    """Page, table, section or file."""
+    read: Literal["whole", "part", "abstract", "notes"]
+    """What of it was read for the claim; `notes`: the project's own notes on the source."""
+
+    @model_validator(mode="after")
+    def _can_be_found(self) -> Source:
+        if self.url is None and self.doi is None and self.store is None:
+            raise ValueError("a claim needs a source that can be found: `url`, `doi` or `store`")
+        return self
+
+
+class Claim(Told):
+    """One claim. Its id is the name of its file; `study` groups those of one publication."""
+
+    format: Literal[1]
+    study: Name
+    says: Text
+    """The claim in one sentence."""
+    context: Context | None = None
+    """Required of everything but a qualitative claim, which may hold of all."""
+    effect: Effect
+    how: How
+    source: Source
+    note: Text | None = None
+
+    @model_validator(mode="after")
+    def _has_context(self) -> Claim:
+        if self.context is None and not isinstance(self.effect, Qualitative):
+            raise ValueError("a figure needs `context`: what was measured, where and against what")
+        return self

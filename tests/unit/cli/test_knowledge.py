@@ -1,0 +1,64 @@
+"""`tare knowledge` lists, shows and exports claims, one's own among them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tare.cli import app
+from tare.errors import StudyError
+from tare.knowledge.export import COLUMNS
+from tare.study.catalogue import claims_folder
+
+OWN = (claims_folder() / "moby-11911" / "moby-11911-host.yaml").read_text()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_a_list_has_a_line_a_claim_and_can_be_narrowed() -> None:
+    shown = CliRunner().invoke(app, ["knowledge", "list", "--study", "moby-11911", "--metric", "throughput"])
+    assert shown.exit_code == 0
+    assert "-55.4 %" in shown.stdout
+    assert "3 claims" in shown.stderr
+
+
+def test_a_claim_is_shown_as_it_is_written_and_as_json() -> None:
+    runner = CliRunner()
+    assert runner.invoke(app, ["knowledge", "show", "moby-11911-host"]).stdout == OWN
+    (claim,) = json.loads(runner.invoke(app, ["knowledge", "show", "moby-11911-host", "--json"]).stdout)
+    assert claim["id"] == "moby-11911-host"
+    assert claim["source"]["url"].endswith("11911")
+
+
+def test_claims_of_ones_own_are_listed_beside_those_that_come_with_tare(home: Path) -> None:
+    (home / "knowledge").mkdir(parents=True)
+    (home / "knowledge" / "own-host.yaml").write_text(OWN.replace("study: moby-11911", "study: own"))
+    shown = CliRunner().invoke(app, ["knowledge", "list", "--database", "redis", "--study", "own"])
+    assert "own-host" in shown.stdout
+
+
+def test_a_csv_has_a_row_a_claim_and_no_figure_that_is_not_told() -> None:
+    text = CliRunner().invoke(app, ["knowledge", "export", "--format", "csv"]).stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert tuple(rows[0]) == COLUMNS
+    (row,) = [row for row in rows if row["id"] == "percona-2016-bridge"]
+    assert (row["se"], row["n"], row["metric"]) == ("", "", "throughput")
+    assert len(rows) == len(json.loads(CliRunner().invoke(app, ["knowledge", "export"]).stdout))
+
+
+def test_an_unknown_claim_and_a_broken_file_are_refused(home: Path) -> None:
+    assert isinstance(CliRunner().invoke(app, ["knowledge", "show", "nothing"]).exception, StudyError)
+    (home / "knowledge").mkdir(parents=True)
+    (home / "knowledge" / "broken.yaml").write_text("format: 1\nsays: <script>\n")
+    error = CliRunner().invoke(app, ["knowledge", "list"]).exception
+    assert isinstance(error, StudyError)
+    assert "broken.yaml:1:1" in str(error)
