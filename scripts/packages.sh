@@ -8,9 +8,10 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 # mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own. pgrep finds the
 # engine's proxies. Integration tests make their smallest image of a busybox that needs no library, run the monitors
-# of sysstat, and build YCSB with its bindings.
+# of sysstat, build YCSB with its bindings, and ask a Prometheus for what the dashboard shows.
 set -- mmdebstrap:mmdebstrap pgrep:procps
-[ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat mvn:maven javac:default-jdk-headless
+[ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
+    mvn:maven javac:default-jdk-headless
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
@@ -20,4 +21,9 @@ if ! ../scripts/engine.sh answers; then
     # With AppArmor in the kernel, dockerd refuses to start without its tools.
     [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" != Y ] || set -- "$@" apparmor_parser:apparmor
 fi
-exec ./apt_install.sh "needed to $purpose" "$@"
+had_prometheus=$(command -v prometheus || true)
+./apt_install.sh "needed to $purpose" "$@"
+# Its package starts a service on every address, of which tests make no use: they start one of their own.
+if [ -z "$had_prometheus" ] && command -v prometheus >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
+    systemctl disable --quiet --now prometheus
+fi

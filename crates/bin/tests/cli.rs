@@ -235,6 +235,24 @@ fn an_export_prints_rates_with_their_bounds() {
 }
 
 #[test]
+fn export_without_a_table_lists_what_there_is() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (_, name) = out(&home);
+    let output = probe(&["export", &name]);
+    assert_eq!(output.status.code(), Some(2), "no such directory");
+    probe(&["record", "--out", &name, "--hz", "20", "--duration", "0.5"]);
+    let listed = text(&probe(&["export", &name]).stdout);
+    assert!(listed.starts_with("table,rows\n"), "{listed}");
+    assert!(
+        listed.contains("\ntick,") && listed.contains("\ncpu,"),
+        "the host, as nothing was named: {listed}"
+    );
+    let output = probe(&["export", &name, "--table", "nothing"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("lists which there are"));
+}
+
+#[test]
 fn the_newest_values_are_served_in_openmetrics() {
     let own = format!("own={}", std::process::id());
     let arguments =

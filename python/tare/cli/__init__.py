@@ -14,7 +14,7 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare import __version__
-from tare.cli import calibrate, clean, doctor, images, importing, init, knowledge, plan, report, run, views
+from tare.cli import calibrate, clean, doctor, images, importing, init, knowledge, plan, probe, report, run, views
 from tare.errors import EnvironmentLacks, TareError
 
 _CLOSED_PIPE = 128 + 13
@@ -36,6 +36,7 @@ app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("views")(views.views)
+app.command("probe", context_settings=probe.SETTINGS)(probe.probe)
 app.command("import")(importing.import_results)
 app.add_typer(knowledge.app, name="knowledge")
 app.command("calibrate")(calibrate.calibrate_machine)

@@ -17,7 +17,8 @@ _QUICK_S = 10.0
 def candidates() -> Iterator[str]:
     """In the order in which they are tried. PATH is no guide: an environment need not be activated to be used."""
     yield str(Path(sysconfig.get_path("scripts")) / NAME)
-    yield str(Path(__file__).parents[3] / "target" / "release" / NAME)
+    for profile in ("release", "debug"):
+        yield str(Path(__file__).parents[3] / "target" / profile / NAME)
 
 
 def find(host: Host) -> str | None:

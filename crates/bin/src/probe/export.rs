@@ -1,6 +1,9 @@
 //! `tare-probe export`: a table of a trace as CSV or JSON lines, raw or as rates.
 
+use std::fmt::Write as _;
+use std::fs;
 use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use tare_record::parquet::read::{self, FileColumn, Value};
 
@@ -9,12 +12,47 @@ use crate::options::{ExportOptions, Format};
 use crate::rates::Rates;
 
 pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
-    let path = options.directory.join(format!("{}.parquet", options.table));
-    if !path.is_file() {
+    match &options.table {
+        Some(table) => print(options, table),
+        None => list(&options.directory),
+    }
+}
+
+/// The tables of a recording, with their rows.
+fn list(directory: &Path) -> Result<(), Failure> {
+    let entries = fs::read_dir(directory).map_err(|error| {
+        Failure::Usage(format!("{}: {error}; give a directory of a recording", directory.display()))
+    })?;
+    let paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    let is_table =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
+    let mut tables: Vec<PathBuf> = paths.into_iter().filter(is_table).collect();
+    tables.sort();
+    if tables.is_empty() {
         return Err(Failure::Usage(format!(
-            "{}: no such table in this trace; `ls {}` shows which there are",
+            "{}: holds no tables; give a directory that `tare-probe record` wrote",
+            directory.display()
+        )));
+    }
+    let mut text = "table,rows\n".to_owned();
+    for path in &tables {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let _ = writeln!(text, "{name},{}", read::rows_of(path)?);
+    }
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn print(options: &ExportOptions, table: &str) -> Result<(), Failure> {
+    let path = options.directory.join(format!("{table}.parquet"));
+    if !path.is_file() {
+        let directory = options.directory.display();
+        return Err(Failure::Usage(format!(
+            "{}: no such table in this trace; `tare-probe export {directory}` lists which there are",
             path.display(),
-            options.directory.display()
         )));
     }
     let mut page = Page::new(options.format);

@@ -23,8 +23,9 @@ const EXAMPLES: &str = "\
 Examples:
   tare-probe record --out run1 --host --cgroup db=/docker/4f0c… --hz 10 --duration 60
   tare-probe record --out run2 --cgroup db=pid:4711 --pid dockerd=812,tree --hz 1000
-  tare-probe live --host --children /docker
+  tare-probe live                    what the machine does; with --children /docker its containers
   tare-probe serve --prometheus :9477 --host --children /docker
+  tare-probe export run1             lists the tables of a recording
   tare-probe export run1 --table cgroup --rates > cgroup.csv
   tare-probe convert run1            after a crash: makes Parquet of what was written";
 
@@ -95,9 +96,11 @@ pub(crate) struct ServeOptions {
 pub(crate) struct ExportOptions {
     /// Directory of a recording
     pub directory: PathBuf,
-    /// Table to print, such as cgroup, process, cpu, disk, tick, event or target
-    #[arg(long, default_value = "cgroup")]
-    pub table: String,
+    /// Table to print, such as cgroup, process, cpu, disk, tick, event or target; without it, the
+    /// tables that there are, with their rows
+    #[arg(long)]
+    pub table: Option<String>,
+    /// Comma-separated values, or a JSON object a line
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     pub format: Format,
     /// Print the rate of each counter since its reading before, and the bounds that its step leaves
@@ -118,7 +121,8 @@ pub(crate) struct SamplingOptions {
     /// Ticks a second, 0.1 to 1000
     #[arg(long, default_value_t = 1.0, value_parser = rate)]
     pub hz: f64,
-    /// Sample CPUs, memory, paging, pressure, disks and interfaces of the host
+    /// Sample CPUs, memory, paging, pressure, disks and interfaces of the host; what is sampled
+    /// where nothing else is named
     #[arg(long)]
     pub host: bool,
     /// Ticks a second for the host; the lesser of --hz and 10 unless told otherwise
@@ -184,13 +188,19 @@ impl SamplingOptions {
             host_rate_hz: self.host_hz.unwrap_or(10.0).min(self.hz),
             duration_s,
             policy: self.scheduler.0,
-            with_host: self.host,
+            with_host: self.host || self.names_nothing(),
             specs: specs.chain(children).collect(),
             mailbox: None,
             wait_for_targets: self.wait,
             count_block: !self.no_bpf,
             with_perf: self.perf,
         }
+    }
+
+    /// Who names nothing wants to see the machine.
+    fn names_nothing(&self) -> bool {
+        let named = [&self.cgroup, &self.pid, &self.netns];
+        named.iter().all(|specs| specs.is_empty()) && self.children.is_empty()
     }
 }
 
@@ -282,6 +292,22 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Options::command().debug_assert();
+    }
+
+    #[test]
+    fn who_names_nothing_sees_the_host() {
+        let live = |arguments: &[&str]| {
+            let all = ["tare-probe", "live"].iter().chain(arguments);
+            match Options::try_parse_from(all).expect("options").action {
+                Action::Live(options) => options.sampling.config(None).with_host,
+                _ => unreachable!("live"),
+            }
+        };
+        assert!(live(&[]));
+        assert!(live(&["--hz", "2"]));
+        assert!(live(&["--host", "--pid", "a=1"]));
+        assert!(!live(&["--pid", "a=1"]));
+        assert!(!live(&["--children", "/docker"]));
     }
 
     #[test]

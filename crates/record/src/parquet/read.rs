@@ -51,6 +51,16 @@ pub fn read_table<E: From<RecordError>>(
     Ok(())
 }
 
+/// Rows of a table.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub fn rows_of(path: &Path) -> Result<i64, RecordError> {
+    let file = File::open(path).map_err(|error| RecordError::io(path, error))?;
+    let reader = SerializedFileReader::new(file).map_err(parquet_error(path))?;
+    Ok(reader.metadata().file_metadata().num_rows())
+}
+
 fn columns_of(
     reader: &SerializedFileReader<File>,
     path: &Path,

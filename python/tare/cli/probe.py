@@ -1,0 +1,32 @@
+"""`tare probe`: tare-probe itself, found where tare is installed. It takes the place of this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from tare.errors import EnvironmentLacks
+from tare.monitors.probe_program import HINT, NAME, candidates
+
+SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""Whatever follows `tare probe` is tare-probe's to judge, `--help` too."""
+_NO_COMMAND = {"-h", "--help", "-V", "--version"}
+
+
+def probe(context: typer.Context) -> None:
+    """Record, show or export the kernel's counters, or serve them by `--prometheus :PORT`: runs tare-probe."""
+    program = next((path for path in candidates() if os.access(path, os.X_OK)), None)
+    if program is None:
+        raise EnvironmentLacks("tare-probe is not here", hint=HINT)
+    sys.stdout.flush()
+    os.execv(program, [NAME, *arguments(context.args)])  # noqa: S606 - in place of this process, which has no more to do
+
+
+def arguments(given: Sequence[str]) -> list[str]:
+    """What tare-probe is called with: options without a command are those of `serve`."""
+    if given and given[0].startswith("-") and given[0] not in _NO_COMMAND:
+        return ["serve", *given]
+    return list(given) or ["--help"]
