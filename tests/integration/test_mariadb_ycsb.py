@@ -54,7 +54,9 @@ def test_records_are_loaded_and_the_mix_is_measured(
     assert sum(count for _, count in told.histogram) == told.operations
     assert (told.errors, told.unit) == (0, "operations")
     assert told.details["target_per_s"] == 200.0
-    assert 100 < told.throughput_per_s < 220
+    assert told.throughput_per_s == pytest.approx(told.operations / told.duration_s)
+    assert told.throughput_per_s < 220  # the target holds it; how near it comes is the machine's business
+    assert told.details["delivered_share"] == pytest.approx(told.throughput_per_s / 200)
     assert told.latency.timed_from == "intended-send"
     read = told.by_operation["read"]
     assert read.service_time is not None
