@@ -7,7 +7,7 @@ from typing import cast
 from unittest.mock import patch
 
 from tare import cli
-from tare.cli import run
+from tare.cli import planned
 from tare.deployments import DEPLOYMENTS
 from tare.monitors import MONITORS, Monitor
 from tare.study.registry import Registry, installed
@@ -27,5 +27,5 @@ def with_fakes() -> Registry:
 
 if __name__ == "__main__":
     traced_by_nobody = patch.dict(cast("dict[str, Monitor]", MONITORS), {"probe": MONITORS["fake"]})
-    with patch.object(run, "installed", with_fakes), traced_by_nobody:
+    with patch.object(planned, "installed", with_fakes), traced_by_nobody:
         cli.main()
