@@ -72,6 +72,13 @@ def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
         for span in run.phases
         if span.phase == "measure"
     ]
+    layers += [
+        _data([{"second": span.began}])
+        .mark_rule(color=MUTED, strokeWidth=1, strokeDash=[2, 2])
+        .encode(x=place["x"])
+        for span in run.phases
+        if span.phase != "measure"
+    ]
     for who, colour in _COLOURS.items():
         points = [point for point in run.points if (point.panel, point.who) == (panel, who)]
         layers += [

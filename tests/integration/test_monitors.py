@@ -1,0 +1,159 @@
+"""Each monitor at a real container and at a bare task: it samples, its cost is counted, nothing of it is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+from docker import DockerClient
+from tests.integration.deployments.conftest import bare, container, ledger, make_task, parent  # noqa: F401
+
+from tare.deployments import Deployment, Instance, Task
+from tare.monitors import MONITORS
+from tare.run.clock import SystemClock
+from tare.run.monitors import Monitors
+from tare.sites import Site
+from tare.sites.local import LocalHost
+from tare.sites.process import alive
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.model import MonitorSpec
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
+
+LOOP = ("/bin/sh", "-c", "while :; do :; done")
+NAMES = ("mpstat", "iostat", "sar", "pidstat", "docker-stats")
+MEASURE_S = 3.5
+
+
+@dataclass
+class Watch:
+    """The monitors of a run of nothing but a loop. `took_s`: what each step added to it."""
+
+    monitors: Monitors
+    bench: Any
+    parameters: Any
+    raw: Path
+    took_s: dict[str, float] = field(default_factory=dict)
+
+    def around(self, sut: Instance) -> dict[str, Any]:
+        """The record's `monitors` after a measure phase of `MEASURE_S`."""
+        self._timed("begin", lambda: self.monitors.begin(self.bench, sut, self.parameters))
+        self._timed("begin_measure", lambda: self.monitors.begin_measure(self.bench, self.parameters))
+        began = time.monotonic()
+        time.sleep(MEASURE_S)
+        ended = time.monotonic()
+        self._timed("end_measure", self.monitors.end_measure)
+        self._timed("end", self.monitors.end)
+        usage = {"began_monotonic_s": began, "ended_monotonic_s": ended}
+        return dict(self.monitors.read(self.raw, usage))
+
+    def _timed(self, what: str, do: Callable[[], object]) -> None:
+        began = time.monotonic()
+        do()
+        self.took_s[what] = time.monotonic() - began
+
+
+@pytest.fixture
+def watch(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Watch:
+    why = {name: MONITORS[name].lacks(host, 1.0, {}) for name in ("probe", *NAMES)}
+    missing = [f"{name}: {told}" for name, told in why.items() if told is not None]
+    if missing:
+        pytest.skip("; ".join(missing))
+    machine: Any = SimpleNamespace(
+        site=Site(sut=host, client=host), ledger=ledger, clock=SystemClock(), monitors=MONITORS
+    )
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    settings = SimpleNamespace(monitors=dict.fromkeys(NAMES, MonitorSpec()))
+    bench = SimpleNamespace(room=SimpleNamespace(host=host, raw=str(raw)), settings=settings)
+    parameters = SimpleNamespace(warmup_s=0.0, measure_s=MEASURE_S, cooldown_s=0.0)
+    return Watch(Monitors(machine), bench, parameters, raw)
+
+
+def test_every_monitor_watches_a_container(
+    watch: Watch, container: Deployment, make_task: Callable[..., Task], ledger: SqliteLedger
+) -> None:
+    sut = container.start(make_task(*LOOP))
+    try:
+        told = watch.around(sut)
+    finally:
+        watch.monitors.end()
+        container.stop(sut, 1.0)
+    for name in NAMES:
+        assert told[name]["cpu_s"] is not None, told[name]
+        assert told[name]["samples"] >= 3
+        kept = pl.read_parquet(watch.raw / "monitors" / f"{name}.parquet").filter("kept")
+        assert 2 <= kept["to_ns"].n_unique() <= 4
+    assert told["docker-stats"]["daemon_cpu_s"] > 0
+    assert watch.took_s["begin"] + watch.took_s["end"] < 10, watch.took_s
+    assert told["probe"]["samples"] > 10 * MEASURE_S
+    assert not [entry for entry in ledger.entries() if entry.kind == "process"]
+    trace = watch.raw / "monitors" / "probe" / "trace"
+    seen = set(pl.read_parquet(trace / "process.parquet")["name"].cast(pl.String))
+    assert {"sut", "shim", "tare"} <= seen
+    assert "sut" in set(pl.read_parquet(trace / "cgroup.parquet")["name"].cast(pl.String))
+
+
+def test_docker_stats_and_pidstat_say_the_same_of_a_loop(
+    watch: Watch, container: Deployment, make_task: Callable[..., Task]
+) -> None:
+    """Roughly: what the views test says closely. Both are percent of one CPU."""
+    sut = container.start(make_task(*LOOP))
+    try:
+        watch.around(sut)
+    finally:
+        watch.monitors.end()
+        container.stop(sut, 1.0)
+    means = {}
+    for name in ("docker-stats", "pidstat"):
+        table = pl.read_parquet(watch.raw / "monitors" / f"{name}.parquet")
+        wanted = pl.col("kept") & (pl.col("quantity") == "cpu_percent") & pl.col("subject").str.starts_with("sut")
+        means[name] = float(table.filter(wanted)["value"].sum()) / MEASURE_S
+    assert means["docker-stats"] > 5
+    assert means["pidstat"] == pytest.approx(means["docker-stats"], rel=0.5)
+
+
+def test_a_bare_task_has_no_docker_stats_and_all_else(
+    watch: Watch, bare: Deployment, make_task: Callable[..., Task]
+) -> None:
+    sut = bare.start(make_task(*LOOP))
+    try:
+        told = watch.around(sut)
+    finally:
+        watch.monitors.end()
+        bare.stop(sut, 1.0)
+    assert "nothing for it to watch" in told["docker-stats"]["absent"]
+    assert all("samples" in told[name] for name in NAMES if name != "docker-stats")
+
+
+def test_monitors_that_are_told_to_end_leave_no_process(
+    watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: LocalHost, engine: DockerClient
+) -> None:
+    """Not even those that they themselves started, as sar does."""
+    sut = bare.start(make_task(*LOOP))
+    try:
+        watch.monitors.begin(watch.bench, sut, watch.parameters)
+        watch.monitors.begin_measure(watch.bench, watch.parameters)
+        started = [process for each in watch.monitors.running.values() for _, process in each.running.values()]
+        watch.monitors.end()
+    finally:
+        watch.monitors.end()
+        bare.stop(sut, 1.0)
+    assert len(started) == 5
+    assert not [process for process in started if alive(host, process)]
+    groups = {str(process.pid) for process in started}
+    left = [path for path in Path("/proc").glob("[0-9]*/stat") if _group(path) in groups]
+    assert not left
+
+
+def _group(stat: Path) -> str:
+    try:
+        return stat.read_text().rpartition(")")[2].split()[2]
+    except OSError:
+        return ""
