@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 import pytest
 from docker import DockerClient
-from tests.integration.deployments.conftest import bare, container, ledger, make_task, parent  # noqa: F401
 
 from tare.deployments import Deployment, Instance, Task
 from tare.monitors import MONITORS
