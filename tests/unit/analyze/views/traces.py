@@ -102,6 +102,7 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True, name: str 
             "minor_faults": [0] * len(at), "major_faults": [0] * len(at), "virtual_bytes": [MIB] * len(at),
             "resident_bytes": [70 * MIB] * len(at), "io_t0_ns": at, "io_t1_ns": at, "read_bytes": [0] * len(at),
             "written_bytes": written, "cancelled_bytes": [0] * len(at),
+            "cpu_t0_ns": at, "cpu_t1_ns": at, "cpu_ns": [n * 300_000_000 for n in ticks],
         }
     )  # fmt: skip
     memory = pl.DataFrame(
@@ -110,7 +111,8 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True, name: str 
             "total_bytes": [1000 * MIB] * len(at), "free_bytes": [400 * MIB] * len(at),
             "available_bytes": [700 * MIB] * len(at),
             "buffers_bytes": [50 * MIB] * len(at), "cached_bytes": [250 * MIB] * len(at),
-            "slab_bytes": [100 * MIB] * len(at),
+            "slab_bytes": [100 * MIB] * len(at), "vmstat_t0_ns": at, "vmstat_t1_ns": at,
+            "pgpgin_kib": [0] * len(at), "pgpgout_kib": [n * 4 * 1024 for n in ticks],
         }
     )  # fmt: skip
     interface = pl.concat(
