@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe setup engine engine-stop clean
+.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -38,6 +38,10 @@ test-probe-root: ## The tests of tare-probe that need root, and eBPF where the k
 
 bench-probe: setup ## What tare-probe costs, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
 	@scripts/bench_probe.sh
+
+bench-protocol: setup ## Machine seconds and false positives of each protocol, for MINUTES (25), adding to what is known
+	@scripts/packages.sh demo
+	@MINUTES=$(if $(filter file,$(origin MINUTES)),25,$(MINUTES)) scripts/engine.sh run scripts/bench_protocol.sh --markdown build/bench-protocol.md --json build/bench-protocol.json
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev

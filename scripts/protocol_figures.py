@@ -1,0 +1,266 @@
+"""What the stored studies of `bench_protocol.py` tell: figures, each measured or computed, and said which."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from protocol_costs import (
+    Judge,
+    Rounds,
+    Run,
+    Verdicts,
+    by_pairs,
+    by_welch,
+    by_windows,
+    joined,
+    measured_seconds,
+    pair_seconds,
+    pooled_spread,
+    rounds_for,
+    runs_for,
+    sequential,
+    variances,
+    width_of,
+    windows_claim,
+    wrong,
+)
+from protocol_pools import BASELINE, INJECTED, MEASURE_S, POOLS, TITLE
+from tare.calibrate.archive import Archive
+from tare.calibrate.machine import Identity
+from tare.calibrate.pooled import Injected, injected
+from tare.plan.control import CONTROL
+from tare.protocols.stopping import Rule
+from tare.run.halves import throughput_of
+from tare.run.record import RunRecord
+from tare.store import open_store
+
+TARGETS = (0.02, 0.01)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of judging. `pool`: whose runs; `stop`: by which its width is looked at, and when."""
+
+    name: str
+    pool: str
+    judge: Judge
+    stop: Judge
+    looks: Callable[[int], bool]
+
+
+def _always(blocks: int) -> bool:
+    return blocks >= 2
+
+
+WAYS = (
+    Way("interleave", "interleave", by_pairs, sequential, Rule().looks_at),
+    Way("duet", "duet", by_pairs, sequential, Rule().looks_at),
+    Way("fixed", "together", by_welch, by_welch, _always),
+    Way("buckets", "together", by_windows, by_windows, _always),
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """How long a publication measured, and how often. `measure_s`: `None` where it gives no time."""
+
+    study: str
+    measure_s: float | None
+    runs: int
+
+
+PUBLISHED = (
+    Published("percona-2016", 1800.0, 1),
+    Published("bth-thesis", 1200.0, 10),
+    Published("grambow-2018", None, 5),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Machine seconds of one arm and its baseline to ± `target`. `claimed`: by an interval that does not hold."""
+
+    way: str
+    target: float
+    measured_s: float | None
+    computed_s: float | None
+    times_interleave: float | None
+    claimed: bool
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Stretches whose interval leaves the truth out, of identical servers and of the injected effect."""
+
+    way: str
+    identical: Verdicts
+    injected: Verdicts
+
+
+@dataclass(frozen=True)
+class AsPublished:
+    """Computed, none of it measured. `width`: half of the interval after the published runs; `None` for one run."""
+
+    study: str
+    measure_s: float
+    runs: int
+    seconds: float
+    width: float | None
+    runs_to: Mapping[str, int]
+    seconds_to: Mapping[str, float]
+    times_interleave: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """All that is known of this machine."""
+
+    identity: Identity
+    studies: Mapping[str, int]
+    machine_s: Mapping[str, float]
+    spread: Mapping[str, float | None]
+    pair_s: Mapping[str, float]
+    within: float | None
+    between: float | None
+    wrong: tuple[Wrong, ...]
+    costs: tuple[Cost, ...]
+    published: tuple[AsPublished, ...]
+    injected: Mapping[str, Injected]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rounds of all finished studies of a pool, by arm."""
+
+    control: tuple[Rounds, ...]
+    injected: tuple[Rounds, ...]
+    found: Injected
+
+    @property
+    def both(self) -> tuple[Rounds, ...]:
+        """Identical servers and the injected effect."""
+        return (*self.control, *self.injected)
+
+
+def pool_of(archive: Archive, identity: Identity, name: str) -> Pool | None:
+    """Read the finished studies of a pool; `None` where there is none."""
+    places = [place for place in archive.places(identity) if place.kind == name]
+    known = [(place, found) for place in places if (found := archive.studied(place)) is not None]
+    if not known:
+        return None
+    told = injected([each for _, found in known for each in found.observed], TITLE)
+    truth = math.log1p(told.truth.point or 0.0)
+    stores = [open_store(place.path).records() for place, _ in known]
+    return Pool(
+        control=tuple(_rounds(records, CONTROL, 0.0) for records in stores),
+        injected=tuple(_rounds(records, INJECTED, truth) for records in stores),
+        found=told,
+    )
+
+
+def _rounds(records: Sequence[RunRecord], arm: str, truth: float) -> Rounds:
+    """The good runs of an arm with those of the baseline in the same block."""
+    good: dict[tuple[int, str], Run] = {}
+    for record in records:
+        rate = throughput_of(record)
+        if record.outcome.ok and rate:
+            good[record.block, record.arm] = Run(rate, _windows(record), record.machine_s)
+    blocks = sorted(block for block, name in good if name == arm and (block, BASELINE) in good)
+    return Rounds(tuple((good[block, arm], good[block, BASELINE]) for block in blocks), truth)
+
+
+def _windows(record: RunRecord) -> tuple[float, ...]:
+    windows = (record.measurement or {}).get("windows") or ()
+    return tuple(float(window["throughput_per_s"]) for window in windows)
+
+
+def figures(archive: Archive, identity: Identity) -> Figures:
+    """Everything that the stored studies of this machine tell."""
+    pools = {name: pool for name in POOLS if (pool := pool_of(archive, identity, name)) is not None}
+    costs = tuple(_costs(pools))
+    together = pools.get("together")
+    found = None if together is None else variances(together.both)
+    return Figures(
+        identity=identity,
+        studies={name: len(pool.control) for name, pool in pools.items()},
+        machine_s={name: _spent(pool) for name, pool in pools.items()},
+        spread={name: pooled_spread(pool.both) for name, pool in pools.items()},
+        pair_s={name: pair_seconds(pool.both) for name, pool in pools.items()},
+        within=None if found is None else found.within,
+        between=None if found is None else found.between,
+        wrong=tuple(
+            Wrong(way.name, wrong(pools[way.pool].control, way.judge), wrong(pools[way.pool].injected, way.judge))
+            for way in WAYS
+            if way.pool in pools
+        ),
+        costs=costs,
+        published=() if together is None else tuple(_published(together, costs)),
+        injected={name: pool.found for name, pool in pools.items()},
+    )
+
+
+def _spent(pool: Pool) -> float:
+    """Of all runs that count; a baseline's that stands beside two arms counts once."""
+    runs = {id(run): run.seconds for rounds in pool.both for pair in rounds.pairs for run in pair}
+    return sum(runs.values())
+
+
+def _costs(pools: Mapping[str, Pool]) -> Iterator[Cost]:
+    for target in TARGETS:
+        default = _computed(WAYS[0], pools, target)
+        for way in WAYS:
+            if way.pool not in pools:
+                continue
+            pool = pools[way.pool]
+            computed = _computed(way, pools, target)
+            yield Cost(
+                way=way.name,
+                target=target,
+                measured_s=measured_seconds(
+                    [joined(pool.control), joined(pool.injected)], way.stop, target, way.looks
+                ),
+                computed_s=computed,
+                times_interleave=computed / default if computed and default else None,
+                claimed=way.name == "buckets",
+            )
+
+
+def _computed(way: Way, pools: Mapping[str, Pool], target: float) -> float | None:
+    """From the pool's variances, at the length at which it was measured."""
+    pool = pools.get(way.pool)
+    spread = None if pool is None else pooled_spread(pool.both)
+    if pool is None or spread is None:
+        return None
+    pair_s = pair_seconds(pool.both)
+    if way.pool != "together":
+        return rounds_for(target, spread) * pair_s
+    found, windows = variances(pool.both), MEASURE_S
+    runs = windows_claim(target, found, windows) if way.name == "buckets" else runs_for(target, found, windows)
+    return runs * pair_s
+
+
+def _published(pool: Pool, costs: Sequence[Cost]) -> Iterator[AsPublished]:
+    """What fixed runs of the published length would cost with the variances that were measured here."""
+    found = variances(pool.both)
+    beside_s = pair_seconds(pool.both) / 2 - MEASURE_S
+    default = {f"{cost.target:g}": cost.computed_s for cost in costs if cost.way == "interleave"}
+    for one in PUBLISHED:
+        measure_s = one.measure_s or MEASURE_S
+        run_s = measure_s + beside_s
+        runs = {f"{target:g}": runs_for(target, found, measure_s) for target in TARGETS}
+        seconds = {target: 2 * n * run_s for target, n in runs.items()}
+        yield AsPublished(
+            study=one.study,
+            measure_s=measure_s,
+            runs=one.runs,
+            seconds=2 * one.runs * run_s,
+            width=width_of(one.runs, found, measure_s),
+            runs_to=runs,
+            seconds_to=seconds,
+            times_interleave={
+                target: spent / reference if (reference := default.get(target)) else None
+                for target, spent in seconds.items()
+            },
+        )

@@ -1,0 +1,165 @@
+"""The figures of `bench_protocol.py` as tables: for a terminal, and as Markdown for the journal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from protocol_costs import SEGMENT
+from protocol_figures import TARGETS, Figures
+from protocol_pools import MEASURE_S, TITLE
+from tare.calibrate.pooled import Share
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table, whatever it is written as."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def grids(found: Figures) -> tuple[Grid, ...]:
+    """What was made, how often wrong, seconds here, seconds at published lengths, the injected effect."""
+    return (
+        Grid(
+            "measured: the pools",
+            ("pool", "studies", "machine s", "s a pair", "spread of log ratios"),
+            tuple(
+                (
+                    name,
+                    str(found.studies[name]),
+                    f"{found.machine_s[name]:.0f}",
+                    f"{found.pair_s[name]:.1f}",
+                    _percent(found.spread[name]),
+                )
+                for name in found.studies
+            ),
+        ),
+        Grid(
+            f"measured: intervals of {SEGMENT} rounds in a row that leave the truth out (nominal 5 %)",
+            ("way", "identical, overlapping", "identical, disjoint", "injected, overlapping", "injected, disjoint"),
+            tuple(
+                (
+                    one.way,
+                    _counted(one.identical.overlapping),
+                    _share(one.identical.disjoint),
+                    _counted(one.injected.overlapping),
+                    _share(one.injected.disjoint),
+                )
+                for one in found.wrong
+            ),
+        ),
+        Grid(
+            f"seconds of an arm and its baseline, {MEASURE_S:g} s measured a run",
+            ("way", "to", "measured", "computed", "times interleave (computed)"),
+            tuple(
+                (
+                    f"{cost.way}{' (claimed, invalid)' if cost.claimed else ''}",
+                    f"± {100 * cost.target:g} %",
+                    _seconds(cost.measured_s),
+                    _seconds(cost.computed_s),
+                    _times(cost.times_interleave),
+                )
+                for cost in found.costs
+            ),
+        ),
+        Grid(
+            "computed, not measured: fixed runs of the published length with this machine's variances",
+            (
+                "study",
+                "s a run",
+                "runs",
+                "half-width then",
+                *_to("runs to"),
+                *_to("s to"),
+                *_to("times interleave,"),
+            ),
+            tuple(
+                (
+                    one.study,
+                    f"{one.measure_s:g}",
+                    str(one.runs),
+                    "none" if one.width is None else f"± {100 * one.width:.2g} %",
+                    *(str(runs) for runs in one.runs_to.values()),
+                    *(_seconds(seconds) for seconds in one.seconds_to.values()),
+                    *(_times(times) for times in one.times_interleave.values()),
+                )
+                for one in found.published
+            ),
+        ),
+        Grid(
+            f"measured: the injected effect ({TITLE})",
+            ("pool", "studies", "estimate", "truth", "bias"),
+            tuple(
+                (
+                    name,
+                    str(one.estimate.n),
+                    _percent(one.estimate.point),
+                    _percent(one.truth.point),
+                    _percent(one.bias.point),
+                )
+                for name, one in found.injected.items()
+            ),
+        ),
+    )
+
+
+def _to(words: str) -> tuple[str, ...]:
+    return tuple(f"{words} ± {100 * target:g} %" for target in TARGETS)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def _seconds(value: float | None) -> str:
+    return "not reached" if value is None else f"{value:.0f}"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}"
+
+
+def _counted(of: Share) -> str:
+    return "-" if of.share is None else f"{100 * of.share:.0f} % of {of.of}"
+
+
+def _share(of: Share) -> str:
+    if of.share is None or of.low is None or of.high is None:
+        return "-"
+    return f"{100 * of.share:.0f} % [{100 * of.low:.0f}, {100 * of.high:.0f}] of {of.of}"
+
+
+def markdown(found: Figures) -> str:
+    """For the journal."""
+    one = found.identity
+    machine = f"{one.cpu_model}, {one.cpu_count} CPUs, {one.memory_gib} GiB, Linux {one.kernel}"
+    lines = [f"{machine}, {one.engine} {one.engine_version}."]
+    if found.between is not None and found.within is not None:
+        between, within = (100 * math.sqrt(part) for part in (found.between, found.within))
+        told = f"{between:.2f} % between restarts, {within:.2f} % of windows of 1 s within a run"
+        lines += ["", f"Standard deviations of log rates, runs of an arm made together: {told}."]
+    for grid in grids(found):
+        lines += ["", f"**{grid.title[0].upper()}{grid.title[1:]}**", "", _row(grid.columns)]
+        lines += [_row(("---",) * len(grid.columns)), *(_row(row) for row in grid.rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def show(found: Figures, console: Console) -> None:
+    """For people."""
+    for grid in grids(found):
+        table = RichTable(*grid.columns, title=grid.title, title_justify="left", box=None, pad_edge=False)
+        for row in grid.rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print()

@@ -1,0 +1,126 @@
+"""What a protocol costs and how often it is wrong, on runs whose truth is known."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from protocol_costs import (
+    SEGMENT,
+    Rounds,
+    Run,
+    by_pairs,
+    by_welch,
+    by_windows,
+    joined,
+    measured_seconds,
+    pair_seconds,
+    pooled_spread,
+    rounds_for,
+    runs_for,
+    variances,
+    width_of,
+    windows_claim,
+    wrong,
+)
+from protocol_pools import BASELINE, BLOCKS, INJECTED, POOLS
+from tare.plan.expand import expand
+from tare.protocols.windows import Components
+from tare.study.model import DuetSpec
+
+BETWEEN, WITHIN, WINDOWS = 0.015, 0.012, 7
+
+
+def pool(studies: int, effect: float = 0.0, drift: float = 0.0, seed: int = 1) -> list[Rounds]:
+    """Studies of 8 rounds; each run's start differs by `BETWEEN`, its windows by `WITHIN`, the pairs by `drift`."""
+    rng = np.random.default_rng(seed)
+
+    def run(mean: float) -> Run:
+        start = mean + BETWEEN * rng.normal()
+        windows = tuple(float(np.exp(start + WITHIN * rng.normal())) for _ in range(WINDOWS))
+        return Run(float(np.mean(windows)), windows, 6.0)
+
+    def study() -> Rounds:
+        off = drift * rng.normal()
+        return Rounds(tuple((run(effect + off), run(0.0)) for _ in range(8)), effect)
+
+    return [study() for _ in range(studies)]
+
+
+def test_t_over_rounds_is_wrong_as_often_as_promised() -> None:
+    verdicts = wrong(pool(400), by_pairs)
+    assert verdicts.disjoint.of == 800
+    assert 0.03 < (verdicts.disjoint.share or 0) < 0.07
+    assert verdicts.overlapping.of == 400 * (8 - SEGMENT + 1)
+
+
+def test_windows_in_one_pot_are_wrong_far_too_often() -> None:
+    assert (wrong(pool(100), by_windows).disjoint.share or 0) > 0.25
+
+
+def test_runs_made_together_are_wrong_where_the_machine_drifts_meanwhile() -> None:
+    assert (wrong(pool(100, drift=0.03), by_welch).disjoint.share or 0) > 0.2
+
+
+def test_an_effect_that_is_there_is_no_mistake() -> None:
+    verdicts = wrong(pool(200, effect=math.log(0.95)), by_pairs)
+    assert (verdicts.disjoint.share or 0) < 0.1
+
+
+def test_the_spread_of_a_ratio_is_that_of_two_starts_and_their_windows() -> None:
+    expected = math.sqrt(2 * (BETWEEN**2 + WITHIN**2 / WINDOWS))
+    assert pooled_spread(pool(200)) == pytest.approx(expected, rel=0.05)
+
+
+def test_variances_come_apart_again() -> None:
+    found = variances(pool(200))
+    assert math.sqrt(found.within) == pytest.approx(WITHIN, rel=0.05)
+    assert math.sqrt(found.between) == pytest.approx(BETWEEN, rel=0.05)
+
+
+def test_runs_to_a_width_as_worked_out_by_hand() -> None:
+    of = Components(within=0.0, between=0.015**2)
+    assert runs_for(0.02, of, 1800) == 6  # t(10) 2.228 · 0.015 · √(2/6) = 0.0193; 5 runs give 0.0219
+    assert width_of(6, of, 1800) == pytest.approx(0.0193, abs=1e-4)
+    assert width_of(1, of, 1800) is None
+
+
+def test_longer_runs_do_not_help_against_what_each_start_decides() -> None:
+    of = Components(within=WITHIN**2, between=BETWEEN**2)
+    assert runs_for(0.01, of, 1800) == runs_for(0.01, of, 18_000)
+
+
+def test_rounds_to_a_width_are_at_a_look_of_the_default_protocol() -> None:
+    assert rounds_for(0.02, 0.0175) == 8
+    assert rounds_for(0.01, 0.0175) in range(12, 40, 4)
+
+
+def test_windows_in_one_pot_claim_a_width_after_next_to_nothing() -> None:
+    assert windows_claim(0.02, Components(within=WITHIN**2, between=BETWEEN**2), WINDOWS) == 2
+
+
+def test_measured_seconds_are_those_of_the_rounds_it_took() -> None:
+    quiet = [joined(pool(3, seed=2))]
+    seconds = measured_seconds(quiet, by_pairs, 0.02, lambda n: n >= 8)
+    assert seconds is not None
+    assert seconds % pair_seconds(quiet) == 0
+    assert seconds >= 8 * 12.0
+    assert measured_seconds(quiet, by_pairs, 1e-6, lambda n: True) is None
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_have_the_same_parity_but_for_what_their_protocol_places(name: str) -> None:
+    plan = expand(POOLS[name].make(1))
+    arms = {arm.name: arm.settings for arm in plan.study.arms}
+    assert set(arms) == {BASELINE, INJECTED, "baseline-again"}
+    differing = {key for key, value in arms[BASELINE].workload.items() if value != arms[INJECTED].workload[key]}
+    assert differing == {"point_selects"}
+    cpus = {placement.limits.cpus for settings in arms.values() for placement in settings.sides.values()}
+    assert cpus == ({None} if isinstance(plan.study.protocol, DuetSpec) else {"0", "1"})
+    assert len(plan.runs) == BLOCKS * (4 if isinstance(plan.study.protocol, DuetSpec) else 3)
