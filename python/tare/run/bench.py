@@ -16,7 +16,8 @@ from tare.run.death import oom_kills
 from tare.run.machine import Machine
 from tare.run.rooms import Room
 from tare.run.server import Server
-from tare.study.model import ArmSettings, LimitsSpec, Placement, size_bytes
+from tare.study.model import ArmSettings, LimitsSpec, Placement
+from tare.study.sizes import size_bytes
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
 
 _RUN_DIR = "/run/tare"

@@ -8,7 +8,8 @@ from typing import Any
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.deployments.path import Hop
 from tare.run.properties import NAMES, parent_cgroup
-from tare.study.model import ArmSettings, Placement, cpu_set, size_bytes
+from tare.study.model import ArmSettings, Placement
+from tare.study.sizes import cpu_set, size_bytes
 
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
 """A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client

@@ -12,7 +12,8 @@ from typing import Any
 
 from tare.run.properties import BY_NATURE, SIDES, Reading, host_readings, normal_key, readings, variables
 from tare.run.record import RunRecord
-from tare.study.model import DuetSpec, Study, cpu_set
+from tare.study.model import DuetSpec, Study
+from tare.study.sizes import cpu_set
 
 _ABSENT = "not there"
 CPU_SET = "SUT: CPU set"

@@ -11,7 +11,8 @@ from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
 from tare.sites.layout import Layout
-from tare.study.model import ArmSettings, DuetSpec, Placement, cpu_set, size_bytes
+from tare.study.model import ArmSettings, DuetSpec, Placement
+from tare.study.sizes import cpu_set, size_bytes
 
 _TIMEOUT_S = 30.0
 _SPARE_DISK = 1.1

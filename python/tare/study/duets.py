@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tare.deployments import CgroupPlace
 from tare.study.document import KeyPath
-from tare.study.model import ArmSettings, DuetSpec, Repetition, cpu_set
+from tare.study.model import ArmSettings, DuetSpec, Repetition
 from tare.study.placement import Refusal
+from tare.study.sizes import cpu_set
 from tare.workloads import Parameters
 
 FEWEST_WINDOWS = 5

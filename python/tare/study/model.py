@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -18,6 +17,7 @@ from pydantic import (
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
+from tare.study.sizes import CpuList, cpu_set, size_bytes
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""
@@ -42,39 +42,8 @@ class Source(Strict):
     url: str
 
 
-_LAST_CPU = 8191
-"""Linux is built for 8192 CPUs at most (NR_CPUS in arch/x86/Kconfig)."""
 _LEAST_MEMORY_BYTES = 6 << 20
 """Docker starts no container below it (`linuxMinMemory` in its daemon), so no bare task either."""
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def size_bytes(text: str) -> int:
-    """`"512M"` → 536870912."""
-    return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
-
-
-def cpu_set(text: str) -> frozenset[int]:
-    """A CPU list as in cpuset.cpus: `"0-1,3"` → {0, 1, 3}."""
-    cpus: set[int] = set()
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        cpus.update(range(int(first), int(last or first) + 1))
-    return frozenset(cpus)
-
-
-def _cpus_can_be(cpus: str) -> str:
-    for part in cpus.split(","):
-        first, _, last = part.partition("-")
-        if int(last or first) < int(first):
-            raise ValueError(f"{part!r} ends before it begins")
-        if int(last or first) > _LAST_CPU:
-            raise ValueError(f"no machine has a CPU {last or first}")
-    return cpus
-
-
-CpuList = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$"), AfterValidator(_cpus_can_be)]
-"""A CPU list such as `"0-1,3"`."""
 
 
 class LimitsSpec(Strict):

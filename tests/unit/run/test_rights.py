@@ -14,7 +14,8 @@ from tare.run.rights import Means, Needs, lacking, means_of, require
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
-from tare.study.model import DuetSpec, LimitsSpec, cpu_set, size_bytes
+from tare.study.model import DuetSpec, LimitsSpec
+from tare.study.sizes import cpu_set, size_bytes
 
 RICH = Means(
     root=True,
