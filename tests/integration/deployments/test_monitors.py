@@ -113,7 +113,8 @@ def test_docker_stats_and_pidstat_say_the_same_of_a_loop(
     for name in ("docker-stats", "pidstat"):
         table = pl.read_parquet(watch.raw / "monitors" / f"{name}.parquet")
         wanted = pl.col("kept") & (pl.col("quantity") == "cpu_percent") & pl.col("subject").str.starts_with("sut")
-        means[name] = float(table.filter(wanted)["value"].sum()) / MEASURE_S
+        values = table.filter(wanted)["value"].to_numpy()
+        means[name] = float(values.mean()) if len(values) else 0.0
     assert means["docker-stats"] > 5
     assert means["pidstat"] == pytest.approx(means["docker-stats"], rel=0.5)
 
