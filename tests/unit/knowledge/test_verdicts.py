@@ -1,0 +1,202 @@
+"""What `tare advise` must answer: written down from the claims before there was code that answers.
+
+Each row: the benchmark, and per purpose the answer that its claims support. The threshold for ranking is the larger of
+the report's 30 % and what the largest plausible effect of a planned arm would let a difference of zero look like.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tare.knowledge.advice import Advice, advise
+from tare.knowledge.benchmark import Benchmark, Comparing, PlannedArm, benchmark_of
+from tare.knowledge.claim import Setup
+from tare.knowledge.read import Known, load_claims
+from tare.knowledge.verdicts import Purpose
+from tare.study.catalogue import find_study
+from tare.study.load import load
+from tare.study.registry import installed
+
+BARE = Setup(deployment="bare", client="bare", network="host", storage="host", engine="none", runtime="none")
+DOCKER = {"engine": "docker", "runtime": "runc"}
+
+
+def setup(deployment: str, network: str | None, storage: str | None, client: str = "bare") -> Setup:
+    return Setup.model_validate(
+        {"deployment": deployment, "client": client, "network": network, "storage": storage, **DOCKER}
+    )
+
+
+def planned(name: str, of: Setup, host: str = "same", baseline: Setup = BARE) -> PlannedArm:
+    return PlannedArm(name, of, baseline, host)
+
+
+def shipped(name: str) -> Benchmark:
+    return benchmark_of(load(find_study(name), installed()))
+
+
+GRAMBOW = Benchmark(
+    name="grambow-2018",
+    database="cassandra",
+    arms=(
+        planned("I", BARE, "other"),
+        planned("II", BARE.model_copy(update={"client": "container", "network": "client-nat", **DOCKER}), "other"),
+        planned("III", setup("container", "published-address", "layer"), "other"),
+        planned("IV", setup("container", "published-address-client-nat", "layer", "container"), "other"),
+    ),
+)
+VM = setup("vm", None, "host").model_copy(update={"engine": "none", "runtime": "none", "client": None})
+SEYBOLD = Benchmark(
+    name="seybold-2018",
+    database="mongodb",
+    arms=(
+        planned("VM-L", VM, "other"),
+        planned("VM-C-H", setup("vm-container", "host", "bind"), "other", VM),
+    ),
+)
+BTH = Benchmark(
+    name="bth-thesis",
+    database="cassandra",
+    arms=(planned("bare", BARE, "other"), planned("docker", setup("container", "host", "bind"), "other")),
+)
+REDIS = Benchmark(
+    name="two-caches",
+    database="redis",
+    arms=(planned("cache", setup("container", "published-loopback", "bind")),),
+    comparing=Comparing.SYSTEMS,
+    production="container",
+    gap=0.15,
+)
+SLA = replace(GRAMBOW, name="sla", arms=GRAMBOW.arms[2:3], comparing=Comparing.ABSOLUTE, production="bare")
+UPGRADE = Benchmark(
+    name="upgrade", database="mariadb", arms=(planned("bare", BARE),), comparing=Comparing.VERSIONS, production="bare"
+)
+
+
+@dataclass(frozen=True)
+class Expected:
+    ranking: str
+    production: str
+    mixing: str
+    configurations: str
+    repetitions: str
+    headline: Purpose | None
+    gap: float | None
+    """Above which a ranking can be kept; `None`: nothing is dockerized."""
+    unknown: tuple[str, ...]
+    """Arms of which no claim is comparable."""
+
+
+PUBLISHED_PORT = 7100 / 2200 - 1
+
+EXPECTED: Mapping[str, tuple[Benchmark, Expected]] = {
+    "percona-2016": (
+        shipped("percona-2016"),
+        Expected("only if", "only if", "no", "with care", "more", None, PUBLISHED_PORT, ("published-address",)),
+    ),
+    "casalicchio-2017/cpu": (
+        shipped("casalicchio-2017/cpu"),
+        Expected("only if", "only if", "no", "with care", "more", None, 2.7, ()),
+    ),
+    "casalicchio-2017/fileio": (
+        shipped("casalicchio-2017/fileio"),
+        Expected("only if", "only if", "no", "with care", "more", None, 0.3, ()),
+    ),
+    "grambow-2018": (
+        GRAMBOW,
+        Expected("only if", "only if", "no", "with care", "more", None, 0.3, ()),
+    ),
+    "seybold-2018": (
+        SEYBOLD,
+        Expected("only if", "only if", "no", "with care", "more", None, 0.3, ()),
+    ),
+    "bth-thesis": (
+        BTH,
+        Expected("only if", "only if", "no", "with care", "more", None, 0.3, ("docker",)),
+    ),
+    "two caches through published ports, 15 % apart": (
+        REDIS,
+        Expected("no", "yes", "no", "with care", "more", Purpose.RANKING, PUBLISHED_PORT, ()),
+    ),
+    "figures for a bare production, from containers": (
+        SLA,
+        Expected("only if", "no", "no", "with care", "more", Purpose.PRODUCTION, 0.3, ()),
+    ),
+    "an upgrade on bare servers": (
+        UPGRADE,
+        Expected("yes", "yes", "yes", "yes", "as ever", Purpose.CONFIGURATIONS, None, ()),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def claims() -> tuple[Known, ...]:
+    return load_claims()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_answers_are_those_that_the_claims_support(name: str, claims: tuple[Known, ...]) -> None:
+    benchmark, expected = EXPECTED[name]
+    advice = advise(benchmark, claims)
+    answers = {verdict.purpose.value: verdict.answer.value for verdict in advice.verdicts}
+    assert answers == {
+        purpose: getattr(expected, purpose)
+        for purpose in ("ranking", "production", "mixing", "configurations", "repetitions")
+    }
+    assert advice.headline == expected.headline
+    assert (advice.gap is None) == (expected.gap is None)
+    assert advice.gap == pytest.approx(expected.gap, abs=5e-3)
+    assert tuple(dict.fromkeys(each.arm for each in advice.forecasts if each.nothing_known)) == expected.unknown
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_answer_cites_claims_that_there_are(name: str, claims: tuple[Known, ...]) -> None:
+    benchmark, _ = EXPECTED[name]
+    known = {claim.id for claim in claims}
+    for verdict in advise(benchmark, claims).verdicts:
+        assert set(verdict.claims) <= known
+        assert verdict.claims or verdict.answer.value in ("yes", "as ever")
+
+
+@pytest.mark.parametrize(
+    ("gap", "answer"), [(0.1, "no"), (0.25, "only if"), (0.35, "yes")], ids=["below 20 %", "between", "above 30 %"]
+)
+def test_a_ranking_holds_where_the_gap_is_larger_than_the_report_asks(
+    gap: float, answer: str, claims: tuple[Known, ...]
+) -> None:
+    (ranking, *_) = advise(replace(SLA, gap=gap), claims).verdicts
+    assert ranking.answer.value == answer
+
+
+def test_of_an_arm_that_nothing_is_known_of_no_ranking_is_promised(claims: tuple[Known, ...]) -> None:
+    (ranking, *_) = advise(replace(BTH, gap=3.0), claims).verdicts
+    assert ranking.answer.value == "unknown"
+
+
+def forecast(advice: Advice, arm: str, metric: str) -> object:
+    (found,) = [each for each in advice.forecasts if each.arm == arm and each.metric == metric]
+    return found
+
+
+def test_the_forecast_of_percona_is_a_range_with_its_claims_and_no_interval(claims: tuple[Known, ...]) -> None:
+    advice = advise(shipped("percona-2016"), claims)
+    (port,) = [each for each in advice.forecasts if each.arm == "published-loopback"]
+    assert port.pool is not None
+    assert {known.id for known in port.pool.listed} == {"percona-2016-published-port", "moby-11911-published-port"}
+    assert port.pool.effect is None
+    assert port.pool.low == pytest.approx(math.log(2200 / 7100), abs=1e-3)
+    assert port.pool.high == pytest.approx(math.log(117744 / 264271), abs=1e-3)
+
+
+def test_the_forecast_of_the_grambow_arms_is_pooled_over_its_six_conditions(claims: tuple[Known, ...]) -> None:
+    advice = advise(GRAMBOW, claims)
+    (read,) = [each for each in advice.forecasts if (each.arm, each.metric) == ("III", "update_latency_mean")]
+    assert read.pool is not None
+    assert read.pool.effect is not None
+    assert read.pool.effect.k == 6
+    assert 0.02 < read.pool.effect.point < 0.06
+    assert read.pool.studies == ("grambow-2018",)
