@@ -14,7 +14,21 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare import __version__
-from tare.cli import calibrate, clean, doctor, images, importing, init, knowledge, plan, probe, report, run, views
+from tare.cli import (
+    advise,
+    calibrate,
+    clean,
+    doctor,
+    images,
+    importing,
+    init,
+    knowledge,
+    plan,
+    probe,
+    report,
+    run,
+    views,
+)
 from tare.errors import EnvironmentLacks, TareError
 
 _CLOSED_PIPE = 128 + 13
@@ -38,6 +52,7 @@ app.command("report")(report.report)
 app.command("views")(views.views)
 app.command("probe", context_settings=probe.SETTINGS)(probe.probe)
 app.command("import")(importing.import_results)
+app.command("advise")(advise.advise_on)
 app.add_typer(knowledge.app, name="knowledge")
 app.command("calibrate")(calibrate.calibrate_machine)
 app.add_typer(images.app, name="images")

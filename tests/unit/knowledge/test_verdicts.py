@@ -1,7 +1,7 @@
 """What `tare advise` must answer: written down from the claims before there was code that answers.
 
-Each row: the benchmark, and per purpose the answer that its claims support. The threshold for ranking is the larger of
-the report's 30 % and what the largest plausible effect of a planned arm would let a difference of zero look like.
+Each row: the benchmark, and per purpose the answer that its claims support. The threshold for ranking is the larger
+of the report's 30 % and what the largest plausible effect of a planned arm would let a difference of zero look like.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SEYBOLD = Benchmark(
     name="seybold-2018",
     database="mongodb",
     arms=(
-        planned("VM-L", VM, "other"),
+        planned("VM-L", VM, "other", VM),
         planned("VM-C-H", setup("vm-container", "host", "bind"), "other", VM),
     ),
 )
@@ -73,7 +73,11 @@ REDIS = Benchmark(
 )
 SLA = replace(GRAMBOW, name="sla", arms=GRAMBOW.arms[2:3], comparing=Comparing.ABSOLUTE, production="bare")
 UPGRADE = Benchmark(
-    name="upgrade", database="mariadb", arms=(planned("bare", BARE),), comparing=Comparing.VERSIONS, production="bare"
+    name="upgrade",
+    database="mariadb",
+    arms=(planned("bare", BARE),),
+    comparing=Comparing.VERSIONS,
+    production="bare",
 )
 
 

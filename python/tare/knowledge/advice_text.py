@@ -1,0 +1,147 @@
+"""Advice in words, and as a JSON tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from tare.knowledge.advice import Advice
+from tare.knowledge.forecast import Forecast
+from tare.knowledge.pool import Pool
+from tare.knowledge.random_effects import Pooled
+from tare.knowledge.rounds import Rounds
+from tare.knowledge.words import interval, percent
+
+_SHOWN = 6
+"""Claims named in a line; `--json` has all."""
+
+
+def lines(advice: Advice, rounds: Rounds | None, study: str | None) -> Iterator[str]:
+    """The advice, line by line. `study`: file of the smallest study that would tell more."""
+    yield f"Is it safe to dockerize {_plain(advice.benchmark.name)}?"
+    if advice.headline is not None:
+        (verdict,) = [each for each in advice.verdicts if each.purpose == advice.headline]
+        yield f"For {advice.benchmark.comparing}: {verdict.answer.value}; {verdict.because}."
+    yield ""
+    for verdict in advice.verdicts:
+        yield f"  {verdict.purpose.value:<15}{verdict.answer.value:<11}{verdict.because}{_cited(verdict.claims)}"
+    if advice.forecasts:
+        yield ""
+        yield "Predicted overhead against the baseline:"
+    for forecast in advice.forecasts:
+        yield from _forecast(forecast)
+    if advice.background:
+        yield ""
+        yield f"What overheads depend on: {', '.join(advice.background)}"
+    if advice.unknown:
+        yield ""
+        yield f"Not known: anything of {', '.join(map(_plain, advice.unknown))}."
+    yield from _rounds(rounds, study)
+
+
+def as_tree(advice: Advice, rounds: Rounds | None, study: str | None) -> dict[str, Any]:
+    """All of it; effects as fractions."""
+    benchmark = advice.benchmark
+    return {
+        "benchmark": benchmark.name,
+        "comparing": benchmark.comparing,
+        "production": benchmark.production,
+        "gap": benchmark.gap,
+        "gap_needed": advice.gap,
+        "headline": advice.headline,
+        "verdicts": [
+            {"purpose": each.purpose, "answer": each.answer, "because": each.because, "claims": list(each.claims)}
+            for each in advice.verdicts
+        ],
+        "forecasts": [_forecast_tree(each) for each in advice.forecasts],
+        "unknown": list(advice.unknown),
+        "background": list(advice.background),
+        "rounds": None
+        if rounds is None
+        else {"target": rounds.target, "spread": rounds.spread, "blocks": rounds.blocks, "seconds": rounds.seconds},
+        "study": study,
+    }
+
+
+def _forecast(forecast: Forecast) -> Iterator[str]:
+    arm = _plain(forecast.arm)
+    if forecast.pool is None:
+        yield f"  {arm}: no claim is comparable"
+        for near in forecast.near:
+            yield f"    near, but other in {', '.join(near.differs_in)}: {near.claim.id}"
+        return
+    yield f"  {arm}, {forecast.metric}: {_pool(forecast.pool)}{_cited(tuple(k.id for k in forecast.pool.listed))}"
+
+
+def _pool(summed: Pool) -> str:
+    if summed.effect is not None:
+        studies = "one study" if len(summed.studies) == 1 else f"{len(summed.studies)} studies"
+        return f"{_pooled(summed.effect)} from {summed.effect.k} claims of {studies}"
+    size = ", size only, the sign is not known" if summed.size_only else ""
+    many = "1 claim" if len(summed.listed) == 1 else f"{len(summed.listed)} claims"
+    if summed.low == summed.high:
+        return f"{percent(summed.low)} in {many}, no interval{size}"
+    return f"{percent(summed.low)} to {percent(summed.high)} in {many}, not pooled{size}"
+
+
+def _pooled(effect: Pooled) -> str:
+    return (
+        f"{percent(effect.point)} {interval(effect.low, effect.high)}, "
+        f"the next one within {interval(effect.predicted_low, effect.predicted_high)} (approximate),"
+    )
+
+
+def _rounds(rounds: Rounds | None, study: str | None) -> Iterator[str]:
+    if study is None:
+        return
+    yield ""
+    yield f"The smallest study that would tell: {study}"
+    if rounds is not None:
+        time = "unknown time" if rounds.seconds is None else f"about {math.ceil(rounds.seconds / 60)} minutes"
+        yield (
+            f"  {rounds.blocks} rounds for ± {100 * rounds.target:g} %, {time} of machine time, if arms differ by "
+            f"{100 * rounds.spread:.2f} % from round to round ({rounds.spread_from})."
+        )
+
+
+def _cited(claims: tuple[str, ...]) -> str:
+    if not claims:
+        return ""
+    more = f" and {len(claims) - _SHOWN} more" if len(claims) > _SHOWN else ""
+    return f" [{', '.join(claims[:_SHOWN])}{more}]"
+
+
+def _plain(name: str) -> str:
+    """A name on one line, whatever is in it."""
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+    return shown if len(shown) <= 80 else shown[:79] + "…"
+
+
+def _forecast_tree(forecast: Forecast) -> dict[str, Any]:
+    summed = forecast.pool
+    tree: dict[str, Any] = {"arm": forecast.arm, "metric": forecast.metric}
+    if summed is None:
+        near = [{"claim": each.claim.id, "differs_in": list(each.differs_in)} for each in forecast.near]
+        return {**tree, "comparable": [], "near": near}
+    effect = summed.effect
+    return {
+        **tree,
+        "comparable": [known.id for known in summed.listed],
+        "weighted": [known.id for known in summed.weighted] if effect else [],
+        "range": [math.expm1(summed.low), math.expm1(summed.high)],
+        "size_only": summed.size_only,
+        "why_not_pooled": summed.why,
+        "pooled": None if effect is None else _pooled_tree(effect),
+    }
+
+
+def _pooled_tree(effect: Pooled) -> dict[str, Any]:
+    return {
+        "point": math.expm1(effect.point),
+        "interval": [math.expm1(effect.low), math.expm1(effect.high)],
+        "prediction_approximate": [math.expm1(effect.predicted_low), math.expm1(effect.predicted_high)],
+        "tau2": effect.tau2,
+        "k": effect.k,
+        "moderators": {name: [b, low, high] for name, b, low, high in effect.moderators},
+    }

@@ -1,0 +1,79 @@
+"""Which claims may stand beside each other: the same metric over the same path, storage and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from tare.knowledge.claim import Claim, Qualitative, Setup
+
+FAMILIES: Mapping[str, str] = {"mariadb": "mysql", "percona-server": "mysql", "mysql": "mysql"}
+"""Databases that share their heritage, for the one purpose of `matches`."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What has to be equal for two effects to be comparable; `None`: not told.
+
+    Database, workload, load and machine are not in it: comparable claims may differ in these, which are shown.
+    """
+
+    metric: str
+    deployment: str
+    network: str | None
+    storage: str | None
+    engine: str | None
+    runtime: str | None
+    baseline_deployment: str
+    baseline_network: str | None
+    baseline_storage: str | None
+    client_host: str | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is told: only then may it be pooled."""
+        return all(getattr(self, each.name) is not None for each in fields(self))
+
+    def differences(self, other: Key) -> tuple[str, ...]:
+        """Names of the parts that are told in both and differ."""
+        return tuple(
+            each.name
+            for each in fields(self)
+            if None not in (a := getattr(self, each.name), b := getattr(other, each.name)) and a != b
+        )
+
+
+def key_of(claim: Claim) -> Key | None:
+    """The key of a claim; `None` for one in words."""
+    if claim.context is None or isinstance(claim.effect, Qualitative):
+        return None
+    context = claim.context
+    return key_for(claim.effect.metric, context.arm, context.baseline, context.client_host)
+
+
+def key_for(metric: str, arm: Setup, baseline: Setup, client_host: str | None) -> Key:
+    """The key of an effect of `arm` against `baseline`."""
+    return Key(
+        metric=metric,
+        deployment=arm.deployment,
+        network=arm.network,
+        storage=arm.storage,
+        engine=arm.engine,
+        runtime=arm.runtime,
+        baseline_deployment=baseline.deployment,
+        baseline_network=baseline.network,
+        baseline_storage=baseline.storage,
+        client_host=client_host,
+    )
+
+
+def matches(claim: Claim, wanted: Key, database: str | None) -> bool:
+    """Whether a claim tells of what is wanted. What its source leaves untold passes for the same database only."""
+    key = key_of(claim)
+    if key is None or claim.context is None or key.differences(wanted):
+        return False
+    return key.whole or _family(claim.context.database.name) == _family(database)
+
+
+def _family(database: str | None) -> str | None:
+    return None if database is None else FAMILIES.get(database, database)

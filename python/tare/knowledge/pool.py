@@ -1,0 +1,125 @@
+"""Comparable claims summed up, as far as they allow: listed with their range, pooled, or pooled with moderators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.errors import StudyError
+from tare.knowledge.claim import Between, Measured
+from tare.knowledge.comparable import key_of
+from tare.knowledge.random_effects import Pooled, random_effects, with_moderators
+from tare.knowledge.read import Known
+
+FEWEST = 5
+"""Weighted claims below which nothing is pooled."""
+WITH_MODERATORS = 10
+"""From how many on moderators are looked at; one coefficient for each ten claims."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Claims of one key. `listed`: all; `weighted`: those that an interval rests on, where there is one.
+
+    `low`, `high`: over the listed, log ratios. `size_only`: a source gives no sign. `why`: it is not pooled.
+    """
+
+    listed: tuple[Known, ...]
+    weighted: tuple[Known, ...]
+    low: float
+    high: float
+    size_only: bool
+    effect: Pooled | None
+    why: str | None
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """Of the weighted claims where they are pooled, else of the listed."""
+        return tuple(dict.fromkeys(known.study for known in (self.weighted if self.effect else self.listed)))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which effects are plausible: the prediction interval, else the range of what was found."""
+        if self.effect is None:
+            return (-self.high, self.high) if self.size_only else (self.low, self.high)
+        return self.effect.predicted_low, self.effect.predicted_high
+
+
+def pool(claims: Sequence[Known]) -> Pool | None:
+    """Sum up claims; `None` without any. Averages of other claims are left out. Raises where the keys clash."""
+    counted = tuple(known for known in claims if known.claim.how.summary_of is None and _ends(known))
+    if not counted:
+        return None
+    _refuse_mixture(counted)
+    ends = [end for known in counted for end in _ends(known)]
+    weighted = tuple(known for known in counted if weighs(known))
+    size_only = any(isinstance(known.claim.effect, Between) and known.claim.effect.absolute for known in counted)
+    effect = _pooled(weighted) if len(weighted) >= FEWEST else None
+    why = None if effect else f"{len(weighted)} of {len(counted)} with a standard error, {FEWEST} are needed"
+    return Pool(counted, weighted, min(ends), max(ends), size_only, effect, why)
+
+
+def weighs(known: Known) -> bool:
+    """Whether a claim may have a weight: a figure with a standard error, of sides that were not seen to differ.
+
+    A median of unknown parity has none even with a standard error.
+    """
+    claim, key = known.claim, key_of(known.claim)
+    if not isinstance(claim.effect, Measured) or claim.effect.se is None or key is None or not key.whole:
+        return False
+    return claim.how.parity == "known" or (claim.how.parity == "unknown" and claim.how.statistic == "mean")
+
+
+def _ends(known: Known) -> tuple[float, ...]:
+    effect = known.claim.effect
+    if isinstance(effect, Measured):
+        return (effect.log_ratio,)
+    if isinstance(effect, Between):
+        return tuple(end for end in (effect.low, effect.high) if end is not None)
+    return ()
+
+
+def _refuse_mixture(claims: Sequence[Known]) -> None:
+    keys = [(known.id, key) for known in claims if (key := key_of(known.claim)) is not None]
+    for one, key in keys[1:]:
+        first, reference = keys[0]
+        if clash := reference.differences(key):
+            raise StudyError(
+                f"the claims {first} and {one} differ in {', '.join(clash)}", hint="they are not pooled"
+            )
+
+
+def _pooled(weighted: Sequence[Known]) -> Pooled:
+    effects = [known.claim.effect for known in weighted]
+    figures = [(each.log_ratio, each.se) for each in effects if isinstance(each, Measured) and each.se is not None]
+    points, errors = [point for point, _ in figures], [error for _, error in figures]
+    if len(weighted) < WITH_MODERATORS:
+        return random_effects(points, errors)
+    names, columns = _moderators(weighted)
+    return with_moderators(points, errors, names, columns) if names else random_effects(points, errors)
+
+
+def _moderators(weighted: Sequence[Known]) -> tuple[list[str], list[list[float]]]:
+    """Indicators of load level, database and operation, as many as ten claims a coefficient allow."""
+    names: list[str] = []
+    columns: list[list[float]] = []
+    for moderator in ("level", "database", "operation"):
+        values = [_value(known, moderator) for known in weighted]
+        levels = sorted({value for value in values if value is not None})
+        if None in values or len(levels) < 2 or min(values.count(level) for level in levels) < 2:
+            continue
+        if len(names) + len(levels) - 1 > len(weighted) // WITH_MODERATORS:
+            continue
+        for level in levels[1:]:
+            names.append(f"{moderator}: {level} against {levels[0]}")
+            columns.append([float(value == level) for value in values])
+    return names, columns
+
+
+def _value(known: Known, moderator: str) -> str | None:
+    context = known.claim.context
+    if context is None:
+        return None
+    return {
+        "level": context.load.level, "database": context.database.name, "operation": context.load.operation
+    }[moderator]  # fmt: skip

@@ -1,0 +1,87 @@
+"""The smallest study that would tell what no claim does: the baseline and the arms in question, as a study file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from tare.errors import StudyError
+from tare.study.load import loads
+from tare.study.model import Arm, Study
+from tare.study.registry import Registry
+
+_HEAD = """\
+# The smallest study that tells what no claim of the knowledge base does: `tare plan FILE`, `tare run FILE`.
+"""
+
+
+def smallest_study(study: Study, arms: Sequence[str], registry: Registry, target: float, blocks: int) -> str:
+    """The text of a study of `arms` and their baselines, with intervals of ± `target` in mind.
+
+    It has been read as a study when it is returned; raises `StudyError` where that cannot be.
+    """
+    wanted = dict.fromkeys(name for arm in arms for name in (study.baseline_of(arm), arm))
+    chosen = [arm for arm in study.arms if arm.name in wanted and not arm.control]
+    if len(chosen) < 2:
+        raise StudyError("one arm makes no study", hint="name an arm that is to be compared with the baseline")
+    baselines = {study.baseline_of(arm.name) for arm in chosen}
+    if len(baselines) > 1:  # each arm has its own: the first pair is the smallest study
+        first = next(arm for arm in chosen if study.baseline_of(arm.name) != arm.name)
+        return smallest_study(study, [first.name], registry, target, blocks)
+    tree = _tree(study, chosen, baselines.pop(), target, blocks)
+    stream = io.StringIO()
+    yaml = YAML()
+    yaml.width = 110
+    yaml.dump(tree, stream)
+    text = _HEAD + stream.getvalue()
+    loads(text, registry, file="the smallest study")
+    return text
+
+
+def _tree(study: Study, arms: Sequence[Arm], baseline: str, target: float, blocks: int) -> dict[str, Any]:
+    flat = {arm.name: _flat(_settings(arm)) for arm in arms}
+    keys = dict.fromkeys(key for each in flat.values() for key in each)
+    same = [key for key in keys if len({repr(each.get(key)) for each in flat.values()}) == 1]
+    differing = [key for key in keys if key not in same]
+    tree: dict[str, Any] = {
+        "format": 1,
+        "name": f"{study.name[:50]}-smallest",
+        "question": f"What do these arms cost, of which no claim tells? From: {study.question}",
+    }
+    first = next(iter(flat.values()))
+    for key in same:
+        _put(tree, key.split("."), first[key])
+    tree["protocol"] = {"name": "interleave", "target": target, "blocks": max(8, min(1000, 2 * blocks)), "seed": 1}
+    levels = {name: {key: each[key] for key in differing if key in each} for name, each in flat.items()}
+    tree["factors"] = {"arm": {"sets": differing, "levels": levels}}
+    tree["baseline"] = baseline
+    return tree
+
+
+def _settings(arm: Arm) -> dict[str, Any]:
+    settings: dict[str, Any] = arm.settings.model_dump(mode="json", exclude_none=True)
+    workload = {"name": settings["workload_name"], **settings["workload"]}
+    sides: dict[str, Any] = {side: settings[side] for side in ("sut", "client") if side in settings}
+    return {**sides, "workload": workload, "monitors": settings["monitors"]}
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted key → value; what is empty is left out."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _put(tree: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Settings of a server may have dots in their names: they stay one key."""
+    depth = 2 if tuple(path[:2]) == ("sut", "settings") else len(path) - 1
+    for key in path[:depth]:
+        tree = tree.setdefault(key, {})
+    tree[".".join(path[depth:])] = value

@@ -1,0 +1,98 @@
+"""`tare advise` for a study and by dialogue; the study that it writes loads and can be planned."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tare.cli import app
+from tare.errors import StudyError
+from tare.plan.expand import expand
+from tare.study.load import load
+from tare.study.registry import installed
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.parametrize(
+    ("study", "arms"),
+    [
+        ("percona-2016", {"bare", "published-address"}),
+        ("casalicchio-2017/cpu", {"bare-p16000-t1-free", "container-p16000-t1-free"}),
+        ("casalicchio-2017/fileio", {"bare-files-16G", "container-files-16G"}),
+    ],
+)
+def test_the_smallest_study_holds_the_arms_in_question_and_can_be_planned(
+    study: str, arms: set[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "small.yaml"
+    shown = CliRunner().invoke(app, ["advise", study, "--write", str(file)])
+    assert shown.exit_code == 0, shown.exception
+    assert str(file) in shown.stdout
+    assert "rounds for" in shown.stdout
+    small = load(file, installed())
+    assert {arm.name for arm in small.arms} == arms
+    assert len(expand(small).runs) == small.protocol.blocks * 3
+    original = {arm.name: arm for arm in load(Path("studies") / study / "study.yaml", installed()).arms}
+    assert all(arm.settings == original[arm.name].settings for arm in small.arms)
+
+
+def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text("my own words")
+    found = CliRunner().invoke(app, ["advise", "percona-2016", "--write", str(file)])
+    assert isinstance(found.exception, StudyError)
+    assert file.read_text() == "my own words"
+
+
+def test_json_has_all_of_it() -> None:
+    shown = CliRunner().invoke(
+        app, ["advise", "percona-2016", "--json", "--comparing", "absolute", "--production", "container"]
+    )
+    tree = json.loads(shown.stdout)
+    assert tree["headline"] == "production"
+    assert [each["purpose"] for each in tree["verdicts"]] == [
+        "ranking", "production", "mixing", "configurations", "repetitions",
+    ]  # fmt: skip
+    (port,) = [each for each in tree["forecasts"] if each["arm"] == "published-loopback"]
+    assert port["range"] == [pytest.approx(-0.69, abs=2e-3), pytest.approx(-0.554, abs=2e-3)]
+    assert port["pooled"] is None
+    assert tree["unknown"] == ["published-address"]
+    assert tree["rounds"]["blocks"] >= 8
+
+
+def test_another_host_for_the_client_makes_other_claims_comparable() -> None:
+    tree = json.loads(
+        CliRunner().invoke(app, ["advise", "percona-2016", "--json", "--client-host", "other"]).stdout
+    )
+    (address,) = [each for each in tree["forecasts"] if each["arm"] == "published-address"]
+    assert address["comparable"] == ["moby-11911-remote-client"]
+
+
+def test_a_dialogue_ends_in_advice_and_a_study(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    answers = ["systems", "mariadb", "container", "40", "same", "container", "published-address", "bind", "n"]
+    shown = CliRunner().invoke(app, ["advise", "--write", str(file)], input="\n".join(answers) + "\n")
+    assert shown.exit_code == 0, shown.exception
+    assert "For systems: unknown" in shown.stdout
+    assert {arm.name for arm in load(file, installed()).arms} == {"bare", "container-published-address-1"}
+
+
+def test_a_database_that_tare_cannot_run_gets_advice_and_no_study() -> None:
+    answers = ["absolute", "oracle", "bare", "0", "same", "container", "host", "bind", "n"]
+    shown = CliRunner().invoke(app, ["advise"], input="\n".join(answers) + "\n")
+    assert shown.exit_code == 0, shown.exception
+    assert "For absolute: no" in shown.stdout
+    assert "smallest study" not in shown.stdout
+
+
+def test_an_answer_that_is_none_is_refused() -> None:
+    found = CliRunner().invoke(app, ["advise"], input="everything\n")
+    assert isinstance(found.exception, StudyError)
+    assert "no answer" in str(found.exception)

@@ -1,0 +1,131 @@
+"""What is pooled, what is only listed, and what may not stand beside each other at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.errors import StudyError
+from tare.knowledge.claim import Claim
+from tare.knowledge.pool import pool
+from tare.knowledge.read import Known
+
+ARM = {"deployment": "container", "network": "host", "storage": "bind", "engine": "docker", "runtime": "runc"}
+BARE = {"deployment": "bare", "network": "host", "storage": "host", "engine": "none", "runtime": "none"}
+
+
+def claim(number: int, log_ratio: float = -0.05, se: float | None = 0.01, **more: Any) -> Known:
+    context = {
+        "database": {"name": more.pop("database", "redis")},
+        "load": {"workload": "any", "level": more.pop("level", None)},
+        "arm": {**ARM, **more.pop("arm", {})},
+        "baseline": BARE,
+        "client_host": "same",
+    }
+    how: Mapping[str, Any] = {"statistic": "mean", "parity": "known", **more.pop("how", {})}
+    effect = {
+        "kind": "measured", "metric": "throughput", "log_ratio": log_ratio, "se": se, "n": 8 if se else None,
+        "printed": {"relative": math.expm1(log_ratio)},
+    }  # fmt: skip
+    source = {
+        "title": "A",
+        "authors": "B",
+        "year": 2020,
+        "url": "https://example.org/",
+        "where": "x",
+        "read": "whole",
+    }
+    tree = {
+        "format": 1,
+        "study": "s",
+        "says": "x",
+        "context": context,
+        "effect": effect,
+        "how": how,
+        "source": source,
+    }
+    return Known(f"c{number}", Claim.model_validate(tree), Path("x"))
+
+
+def several(count: int, **more: Any) -> Sequence[Known]:
+    return [claim(n, -0.05 - 0.002 * n, **more) for n in range(count)]
+
+
+def test_four_are_listed_with_their_range_and_five_are_pooled() -> None:
+    four, five = pool(several(4)), pool(several(5))
+    assert four is not None
+    assert five is not None
+    assert four.effect is None
+    assert four.why == "4 of 4 with a standard error, 5 are needed"
+    assert four.low == pytest.approx(-0.056)
+    assert four.high == pytest.approx(-0.05)
+    assert five.effect is not None
+    assert five.effect.point == pytest.approx(-0.054, abs=1e-6)
+    assert five.effect.low < five.effect.point
+    assert five.effect.moderators == ()
+
+
+@pytest.mark.parametrize(
+    "part", [{"network": "bridge"}, {"storage": "layer"}, {"engine": "podman"}, {"runtime": "runsc"}]
+)
+def test_nothing_is_pooled_across_path_storage_or_engine(part: Mapping[str, str]) -> None:
+    with pytest.raises(StudyError, match="differ in"):
+        pool([*several(5), claim(9, arm=part)])
+
+
+def test_ten_are_pooled_with_a_moderator_that_they_vary_in() -> None:
+    light = [claim(n, -0.10 - 0.001 * n, level="light") for n in range(5)]
+    full = [claim(n + 5, -0.02 - 0.001 * n, level="full") for n in range(5)]
+    found = pool([*light, *full])
+    assert found is not None
+    assert found.effect is not None
+    ((name, coefficient, low, high),) = found.effect.moderators
+    assert name == "level: light against full"
+    assert coefficient == pytest.approx(-0.08, abs=1e-6)
+    assert low < coefficient < high
+    assert found.effect.point == pytest.approx(-0.062, abs=1e-6)
+
+
+def test_two_moderators_take_twenty_claims() -> None:
+    levels = ["light", "medium", "full"] * 5
+    found = pool([claim(n, -0.05, level=level) for n, level in enumerate(levels)])
+    assert found is not None
+    assert found.effect is not None
+    assert found.effect.moderators == ()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"statistic": "median", "parity": "unknown"},
+        {"statistic": "mean", "parity": "broken"},
+        {"statistic": "single", "parity": "unknown"},
+    ],
+)
+def test_what_has_no_weight_is_listed_still(how: Mapping[str, str]) -> None:
+    found = pool([*several(5), claim(9, -0.5, how=how)])
+    assert found is not None
+    assert found.effect is not None
+    assert found.effect.k == 5
+    assert len(found.listed) == 6
+    assert found.low == -0.5
+
+
+def test_a_figure_without_a_standard_error_has_no_weight() -> None:
+    found = pool([*several(4), claim(9, se=None)])
+    assert found is not None
+    assert found.effect is None
+
+
+def test_an_average_is_not_counted_beside_what_it_is_of() -> None:
+    found = pool([*several(4), claim(9, how={"summary_of": "all"})])
+    assert found is not None
+    assert len(found.listed) == 4
+
+
+def test_nothing_is_no_pool() -> None:
+    assert pool([]) is None
