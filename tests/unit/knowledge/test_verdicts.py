@@ -1,7 +1,7 @@
 """What `tare advise` must answer: written down from the claims before there was code that answers.
 
 Each row: the benchmark, and per purpose the answer that its claims support. The threshold for ranking is the larger
-of the report's 30 % and what the largest plausible effect of a planned arm would let a difference of zero look like.
+of the report's 30 % and of what the largest plausible effect of a planned arm would make of no difference at all.
 """
 
 from __future__ import annotations
