@@ -40,13 +40,21 @@ NOISE = (
 EMPTIED = ("etc/apt/sources.list.d", "var/lib/apt/lists", "var/cache/apt", "var/log/apt")
 
 
-def build_root(host: Host, suite: str, packages: Sequence[str], target: Path) -> None:
-    """Write the root file system to the tar `target`. Raises `EnvironmentLacks` with mmdebstrap's own words."""
+_ANY_DATE = '--aptopt=Acquire::Check-Valid-Until "false"'
+"""apt.conf(5). Of a Release file that is past its date the signature is checked all the same."""
+
+
+def build_root(host: Host, suite: str, packages: Sequence[str], target: Path, *, any_date: bool = False) -> None:
+    """Write the root file system to the tar `target`. Raises `EnvironmentLacks` with mmdebstrap's own words.
+
+    `any_date`: the release may be past the date until which its Release file is valid.
+    """
     if os.geteuid() != 0:
         raise EnvironmentLacks("only root can build an image from a recipe", hint="run tare with sudo")
     what = f"the root file system of Debian {suite} could not be built"
     try:
-        argv = _argv(suite, packages, target, sources_of(host, suite))
+        options = (_ANY_DATE,) if any_date else ()
+        argv = _argv(suite, packages, target, sources_of(host, suite), options)
         done = host.run(argv, timeout_s=BUILD_TIMEOUT_S, check=False)
     except TimedOut as error:
         raise EnvironmentLacks(f"{what}: {error}", hint="is the Debian mirror slow, or the machine?") from error
@@ -59,7 +67,9 @@ def build_root(host: Host, suite: str, packages: Sequence[str], target: Path) ->
         raise EnvironmentLacks(f"{what}: {_complaints(done)}", hint=hint)
 
 
-def _argv(suite: str, packages: Sequence[str], target: Path, sources: Sequence[str]) -> list[str]:
+def _argv(
+    suite: str, packages: Sequence[str], target: Path, sources: Sequence[str], options: Sequence[str]
+) -> list[str]:
     """Through env(1): the environment (proxies, certificates) stays the user's, with two variables more.
 
     In root mode mmdebstrap mounts /proc, /sys and /dev/* of its chroot where the whole machine sees them, and
@@ -76,6 +86,7 @@ def _argv(suite: str, packages: Sequence[str], target: Path, sources: Sequence[s
         *(f"--dpkgopt=path-include={path}" for path in _KEPT),
         f"--essential-hook={_MADE}",
         *("--aptopt=Acquire::Languages none", "--aptopt=Acquire::Retries 3", "--aptopt=Acquire::http::Timeout 60"),
+        *options,
         suite,
         str(target),
         *sources,

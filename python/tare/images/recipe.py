@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from tare.errors import StudyError
 from tare.images import Archive, Workshop
+from tare.images.archive import archive_files, fetch_archive
 from tare.images.debian_root import EMPTIED, NOISE, build_root
 from tare.images.layer_stream import open_layer
 from tare.images.maven_module import build_jars
 from tare.images.recipe_file import (
+    AddedArchive,
     AddedTree,
     AddedUser,
     RecipeFile,
@@ -26,7 +27,6 @@ from tare.images.recipe_file import (
     tree_files,
 )
 
-_NO_JARS: Mapping[str, Sequence[Path]] = MappingProxyType({})
 _ACCOUNTS = ("etc/passwd", "etc/group")
 
 
@@ -44,13 +44,29 @@ class Recipe:
         path = find_recipe(reference)
         recipe = read_recipe(path)
         base, own = scratch / "base.tar", scratch / "recipe.tar"
-        build_root(workshop.host, recipe.suite, recipe.packages, base)
+        any_date = recipe.valid_until == "ignored"
+        build_root(workshop.host, recipe.suite, recipe.packages, base, any_date=any_date)
         jars = {
             module.path: build_jars(workshop.host, module_of(path, module), scratch / f"module-{number}")
             for number, module in enumerate(recipe.modules)
         }
-        write_layer(recipe, path, base, own, jars)
+        tars = {
+            each.path: fetch_archive(workshop.host, each, scratch / f"archive-{number}")
+            for number, each in enumerate(recipe.archives)
+        }
+        write_layer(recipe, path, base, own, Brought(jars, tars))
         return Archive((base, own), recipe.config)
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What was built or fetched for a recipe, by path in the image: the jars of modules, the tars of archives."""
+
+    jars: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    tars: Mapping[str, Path] = field(default_factory=dict)
+
+
+_NOTHING = Brought()
 
 
 @dataclass(frozen=True)
@@ -67,12 +83,9 @@ def write_layer(
     path: Path,
     base: Path,
     target: Path,
-    jars: Mapping[str, Sequence[Path]] = _NO_JARS,
+    brought: Brought = _NOTHING,
 ) -> None:
-    """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files.
-
-    `jars`: path in the image of each of the recipe's modules → what was built of it.
-    """
+    """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files."""
     accounts = _read_accounts(base)
     owners = _owners(accounts["etc/passwd"])
     for user in recipe.users:
@@ -91,12 +104,20 @@ def write_layer(
             _add(tar, name, content.encode())
         for made in recipe.directories:
             _add(tar, made.path.strip("/"), None, int(made.mode, 8), owner(made.owner))
-        for module in recipe.modules:
-            _add_jars(tar, module.path.strip("/"), jars[module.path], owner(module.owner))
+        _add_brought(tar, recipe, brought, owner)
         for tree in recipe.trees:
             _add_tree(tar, tree, path, owner(tree.owner))
         for added in recipe.files:
             _add(tar, added.path.strip("/"), source_content(path, added), int(added.mode, 8), owner(added.owner))
+
+
+def _add_brought(
+    tar: tarfile.TarFile, recipe: RecipeFile, brought: Brought, owner: Callable[[str], _Owner]
+) -> None:
+    for module in recipe.modules:
+        _add_jars(tar, module.path.strip("/"), brought.jars[module.path], owner(module.owner))
+    for archive in recipe.archives:
+        _add_archive(tar, archive, brought.tars[archive.path], owner(archive.owner))
 
 
 def _take_away(tar: tarfile.TarFile, recipe: RecipeFile) -> None:
@@ -111,6 +132,15 @@ def _add_jars(tar: tarfile.TarFile, place: str, jars: Sequence[Path], owner: _Ow
     _add(tar, place, None, 0o755, owner)
     for jar in jars:
         _add(tar, f"{place}/{jar.name}", jar.read_bytes(), 0o644, owner)
+
+
+def _add_archive(tar: tarfile.TarFile, archive: AddedArchive, source: Path, owner: _Owner) -> None:
+    """Its files with their modes, for their new owner, with the folders that they lie in."""
+    place = archive.path.strip("/")
+    _add(tar, place, None, 0o755, owner)
+    for member in archive_files(archive, source):
+        name = f"{place}/{member.name}"
+        _add(tar, name, member.content, member.mode, owner)
 
 
 def _add_tree(tar: tarfile.TarFile, tree: AddedTree, recipe: Path, owner: _Owner) -> None:

@@ -91,6 +91,20 @@ class AddedTree(Strict):
     owner: Account = "root"
 
 
+class AddedArchive(Strict):
+    """A tar of Maven's repository, unpacked into a folder of the image.
+
+    `maven`: GROUP:ARTIFACT:VERSION:tar.gz, and `:CLASSIFIER` where it has one. `strip`: how many folders are cut
+    off the beginning of each name, as tar(1) does; what has no more names than that is left out.
+    """
+
+    path: Target
+    maven: Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:tar\.gz(:[\w.-]+)?$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    strip: int = Field(default=0, ge=0, le=9)
+    owner: Account = "root"
+
+
 class RecipeFile(Strict):
     """A recipe of format 1."""
 
@@ -98,6 +112,8 @@ class RecipeFile(Strict):
     suite: str = Field(pattern=r"^[a-z][a-z-]*$")
     """Debian release by its code name."""
     packages: Packages
+    valid_until: Literal["checked", "ignored"] = "checked"
+    """Whether the release may be past the date in its Release file; its signature is checked either way."""
     users: tuple[AddedUser, ...] = ()
     directories: tuple[AddedDirectory, ...] = ()
     files: tuple[AddedFile, ...] = ()
@@ -105,6 +121,8 @@ class RecipeFile(Strict):
     """Maven modules, which are built."""
     trees: tuple[AddedTree, ...] = ()
     """Directories, which are copied."""
+    archives: tuple[AddedArchive, ...] = ()
+    """Archives, which are unpacked."""
     remove: tuple[Target, ...] = ()
     """Files and directories of packages that are not wanted."""
     entrypoint: tuple[Word, ...] = ()
@@ -152,6 +170,7 @@ def _must_be_single(document: Document, recipe: RecipeFile) -> None:
     seen: set[PurePosixPath] = set()
     folders = [("modules", number, made.path) for number, made in enumerate(recipe.modules)]
     folders += [("trees", number, made.path) for number, made in enumerate(recipe.trees)]
+    folders += [("archives", number, made.path) for number, made in enumerate(recipe.archives)]
     directories = [("directories", number, made.path) for number, made in enumerate(recipe.directories)]
     files = [("files", number, added.path) for number, added in enumerate(recipe.files)]
     for key, number, path in directories + folders + files:

@@ -191,3 +191,14 @@ def test_only_root_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(EnvironmentLacks, match="only root"):
         build_root(FakeHost(), "bookworm", ("a",), tmp_path / "base.tar")
+
+
+def test_only_a_recipe_that_says_so_takes_a_release_past_its_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    host = FakeHost()
+    for any_date in (False, True):
+        build_root(host, "sid", ("a",), tmp_path / "base.tar", any_date=any_date)
+    checked, ignored = (argv for argv in host.ran() if argv[0] == "setpriv")
+    assert set(ignored) - set(checked) == {'--aptopt=Acquire::Check-Valid-Until "false"'}

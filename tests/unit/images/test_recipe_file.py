@@ -41,6 +41,15 @@ MISTAKES = {
     "an instruction in a user": ('user: "a\\nONBUILD x"', "user"),
     "a line break in the environment": ('env: {A: "b\\nc"}', "env.A"),
     "an environment without a name": ("env: {'': b}", "env"),
+    "an archive without a digest": (
+        "archives: [{path: /a, maven: 'a:b:1:tar.gz'}]",
+        "archives[0].sha256: missing",
+    ),
+    "an archive that is no tar": (
+        f"archives: [{{path: /a, maven: 'a:b:1:zip', sha256: {'0' * 64}}}]",
+        "archives[0].maven",
+    ),
+    "a date that is neither checked nor ignored": ("valid_until: tomorrow", ":4:14: valid_until"),
     "the same key twice": ("suite: trixie", ":4:1: suite: the same key twice"),
 }
 
