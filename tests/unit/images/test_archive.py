@@ -79,8 +79,8 @@ def test_a_device_is_refused(tmp_path: Path) -> None:
 
 def test_it_is_in_the_layer_for_its_new_owner_without_dates_and_in_the_key(tmp_path: Path) -> None:
     recipe, base, layer = tmp_path / "mine.yaml", tmp_path / "base.tar", tmp_path / "layer.tar"
-    text = "format: 1\nsuite: sid\npackages: [aa]\narchives: [{path: /opt/a, maven: 'g:a:1:tar.gz', sha256: "
-    recipe.write_text(f"{text}{'0' * 64}, strip: 1}}]\n")
+    text = "format: 1\nsuite: sid\npackages: [aa]\narchives: [{path: /opt/a, maven: 'g:a:1:tar.gz', sha256: '"
+    recipe.write_text(f"{text}{'0' * 64}', strip: 1}}]\n")
     passwd = tmp_path / "passwd"
     passwd.write_text("root:x:0:0::/root:/bin/sh\n")
     with tarfile.open(base, "w") as tar:
@@ -91,5 +91,5 @@ def test_it_is_in_the_layer_for_its_new_owner_without_dates_and_in_the_key(tmp_p
         run = tar.getmember("opt/a/run")
     assert (run.mode, run.uid, run.mtime) == (0o755, 0, 0)
     before = recipe_key(read_recipe(recipe), recipe)
-    recipe.write_text(f"{text}{'1' * 64}, strip: 1}}]\n")
+    recipe.write_text(f"{text}{'1' * 64}', strip: 1}}]\n")
     assert recipe_key(read_recipe(recipe), recipe) != before
