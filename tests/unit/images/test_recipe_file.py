@@ -43,13 +43,13 @@ MISTAKES = {
     "an environment without a name": ("env: {'': b}", "env"),
     "an archive without a digest": (
         "archives: [{path: /a, maven: 'a:b:1:tar.gz'}]",
-        "archives[0].sha256: missing",
+        "archives[0].sha256: this key is missing",
     ),
     "an archive that is no tar": (
         f"archives: [{{path: /a, maven: 'a:b:1:zip', sha256: {'0' * 64}}}]",
         "archives[0].maven",
     ),
-    "a date that is neither checked nor ignored": ("valid_until: tomorrow", ":4:14: valid_until"),
+    "a date that is neither checked nor ignored": ("valid_until: tomorrow", ":4:1: valid_until: unknown value 'tomorrow'"),
     "the same key twice": ("suite: trixie", ":4:1: suite: the same key twice"),
 }
 
