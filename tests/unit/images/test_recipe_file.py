@@ -49,7 +49,10 @@ MISTAKES = {
         f"archives: [{{path: /a, maven: 'a:b:1:zip', sha256: {'0' * 64}}}]",
         "archives[0].maven",
     ),
-    "a date that is neither checked nor ignored": ("valid_until: tomorrow", ":4:1: valid_until: unknown value 'tomorrow'"),
+    "a date that is neither checked nor ignored": (
+        "valid_until: tomorrow",
+        ":4:1: valid_until: unknown value 'tomorrow'",
+    ),
     "the same key twice": ("suite: trixie", ":4:1: suite: the same key twice"),
 }
 
