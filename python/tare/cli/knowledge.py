@@ -15,6 +15,7 @@ from tare.knowledge.export import EXPORTS, as_json
 from tare.knowledge.read import Known, claim_called, load_claims
 from tare.knowledge.words import context_words, effect_words
 from tare.sites.layout import default_layout
+from tare.store import open_store
 from tare.study.catalogue import claims_folder
 
 app = typer.Typer(
@@ -72,6 +73,22 @@ def export(
     if style not in EXPORTS:
         raise typer.BadParameter(f"{style!r} is neither json nor csv", param_hint="--format")
     sys.stdout.buffer.write(EXPORTS[style](every_claim(claims)).encode())
+
+
+@app.command()
+def add(
+    store: Annotated[Path, typer.Argument(help="A store of a study that tare has run.")],
+    to: Annotated[Path | None, typer.Option(help="Folder to write to (default: knowledge/ in TARE_HOME).")] = None,
+) -> None:
+    """Add the findings of a store of your own; emulated, imported and invalid ones are refused."""
+    from tare.knowledge.own import claims_of, write_claims
+
+    opened = open_store(store)
+    found = claims_of(opened.plan, opened.records())
+    paths = write_claims(found, to or default_layout().knowledge)
+    for path in paths:
+        typer.echo(str(path))
+    typer.echo(f"{len(paths)} claims added; `tare advise` takes them into account.", err=True)
 
 
 def _wanted(known: Known, study: str | None, database: str | None, metric: str | None) -> bool:

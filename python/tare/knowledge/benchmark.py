@@ -64,8 +64,8 @@ def benchmark_of(study: Study, client_host: str = "same", storage: str | None = 
     arms = {arm.name: arm for arm in study.arms if not arm.control}
     planned: dict[tuple[Setup, Setup], PlannedArm] = {}
     for arm in arms.values():
-        setup = _setup(arm, storage)
-        base = _setup(arms[study.baseline_of(arm.name)], storage)
+        setup = setup_of(arm, storage)
+        base = setup_of(arms[study.baseline_of(arm.name)], storage)
         base = BARE if base == setup and base.deployment in DOCKERIZED else base
         planned.setdefault((setup, base), PlannedArm(arm.name, setup, base, client_host))
     first = study.arms[0].settings
@@ -73,7 +73,8 @@ def benchmark_of(study: Study, client_host: str = "same", storage: str | None = 
     return Benchmark(study.name, database, tuple(planned.values()))
 
 
-def _setup(arm: Arm, storage: str | None) -> Setup:
+def setup_of(arm: Arm, storage: str | None = None) -> Setup:
+    """How an arm is deployed, in the claims' words; `storage`: of containers, if other than tare's own."""
     settings = arm.settings
     contained = settings.sut.deployment in DOCKERIZED
     client = None if settings.client is None else settings.client.deployment

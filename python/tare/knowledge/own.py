@@ -1,0 +1,150 @@
+"""One's own findings as claims, with their context from the records of the store."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from tare.analyze import analyze
+from tare.analyze.estimate import Finding
+from tare.errors import StudyError
+from tare.knowledge.benchmark import benchmark_of, setup_of
+from tare.knowledge.claim import FORMAT, Claim
+from tare.plan.model import Plan
+from tare.run.record import RunRecord
+
+METRICS = re.compile(r"throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)|cpu_per_operation")
+_FEWEST = 3
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
+    """Id → claim, one for each arm and metric with an interval.
+
+    Raises `StudyError` for what is no finding of one's own: imported, emulated or invalid results.
+    """
+    study = plan.study
+    if study.imported is not None:
+        raise StudyError("these results were imported", hint="write a claim by hand, with the source's own figures")
+    if any(emulated(record) for record in records):
+        raise StudyError("runs of this store were emulated: what emulation costs is not what a machine costs")
+    analysis = analyze(study, records)
+    if analysis.invalid:
+        raise StudyError(
+            "the control differs from the baseline, so this study is invalid", hint="see `tare report`"
+        )
+    told = {}
+    for finding in analysis.findings:
+        if not finding.control and METRICS.fullmatch(finding.metric) and len(finding.blocks) >= _FEWEST:
+            name = _UNSAFE.sub("-", f"{study.name}-{finding.arm}-{finding.metric}-{plan.digest[:8]}")
+            if (claim := _claim(plan, records, finding)) is not None:
+                told[name] = claim
+    if not told:
+        raise StudyError("no arm has an interval against its baseline yet", hint="`tare run` makes more blocks")
+    return told
+
+
+def emulated(record: RunRecord) -> bool:
+    """Whether anything in a record says so: a key `emulated` that is true, wherever the record keeps it."""
+    return any(_says_emulated(part) for part in (record.host, record.parity, record.images, record.engine or {}))
+
+
+def as_yaml(claim: Claim) -> str:
+    """The file of a claim."""
+    stream = io.StringIO()
+    yaml = YAML()
+    yaml.width = 110
+    yaml.dump(claim.model_dump(mode="json", exclude_none=True), stream)
+    return stream.getvalue()
+
+
+def write_claims(claims: Mapping[str, Claim], folder: Path) -> tuple[Path, ...]:
+    """Write each into `folder`; none is overwritten, and nothing is written where one is there already."""
+    paths = {folder / f"{name}.yaml": claim for name, claim in claims.items()}
+    if there := [path for path in paths if path.exists()]:
+        raise StudyError(f"{there[0]} exists already", hint="these findings were added before; remove them first")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, claim in paths.items():
+        path.write_text(as_yaml(claim), encoding="utf-8")
+    return tuple(paths)
+
+
+def _claim(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> Claim | None:
+    study = plan.study
+    logs = [math.log1p(point) for _, point in finding.blocks]
+    spread = statistics.stdev(logs)
+    if spread == 0 or finding.estimate.low is None:
+        return None
+    mean, n = statistics.fmean(logs), len(logs)
+    change = f"{100 * math.expm1(mean):+.1f} %"
+    tree = {
+        "format": FORMAT,
+        "study": study.name,
+        "says": f"{finding.metric} of {finding.arm} against {finding.baseline}: {change} over {n} rounds.",
+        "context": _context(plan, records, finding),
+        "effect": {
+            "kind": "measured",
+            "metric": finding.metric,
+            "log_ratio": mean,
+            "se": spread / math.sqrt(n),
+            "n": n,
+            "printed": {"relative": math.expm1(mean)},
+        },
+        "how": {"statistic": "mean", "parity": "known", "repetitions": n, "order": study.protocol.name},
+        "source": {
+            "title": study.question,
+            "authors": "own measurement, by tare",
+            "year": datetime.fromtimestamp(records[-1].phases[0].began_at, UTC).year,
+            "store": plan.digest,
+            "where": f"findings of the arm {finding.arm}",
+            "read": "whole",
+        },
+    }
+    return Claim.model_validate(tree)
+
+
+def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict[str, Any]:
+    arms = {arm.name: arm for arm in plan.study.arms}
+    arm, baseline = arms[finding.arm], arms[finding.baseline]
+    run = next(record for record in records if record.arm == finding.arm and record.outcome.ok)
+    engine = run.engine or {}
+    setup = setup_of(arm).model_dump(exclude_none=True)
+    if setup["engine"] != "none":
+        setup |= {"engine": engine.get("engine") or "docker"}
+        setup |= {"engine_version": version} if (version := engine.get("engine_version")) else {}
+        setup |= {"runtime": runtime} if (runtime := engine.get("engine_default_runtime")) else {}
+    operation = finding.metric.partition("_latency")[0] if "_latency" in finding.metric else None
+    load = {"workload": arm.settings.workload_name, "threads": arm.settings.workload.get("threads")}
+    return {
+        "database": {"name": benchmark_of(plan.study).database, "version": (run.effective or {}).get("version")},
+        "load": {**load, "operation": operation},
+        "arm": setup,
+        "baseline": setup_of(baseline).model_dump(exclude_none=True),
+        "machine": ", ".join(_machine(run.host)) or None,
+        "client_host": "same",
+    }
+
+
+def _machine(host: Mapping[str, Any]) -> Iterator[str]:
+    if host.get("cpu_model"):
+        yield str(host["cpu_model"])
+    if host.get("cpu_count"):
+        yield f"{host['cpu_count']} CPUs"
+    if host.get("memory_total_bytes"):
+        yield f"{host['memory_total_bytes'] / 1e9:.0f} GB"
+    if host.get("kernel"):
+        yield f"kernel {host['kernel']}"
+
+
+def _says_emulated(tree: Any) -> bool:
+    if isinstance(tree, Mapping):
+        return any((key == "emulated" and bool(value)) or _says_emulated(value) for key, value in tree.items())
+    return isinstance(tree, list | tuple) and any(_says_emulated(each) for each in tree)

@@ -1,0 +1,78 @@
+"""Predict each published study from the others: `.venv/bin/python scripts/leave_one_out.py`, a Markdown table.
+
+For each effect of a study (an arm in a metric), the comparable claims of others are summed up as `tare advise` does
+it: once those of the other four of the five replayed studies, once those of everything else that is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tare.knowledge.claim import Between, Claim, Measured
+from tare.knowledge.comparable import Key, key_of
+from tare.knowledge.forecast import comparable
+from tare.knowledge.pool import Pool, pool
+from tare.knowledge.read import Known, load_claims
+from tare.knowledge.words import interval, percent
+
+FIVE = ("percona-2016", "grambow-2018", "seybold-2018", "casalicchio-2017", "bth-thesis")
+
+
+def main() -> None:
+    """Print the table."""
+    claims = load_claims()
+    print("| left out | effect | published | from the other four | from all other claims |")
+    print("|---|---|---|---|---|")
+    for study in FIVE:
+        rows = list(_rows(study, claims))
+        for row in rows or [(study, "none with a figure", "", "", "")]:
+            print("| " + " | ".join(row) + " |")
+
+
+def _rows(study: str, claims: Sequence[Known]) -> Iterator[tuple[str, str, str, str, str]]:
+    groups: dict[tuple[Key, str], list[Known]] = {}
+    for known in claims:
+        key = key_of(known.claim)
+        if known.study == study and key is not None and known.claim.how.summary_of is None:
+            groups.setdefault((key, _database(known.claim)), []).append(known)
+    others = [known for known in claims if known.study != study]
+    four = [known for known in others if known.study in FIVE]
+    for (key, database), held_out in groups.items():
+        told = (key.deployment, key.network or "path not told", key.storage or "storage not told")
+        effect = f"{', '.join(told)}, {key.client_host or 'unknown'} host: {key.metric}"
+        yield (
+            study,
+            effect,
+            _published(held_out),
+            _predicted(pool(comparable(four, key, database))),
+            _predicted(pool(comparable(others, key, database))),
+        )
+
+
+def _database(claim: Claim) -> str:
+    return claim.context.database.name if claim.context is not None else ""
+
+
+def _published(claims: Sequence[Known]) -> str:
+    effects = [known.claim.effect for known in claims]
+    points = [effect.log_ratio for effect in effects if isinstance(effect, Measured)]
+    ends = [end for e in effects if isinstance(e, Between) for end in (e.low, e.high) if end is not None]
+    low, high = min(points + ends), max(points + ends)
+    sign = " (size)" if ends else ""
+    many = f", {len(claims)} figures" if len(claims) > 1 else ""
+    return (percent(low) if math.isclose(low, high) else f"{percent(low)} to {percent(high)}") + many + sign
+
+
+def _predicted(summed: Pool | None) -> str:
+    if summed is None:
+        return "nothing comparable"
+    if summed.effect is not None:
+        return f"{percent(summed.effect.point)}, next within {interval(*summed.bounds)}"
+    names = ", ".join(known.id for known in summed.listed)
+    span = percent(summed.low)
+    return f"{span if summed.low == summed.high else f'{span} to {percent(summed.high)}'}, no interval ({names})"
+
+
+if __name__ == "__main__":
+    main()

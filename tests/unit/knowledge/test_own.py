@@ -1,0 +1,104 @@
+"""Findings of one's own become claims with their context; what is none is refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+from typer.testing import CliRunner
+
+from tare.cli import app
+from tare.errors import StudyError
+from tare.knowledge.claim import Measured
+from tare.knowledge.own import claims_of, write_claims
+from tare.knowledge.read import load_claims
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.run.record import RunRecord
+from tare.store import resume_store
+from tare.study.model import Imported
+
+ARMS = ("bare", "bridge")
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return expand(synthetic.study(ARMS))
+
+
+@pytest.fixture
+def records() -> list[RunRecord]:
+    return synthetic.records(ARMS, 8)
+
+
+def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[RunRecord], tmp_path: Path) -> None:
+    write_claims(claims_of(plan, records), tmp_path)
+    (known,) = [each for each in load_claims([tmp_path]) if each.claim.effect.metric == "throughput"]
+    effect, context = known.claim.effect, known.claim.context
+    assert isinstance(effect, Measured)
+    logs = [
+        math.log(next(r for r in records if (r.block, r.arm) == (block, "bridge")).measurement["throughput_per_s"]  # type: ignore[index]
+                 / next(r for r in records if (r.block, r.arm) == (block, "bare")).measurement["throughput_per_s"])  # type: ignore[index]
+        for block in range(8)
+    ]  # fmt: skip
+    assert effect.log_ratio == pytest.approx(sum(logs) / 8)
+    assert effect.n == 8
+    assert context is not None
+    assert (context.database.name, context.arm.deployment, context.baseline.deployment) == (
+        "mariadb", "container", "bare",
+    )  # fmt: skip
+    assert context.arm.engine == "docker"
+    assert known.claim.how.parity == "known"
+    assert known.claim.source.store == plan.digest
+    assert known.claim.source.year == 2026
+
+
+def test_nothing_is_overwritten(plan: Plan, records: list[RunRecord], tmp_path: Path) -> None:
+    claims = claims_of(plan, records)
+    write_claims(claims, tmp_path)
+    with pytest.raises(StudyError, match="exists already"):
+        write_claims(claims, tmp_path)
+
+
+@pytest.mark.parametrize("part", ["host", "parity"])
+def test_emulated_runs_are_refused_wherever_the_record_says_so(
+    part: str, plan: Plan, records: list[RunRecord]
+) -> None:
+    def mark(tree: dict[str, Any]) -> None:
+        tree[part] = {**tree[part], "inner": [{"emulated": True}]}
+
+    with pytest.raises(StudyError, match="emulated"):
+        claims_of(plan, [*records[:-1], synthetic.changed(records[-1], mark)])
+
+
+def test_imported_results_are_refused(plan: Plan, records: list[RunRecord]) -> None:
+    study = plan.study.model_copy(update={"imported": Imported(origin="x", parser="csv", files=1)})
+    with pytest.raises(StudyError, match="imported"):
+        claims_of(plan.model_copy(update={"study": study}), records)
+
+
+def test_too_few_blocks_make_no_claim(plan: Plan, records: list[RunRecord]) -> None:
+    with pytest.raises(StudyError, match="no arm has an interval"):
+        claims_of(plan, [record for record in records if record.block < 2])
+
+
+def test_the_command_adds_a_store_and_advice_takes_it_into_account(
+    plan: Plan, records: list[RunRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    with resume_store(tmp_path / "store", plan) as writer:
+        for record in records:
+            place = writer.staging / f"{record.run_id}-{record.attempt}"
+            place.mkdir(parents=True)
+            (place / "client.stdout").write_text("out\n")
+            writer.commit(record.model_copy(update={"plan_digest": plan.digest}))
+    shown = CliRunner().invoke(app, ["knowledge", "add", str(tmp_path / "store")])
+    assert shown.exit_code == 0, shown.exception
+    added = [Path(line) for line in shown.stdout.splitlines()]
+    assert added
+    assert all(path.parent == tmp_path / "home" / "knowledge" for path in added)
+    listed = CliRunner().invoke(app, ["knowledge", "list", "--study", "percona-2016", "--metric", "throughput"])
+    assert "5 claims" in listed.stderr
