@@ -11,15 +11,20 @@ from typing import Annotated
 
 import typer
 
+from tare.calibrate.archive import Archive
+from tare.calibrate.machine import identity_of
 from tare.cli.asking import asked
 from tare.cli.knowledge import Folder, every_claim
 from tare.errors import StudyError
 from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import as_tree, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
-from tare.knowledge.rounds import Rounds, rounds_of, target_of
+from tare.knowledge.rounds import Rounds, calibrated_spread, rounds_of, target_of
 from tare.knowledge.smallest import smallest_study
 from tare.plan.expand import expand
+from tare.sites.facts import host_facts
+from tare.sites.layout import default_layout
+from tare.sites.local import LocalHost
 from tare.study.catalogue import find_study
 from tare.study.load import load, loads
 from tare.study.model import Study
@@ -85,9 +90,10 @@ def _more(advice: Advice, study: Study | None, write: Path | None) -> tuple[Roun
             raise StudyError("there is no study to write", hint="every arm is known, or tare cannot run the arms")
         return None, None
     target = target_of(advice)
-    blocks = rounds_of(expand(study), target).blocks
+    spread = _spread()
+    blocks = rounds_of(expand(study), target, spread).blocks
     text = smallest_study(study, wanted, installed(), target, blocks)
-    rounds = rounds_of(expand(loads(text, installed())), target)
+    rounds = rounds_of(expand(loads(text, installed())), target, spread)
     if write is None:
         return rounds, "give --write FILE"
     try:
@@ -96,3 +102,11 @@ def _more(advice: Advice, study: Study | None, write: Path | None) -> tuple[Roun
     except FileExistsError as error:
         raise StudyError(f"{write} exists already", hint="choose another name") from error
     return rounds, str(write)
+
+
+def _spread() -> float | None:
+    """As this machine's calibration has it; the machine is looked at only where there is any calibration."""
+    root = default_layout().calibration
+    if not root.is_dir():
+        return None
+    return calibrated_spread(Archive(root), identity_of(host_facts(LocalHost()), None).machine_key)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tare.errors import StudyError
 from tare.knowledge.export import EXPORTS, as_json
 from tare.knowledge.read import Known, claim_called, load_claims
 from tare.knowledge.words import context_words, effect_words
@@ -30,6 +31,9 @@ Folder = Annotated[
 
 def every_claim(more: list[Path] | None) -> tuple[Known, ...]:
     """Those that come with tare, those of one's own in TARE_HOME, and those of the given folders."""
+    for folder in more or []:
+        if not folder.is_dir():
+            raise StudyError(f"there is no folder {folder}", hint="--claims takes a folder of claim files")
     return load_claims((claims_folder(), default_layout().knowledge, *(more or [])))
 
 

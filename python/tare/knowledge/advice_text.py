@@ -11,7 +11,7 @@ from tare.knowledge.forecast import Forecast
 from tare.knowledge.pool import Pool
 from tare.knowledge.random_effects import Pooled
 from tare.knowledge.rounds import Rounds
-from tare.knowledge.words import interval, percent
+from tare.knowledge.words import interval, percent, plain
 
 _SHOWN = 6
 """Claims named in a line; `--json` has all."""
@@ -19,7 +19,7 @@ _SHOWN = 6
 
 def lines(advice: Advice, rounds: Rounds | None, study: str | None) -> Iterator[str]:
     """The advice, line by line. `study`: file of the smallest study that would tell more."""
-    yield f"Is it safe to dockerize {_plain(advice.benchmark.name)}?"
+    yield f"Is it safe to dockerize {plain(advice.benchmark.name)}?"
     if advice.headline is not None:
         (verdict,) = [each for each in advice.verdicts if each.purpose == advice.headline]
         yield f"For {advice.benchmark.comparing}: {verdict.answer.value}; {verdict.because}."
@@ -36,7 +36,7 @@ def lines(advice: Advice, rounds: Rounds | None, study: str | None) -> Iterator[
         yield f"What overheads depend on: {', '.join(advice.background)}"
     if advice.unknown:
         yield ""
-        yield f"Not known: anything of {', '.join(map(_plain, advice.unknown))}."
+        yield f"Not known: anything of {', '.join(map(plain, advice.unknown))}."
     yield from _rounds(rounds, study)
 
 
@@ -65,7 +65,7 @@ def as_tree(advice: Advice, rounds: Rounds | None, study: str | None) -> dict[st
 
 
 def _forecast(forecast: Forecast) -> Iterator[str]:
-    arm = _plain(forecast.arm)
+    arm = plain(forecast.arm)
     if forecast.pool is None:
         yield f"  {arm}: no claim is comparable"
         for near in forecast.near:
@@ -110,12 +110,6 @@ def _cited(claims: tuple[str, ...]) -> str:
         return ""
     more = f" and {len(claims) - _SHOWN} more" if len(claims) > _SHOWN else ""
     return f" [{', '.join(claims[:_SHOWN])}{more}]"
-
-
-def _plain(name: str) -> str:
-    """A name on one line, whatever is in it."""
-    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
-    return shown if len(shown) <= 80 else shown[:79] + "…"
 
 
 def _forecast_tree(forecast: Forecast) -> dict[str, Any]:

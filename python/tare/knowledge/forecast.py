@@ -69,4 +69,6 @@ def _nearest(arm: PlannedArm, claims: Sequence[Known]) -> tuple[Near, ...]:
         differs = replace(key, metric="").differences(wanted)
         if len(differs) <= _MOST_DIFFERENCES:
             near.append(Near(known, differs))
-    return tuple(sorted(near, key=lambda each: (len(each.differs_in), "network" in each.differs_in))[:_NEAREST])
+    ordered = sorted(near, key=lambda each: (len(each.differs_in), "network" in each.differs_in))
+    one_a_kind = {(each.claim.study, each.differs_in): each for each in reversed(ordered)}
+    return tuple(each for each in ordered if each in one_a_kind.values())[:_NEAREST]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tare.calibrate.archive import Archive
 from tare.knowledge.advice import Advice
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, estimate
@@ -31,6 +32,12 @@ def target_of(advice: Advice) -> float:
     middles = [abs(sum(each.pool.bounds) / 2) for each in advice.forecasts if each.pool is not None]
     expected = [middle for middle in middles if middle > FINEST]
     return 0.02 if not expected else min(COARSEST, max(FINEST, round(min(expected) / 2, 3)))
+
+
+def calibrated_spread(archive: Archive, machine_key: str) -> float | None:
+    """Spread from block to block as the latest calibration of a machine found it; `None` where there is none."""
+    known = [each.spread for each in archive.summaries(machine_key) if each.spread is not None]
+    return known[-1] if known else None
 
 
 def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:

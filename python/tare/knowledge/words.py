@@ -6,12 +6,19 @@ import math
 
 from tare.knowledge.claim import Between, Claim, Measured, Setup
 
-Z_95 = 1.96
+_LONGEST = 300
+"""Of a sentence in a list."""
 
 
 def percent(log_ratio: float) -> str:
     """A log ratio as a relative change: -0.0513 → `-5.0 %`."""
     return f"{100 * math.expm1(log_ratio):+.1f} %"
+
+
+def plain(text: str, most: int = 80) -> str:
+    """A text on one line of at most `most` characters, control and direction marks escaped."""
+    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def interval(low: float, high: float) -> str:
@@ -28,7 +35,7 @@ def effect_words(claim: Claim) -> str:
     if isinstance(effect, Between):
         size = ", size only" if effect.absolute else ""
         return f"{effect.metric} {effect.printed}{size}"
-    return claim.says
+    return plain(claim.says, _LONGEST)
 
 
 def context_words(claim: Claim) -> str:
@@ -37,7 +44,7 @@ def context_words(claim: Claim) -> str:
         return "in general"
     database, load = claim.context.database, claim.context.load
     version = f" {database.version}" if database.version else ""
-    return f"{database.name}{version}, {load.workload}: {setup_words(claim.context.arm)}"
+    return plain(f"{database.name}{version}, {load.workload}: {setup_words(claim.context.arm)}", _LONGEST)
 
 
 def setup_words(setup: Setup) -> str:

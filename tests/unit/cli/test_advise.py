@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
 
+from tare.calibrate.archive import Archive
 from tare.cli import app
 from tare.errors import StudyError
+from tare.knowledge.rounds import calibrated_spread, rounds_of
 from tare.plan.expand import expand
 from tare.study.load import load
 from tare.study.registry import installed
@@ -96,3 +100,21 @@ def test_an_answer_that_is_none_is_refused() -> None:
     found = CliRunner().invoke(app, ["advise"], input="everything\n")
     assert isinstance(found.exception, StudyError)
     assert "no answer" in str(found.exception)
+
+
+def test_a_calibrated_machine_s_own_spread_is_taken() -> None:
+    known = SimpleNamespace(summaries=lambda key: [SimpleNamespace(spread=0.05), SimpleNamespace(spread=None)])
+    assert calibrated_spread(cast("Archive", known), "any") == 0.05
+    empty = SimpleNamespace(summaries=lambda key: [])
+    assert calibrated_spread(cast("Archive", empty), "any") is None
+
+
+def test_rounds_grow_with_the_spread() -> None:
+    plan = expand(load(Path("studies/percona-2016/study.yaml"), installed(), "demo"))
+    calm, wild = rounds_of(plan, 0.02, 0.005), rounds_of(plan, 0.02, 0.05)
+    assert calm.blocks == 8
+    assert wild.blocks > calm.blocks
+    assert wild.seconds is not None
+    assert calm.seconds is not None
+    assert wild.seconds > calm.seconds
+    assert "calibration" in wild.spread_from

@@ -62,3 +62,22 @@ def test_an_unknown_claim_and_a_broken_file_are_refused(home: Path) -> None:
     error = CliRunner().invoke(app, ["knowledge", "list"]).exception
     assert isinstance(error, StudyError)
     assert "broken.yaml:1:1" in str(error)
+
+
+def test_hostile_texts_stay_on_their_line_and_are_cut(home: Path) -> None:
+    (home / "knowledge").mkdir(parents=True)
+    says = "<script>\\n\\u202e\\e[31m" + "x" * 10_000
+    text = (claims_folder() / "grambow-2018" / "grambow-2018-ranking.yaml").read_text()
+    lines = [f'says: "{says}"' if line.startswith("says:") else line for line in text.splitlines()]
+    own = "\n".join(lines).replace("study: grambow-2018", "study: own")
+    (home / "knowledge" / "own-hostile.yaml").write_text(own)
+    shown = CliRunner().invoke(app, ["knowledge", "list", "--study", "own"])
+    assert shown.exit_code == 0, shown.exception
+    assert "\u202e" not in shown.stdout
+    assert "\x1b" not in shown.stdout
+    assert len(shown.stdout) < 4_000
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    error = CliRunner().invoke(app, ["knowledge", "list", "--claims", str(tmp_path / "nothing")]).exception
+    assert isinstance(error, StudyError)
