@@ -178,6 +178,25 @@ def _take(rig: Any, plan: Plan, observer: Any, into: list[RunRecord]) -> None:
         into.extend(kept)
 
 
+@pytest.mark.parametrize("phase", [Phase.MEASURE, Phase.TEARDOWN])
+def test_a_crash_in_either_loses_both_and_both_are_made_again(rig: Any, duet: Any, phase: Phase) -> None:
+    """Nothing is handed on to be kept before both are over, and then both at once."""
+    rig.swap(repin=Moves())
+    plan, kept = duet(), list[RunRecord]()
+
+    def die(event: Event) -> None:
+        if isinstance(event, PhaseStarted) and event.phase is phase and event.run.position == 1:
+            raise SystemExit(137)
+
+    with pytest.raises(SystemExit):
+        _take(rig, plan, die, kept)
+    assert kept == []
+    ((first, second),) = execute(plan, rig.machine, rig.desk(), rig.events.append)
+    assert [(one.attempt, one.outcome.ok) for one in (first, second)] == [(1, True)] * 2, reasons_of(
+        [first, second]
+    )
+
+
 def test_what_ends_a_thread_ends_the_study(rig: Any, duet: Any) -> None:
     rig.swap(repin=Moves())
 
