@@ -83,7 +83,7 @@ def main() -> None:
         found = figures(archive, identity)
     except TareError as error:
         sys.exit(f"bench_protocol: {error}")
-    show(found, Console())
+    show(found, Console(width=max(Console().width, 140)))  # narrower, its columns would be cut off
     if chosen.json:
         tree = {**asdict(found), "identity": identity.model_dump(mode="json")}
         chosen.json.write_text(json.dumps(tree, indent=2, default=_as_json) + "\n")
