@@ -20,7 +20,7 @@ PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "proto
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors")
 ON_HOST = {
     "deployments/launcher.py", "deployments/warden.py", "calibrate/delay_proxy.py", "monitors/cpu_clock.py",
-    "monitors/stamper.py", "monitors/stats_reader.py",
+    "monitors/stamper.py", "monitors/stats_reader.py", "databases/cql_query.py",
 }  # fmt: skip
 """Programs that are sent to a host and run by its own Python: they are the machine's side of `Host`."""
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "lib"}

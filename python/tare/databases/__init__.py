@@ -75,7 +75,8 @@ class Database(Protocol):
         ...
 
 
-from tare.databases.fake import FakeDatabase  # noqa: E402 - implementations build on the contract above
+from tare.databases.cassandra import Cassandra  # noqa: E402 - implementations build on the contract above
+from tare.databases.fake import FakeDatabase  # noqa: E402
 from tare.databases.mariadb import MariaDB  # noqa: E402
 
-DATABASES: Mapping[str, Database] = {"mariadb": MariaDB(), "fake": FakeDatabase()}
+DATABASES: Mapping[str, Database] = {"cassandra": Cassandra(), "mariadb": MariaDB(), "fake": FakeDatabase()}

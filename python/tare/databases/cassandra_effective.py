@@ -1,0 +1,87 @@
+"""What Cassandra says of itself: its log of the start, and its tables' definitions, read into names and values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from tare.errors import RunFailed
+
+PER_RUN: frozenset[str] = frozenset(
+    {"broadcast_rpc_address", "listen_address", "native_transport_port", "rpc_address", "seed_provider"}
+)
+"""Where this server listens."""
+
+FOLLOWS: Mapping[str, frozenset[str]] = {
+    "sut.settings.heap": frozenset(
+        {
+            "jvm.arguments", "jvm.heap", "in_force.index_summary_capacity", "in_force.key_cache_capacity",
+            "in_force.memtable_off_heap", "in_force.memtable_on_heap",
+        }
+    ),
+    "sut.settings.new_size": frozenset({"jvm.arguments", "jvm.heap"}),
+    "sut.settings.jvm": frozenset({"jvm.arguments", "jvm.heap"}),
+    "sut.settings.key_cache_size_in_mb": frozenset({"in_force.key_cache_capacity"}),
+    "sut.settings.index_summary_capacity_in_mb": frozenset({"in_force.index_summary_capacity"}),
+    "sut.settings.memtable_heap_space_in_mb": frozenset({"in_force.memtable_on_heap"}),
+    "sut.settings.memtable_offheap_space_in_mb": frozenset({"in_force.memtable_off_heap"}),
+    "sut.settings.disk_access_mode": frozenset({"in_force.disk_access_mode"}),
+}  # fmt: skip
+
+TABLES = (
+    "SELECT JSON keyspace_name, table_name, compaction, compression, caching, gc_grace_seconds"
+    " FROM system_schema.tables"
+)
+_SYSTEM = "system"
+_CONFIGURATION = re.compile(r"Node configuration:\[(.*)\]\s*$", re.MULTILINE)
+_IDENTITY = re.compile(r"@[0-9a-f]+$|^<REDACTED>$")
+"""Java's name of an object without one of its own, which differs from start to start, and what is kept secret."""
+_TOLD: Mapping[str, re.Pattern[str]] = {
+    "jvm.version": re.compile(r"JVM vendor/version: (.+)$", re.MULTILINE),
+    "jvm.heap": re.compile(r"Heap size: (.+)$", re.MULTILINE),
+    "in_force.disk_access_mode": re.compile(r"DiskAccessMode(?: 'auto' determined to be|:?) (\S+?),", re.MULTILINE),
+    "in_force.memtable_on_heap": re.compile(r"memtable on-heap threshold is enabled at (\S+)"),
+    "in_force.memtable_off_heap": re.compile(r"memtable off-heap threshold is enabled at (\S+)"),
+    "in_force.key_cache_capacity": re.compile(r"key cache with capacity of (\d+ MBs)"),
+    "in_force.index_summary_capacity": re.compile(r"index summary manager with a memory pool size of (\d+ MB)"),
+    "cassandra.version": re.compile(r"Cassandra version: (\S+)"),
+}
+_ARGUMENTS = re.compile(r"JVM Arguments: \[(.*)\]\s*$", re.MULTILINE)
+_PORT = "-Dcassandra.jmx.local.port="
+
+
+def parse_log(text: str) -> Mapping[str, str]:
+    """Name → value from the log of a start.
+
+    Keys of cassandra.yaml as they were read (`null` where the server chose), and, as `in_force.…` and `jvm.…`, what
+    it chose. Raises `RunFailed` where the configuration is not there.
+    """
+    match = _CONFIGURATION.search(text)
+    arguments = _ARGUMENTS.search(text)
+    if match is None or arguments is None:
+        raise RunFailed("Cassandra's log does not tell its configuration", hint="sut.stdout among the raw files")
+    pairs = (entry.partition("=") for entry in match.group(1).split("; "))
+    found = {name: value for name, equals, value in pairs if equals and not _IDENTITY.search(value)}
+    for name, pattern in _TOLD.items():
+        if told := pattern.search(text):
+            found[name] = told.group(1)
+    kept = [word for word in arguments.group(1).split(", ") if not word.startswith(_PORT)]
+    return {**found, "jvm.arguments": " ".join(kept)}
+
+
+def parse_tables(rows: Sequence[str]) -> Mapping[str, str]:
+    """`table.KEYSPACE.TABLE.PROPERTY` → value of every table that is not the server's own."""
+    found: dict[str, str] = {}
+    for row in rows:
+        told = json.loads(row)
+        keyspace, table = told.pop("keyspace_name"), told.pop("table_name")
+        if keyspace.split("_")[0] == _SYSTEM:
+            continue
+        for name, value in told.items():
+            found[f"table.{keyspace}.{table}.{name}"] = _text(value)
+    return found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

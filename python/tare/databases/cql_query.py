@@ -1,0 +1,105 @@
+"""One CQL query over the native protocol, and its rows of text: sent to a server's root and run by its Python.
+
+Protocol version 4, as Cassandra 2.2 to 4.x speak it (native_protocol_v4.spec). Arguments: address, port, query.
+Columns of anything but text are none of its business: `SELECT JSON` makes any row a single text.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from typing import Protocol
+
+_REQUEST, _STREAM = 0x04, 0
+_ERROR, _RESULT = 0x00, 0x08
+_STARTUP, _QUERY = 0x01, 0x07
+_ROWS, _ONE, _HEADER = 0x0002, 0x0001, 9
+_GLOBAL_TABLE, _MORE_PAGES = 0x0001, 0x0002
+_TIMEOUT_S = 5.0
+
+
+class Stream(Protocol):
+    """Both directions of a connection."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many bytes, fewer at the end."""
+        ...
+
+    def write(self, data: bytes, /) -> int:
+        """Buffer them."""
+        ...
+
+    def flush(self) -> None:
+        """Send what is buffered."""
+        ...
+
+
+def ask(stream: Stream, query: str) -> list[str]:
+    """The first column of every row; raises `ValueError` with the server's words, or where it answers otherwise."""
+    _send(stream, _STARTUP, struct.pack(">H", 1) + _string("CQL_VERSION") + _string("3.0.0"))
+    _receive(stream)
+    text = query.encode()
+    _send(stream, _QUERY, struct.pack(">i", len(text)) + text + struct.pack(">HB", _ONE, 0))
+    opcode, body = _receive(stream)
+    if opcode != _RESULT:
+        raise ValueError(f"a result was expected, not {opcode:#04x}")
+    return _rows(body)
+
+
+def _rows(body: bytes) -> list[str]:
+    (kind,) = struct.unpack_from(">i", body)
+    if kind != _ROWS:
+        return []
+    flags, columns = struct.unpack_from(">ii", body, 4)
+    if columns != 1 or not flags & _GLOBAL_TABLE or flags & _MORE_PAGES:
+        raise ValueError("one page of one column was expected")
+    at = 12
+    for _ in ("keyspace", "table", "column"):
+        at += 2 + struct.unpack_from(">H", body, at)[0]
+    at += 2  # the column's type
+    (count,) = struct.unpack_from(">i", body, at)
+    at += 4
+    found = []
+    for _ in range(count):
+        (size,) = struct.unpack_from(">i", body, at)
+        at += 4
+        found.append(body[at : at + size].decode())
+        at += max(size, 0)
+    return found
+
+
+def _send(stream: Stream, opcode: int, body: bytes) -> None:
+    stream.write(struct.pack(">BBhBi", _REQUEST, 0, _STREAM, opcode, len(body)) + body)
+    stream.flush()
+
+
+def _receive(stream: Stream) -> tuple[int, bytes]:
+    header = stream.read(_HEADER)
+    if len(header) != _HEADER:
+        raise ValueError("the server closed the connection")
+    *_, opcode, size = struct.unpack(">BBhBi", header)
+    body = stream.read(size)
+    if opcode == _ERROR:
+        words = body[6:].decode(errors="replace")
+        raise ValueError(f"the server refuses: {words}")
+    return opcode, body
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
+
+
+def main(address: str, port: str, query: str) -> None:
+    """Print the rows, a line each; ends with 1 and the reason in one line."""
+    try:
+        with socket.create_connection((address, int(port)), timeout=_TIMEOUT_S) as connection:
+            stream = connection.makefile("rwb")
+            rows = ask(stream, query)
+    except (OSError, ValueError, struct.error) as error:
+        sys.exit(" ".join(str(error).split()))
+    sys.stdout.write("".join(f"{row}\n" for row in rows))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
