@@ -1,4 +1,4 @@
-"""A real MariaDB under any load generator that drives it: images, snapshots and runs for integration tests."""
+"""A real server, MariaDB where nothing else is said, under any load generator, for integration tests."""
 
 from __future__ import annotations
 
@@ -46,16 +46,19 @@ class MariaDbLab:
     images: Images
     workload: str
     client_image: str
+    sut_image: str = "mariadb"
+    database: str = "mariadb"
+    server: Mapping[str, str | int | float | bool] = field(default_factory=lambda: SETTINGS)
 
     def settings(self, sut: str, client: str, network: NetworkKind = NetworkKind.HOST, **asked: Any) -> ArmSettings:
         """`network`: the client's; one in the SUT's namespace has the SUT on a bridge."""
         inside = network is NetworkKind.SHARED
         return ArmSettings(
             sut=SutSpec(
-                image="mariadb",
+                image=self.sut_image,
                 deployment=sut,
-                database="mariadb",
-                settings=SETTINGS,
+                database=self.database,
+                settings=self.server,
                 network=NetworkKind.BRIDGE if inside else NetworkKind.HOST,
             ),
             client=Placement(image=self.client_image, deployment=client, network=network),
@@ -145,14 +148,16 @@ class LabRun:
         clear_room(self.bench.room, self.bench.machine.ledger)
 
 
-def make_lab(engine: DockerClient, home: Path, workload: str, client_image: str) -> MariaDbLab:
+def make_lab(
+    engine: DockerClient, home: Path, workload: str, client_image: str, sut_image: str = "mariadb", **more: Any
+) -> MariaDbLab:
     """Images come from the tests' cache and are made where they are not there yet, which for YCSB takes Maven."""
     if client_image == "ycsb" and which("mvn") is None and os.environ.get("CI") != "true":
         pytest.skip("the image ycsb is built by mvn (apt-get install maven default-jdk-headless)")
     host, cache = LocalHost(), default_layout()
     shelf = SqliteLedger(cache.ledger)
     sut, client = (
-        prepare(name, host=host, layout=cache, ledger=shelf, engine=engine) for name in ("mariadb", client_image)
+        prepare(name, host=host, layout=cache, ledger=shelf, engine=engine) for name in (sut_image, client_image)
     )
     layout = Layout(home)
     machine = Machine(
@@ -169,4 +174,4 @@ def make_lab(engine: DockerClient, home: Path, workload: str, client_image: str)
         engine_facts=lambda: None,
         sweep=lambda: (),
     )
-    return MariaDbLab(machine, Images(sut, client), workload, client_image)
+    return MariaDbLab(machine, Images(sut, client), workload, client_image, sut_image, **more)

@@ -179,7 +179,8 @@ class Workload(Protocol[On_contra]):
         ...
 
 
-from tare.workloads.fake import FakeWorkload  # noqa: E402 - implementations build on the contract above
+from tare.workloads.cassandra_stress import CassandraStress  # noqa: E402 - implementations need the contract above
+from tare.workloads.fake import FakeWorkload  # noqa: E402
 from tare.workloads.fake_program import FakeProgram  # noqa: E402
 from tare.workloads.sysbench import Sysbench  # noqa: E402
 from tare.workloads.sysbench_cpu import SysbenchCpu  # noqa: E402
@@ -189,6 +190,7 @@ from tare.workloads.ycsb import Ycsb  # noqa: E402
 WORKLOADS: Mapping[str, Workload[Any]] = {
     "sysbench": Sysbench(),
     "ycsb": Ycsb(),
+    "cassandra-stress": CassandraStress(),
     "sysbench-cpu": SysbenchCpu(),
     "sysbench-fileio": SysbenchFileio(),
     "fake": FakeWorkload(),

@@ -1,0 +1,145 @@
+"""What cassandra-stress printed, judged and made a measurement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tare.errors import RunFailed
+from tare.workloads import Latency, Measurement, Operation, Window
+from tare.workloads.cassandra_stress_output import TOTAL, Interval, Printed
+
+_NEEDED = ("op_rate", "mean_ms", "errors")
+_EARLY_S = 1.0
+"""Its clock of all operations begins a second before the first one: 1,204 in 6 s are told as 172 a second."""
+_TICK_S = 0.15
+"""Times are printed to a tenth of a second."""
+_SLACK_S = 1.0
+"""`duration=` counts from before its threads have started, its report from the first operation on."""
+_LONGEST_REASON = 300
+
+
+TimedFrom = Literal["intended-send", "actual-send"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for. `timed_from`: `None` where it is not known, and is then taken for blind."""
+
+    operations: int | None = None
+    seconds: float | None = None
+    rate_per_s: float | None = None
+    window_s: float | None = None
+    timed_from: TimedFrom | None = "actual-send"
+    max_error_share: float = 0.0
+
+
+def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, ...]:
+    """The lines of all operations. Raises `RunFailed` where the report is cut, or tells of failures or errors."""
+    if printed.complaints or printed.exceptions:
+        raise RunFailed(
+            _one_line(f"cassandra-stress: {' / '.join((*printed.exceptions[:1], *printed.complaints[:1]))}")
+        )
+    if missing := [name for name in _NEEDED if name not in printed.results]:
+        raise RunFailed(f"cassandra-stress's report is cut short: it lacks {', '.join(missing)}")
+    totals = tuple(each for each in printed.intervals if each.kind == TOTAL)
+    if not totals or not printed.ended:
+        raise RunFailed("cassandra-stress's report is cut short")
+    operations, errors = totals[-1].operations, int(printed.results["errors"][TOTAL])
+    if errors > max_error_share * operations:
+        raise RunFailed(f"{errors} errors in {operations} operations")
+    return totals
+
+
+def measurement(printed: Printed, asked: Asked) -> Measurement:
+    """Raises `RunFailed` unless all that was asked for is there, without errors."""
+    totals = must_be_whole(printed, asked.max_error_share)
+    operations, seconds = totals[-1].operations, totals[-1].figures["time_s"] - _EARLY_S
+    if asked.operations is not None and operations != asked.operations:
+        raise RunFailed(f"cassandra-stress did {operations} operations of {asked.operations}")
+    if seconds <= 0 or operations == 0:
+        raise RunFailed(f"cassandra-stress did {operations} operations in {seconds:g} s")
+    if asked.seconds is not None and seconds < asked.seconds - _SLACK_S:
+        raise RunFailed(f"cut short: {seconds:.1f} s of {asked.seconds:g} s")
+    rate = operations / seconds
+    return Measurement(
+        operations=operations,
+        unit="operations",
+        duration_s=seconds,
+        throughput_per_s=rate,
+        queries_per_s=None,
+        errors=int(printed.results["errors"][TOTAL]),
+        reconnects=0,
+        latency=latency(printed, TOTAL, asked.timed_from),
+        histogram=(),
+        windows=_windows(totals, asked.window_s),
+        details=_details(asked, rate),
+        by_operation=operations_of(printed, operations, asked.timed_from),
+    )
+
+
+def operations_of(printed: Printed, total: int, timed_from: TimedFrom | None) -> Mapping[str, Operation]:
+    """Kind → what was told of it. `total`: of all, which is that of a run with a single kind."""
+    kinds = [kind for kind in printed.results["mean_ms"] if kind != TOTAL]
+    found = {}
+    for kind in kinds:
+        lines = [each for each in printed.intervals if each.kind == kind]
+        partitions = printed.results.get("partitions", {}).get(kind, 0.0)
+        alone = total if len(kinds) == 1 else int(partitions)
+        found[kind.lower().replace("_", "-")] = Operation(
+            operations=lines[-1].operations if lines else alone,
+            errors=int(printed.results["errors"].get(kind, 0.0)),
+            latency=latency(printed, kind, timed_from),
+        )
+    return found
+
+
+def latency(printed: Printed, kind: str, timed_from: TimedFrom | None) -> Latency:
+    """Of one kind or of all; a figure that is not there, or not a number, is `None`."""
+
+    def one(name: str) -> float | None:
+        value = printed.results.get(name, {}).get(kind)
+        return value if value is not None and math.isfinite(value) else None
+
+    return Latency(
+        mean_ms=one("mean_ms"),
+        min_ms=None,
+        max_ms=one("max_ms"),
+        p50_ms=one("median_ms"),
+        p95_ms=one("p95_ms"),
+        p99_ms=one("p99_ms"),
+        resolution=None,
+        blind_to_stalls=timed_from != "intended-send",
+        timed_from=timed_from,
+    )
+
+
+def _windows(totals: Sequence[Interval], width: float | None) -> tuple[Window, ...]:
+    """Whole windows only: the last line may be of a shorter time."""
+    if width is None:
+        return ()
+    ends = [(each, each.figures["time_s"] - _EARLY_S) for each in totals]
+    return tuple(
+        Window(
+            end_s=end,
+            throughput_per_s=each.figures["op_rate"],
+            latency_p95_ms=each.figures["p95_ms"],
+            errors_per_s=0.0,
+            reconnects_per_s=0.0,
+        )
+        for each, end in ends
+        if end > 0 and abs(end / width - round(end / width)) * width < _TICK_S
+    )
+
+
+def _details(asked: Asked, rate: float) -> dict[str, float]:
+    if asked.rate_per_s is None:
+        return {}
+    return {"target_per_s": asked.rate_per_s, "delivered_share": rate / asked.rate_per_s}
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"

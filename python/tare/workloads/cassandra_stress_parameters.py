@@ -1,0 +1,73 @@
+"""What a study may say of cassandra-stress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from tare.workloads import Parameters
+
+
+def _whole(seconds: float) -> float:
+    if seconds != int(seconds):
+        raise ValueError("cassandra-stress takes whole seconds")
+    return seconds
+
+
+WholeSeconds = Annotated[float, AfterValidator(_whole)]
+Kind = Literal["read", "write"]
+Share = Annotated[float, Field(gt=0.0)]
+_DISTRIBUTION = r"^~?(exp|extreme|qextreme|gaussian|uniform|fixed|seq)\([0-9.,]+\)$"
+
+
+def _halves() -> Mapping[Kind, Share]:
+    return {"write": 1.0, "read": 1.0}
+
+
+class CassandraStressParameters(Parameters):
+    """cassandra-stress 3.11.
+
+    `ratio`: of `mixed`, how many of each. `population`: the distribution that keys are drawn from, as
+    cassandra-stress writes it (`gaussian(1..1000,5)`); without it uniformly from all `records`.
+    `fixed`: operations a second of all threads on a schedule, `throttle`: without one; without both, closed loop.
+    `max_error_share`: operations without success, of all, up to which a run counts.
+    """
+
+    command: Literal["write", "read", "mixed"] = "mixed"
+    ratio: Mapping[Kind, Share] = Field(default_factory=_halves)
+    records: int = Field(default=1000, ge=1, le=2**31 - 1)
+    columns: int = Field(default=5, ge=1, le=1000)
+    column_bytes: int = Field(default=34, ge=1, le=1 << 20)
+    population: str | None = Field(default=None, pattern=_DISTRIBUTION)
+    consistency: Literal[
+        "ONE", "TWO", "THREE", "QUORUM", "ALL", "ANY", "LOCAL_ONE", "LOCAL_QUORUM", "EACH_QUORUM"
+    ] = "LOCAL_ONE"
+    replication: int = Field(default=1, ge=1)
+    compaction: (
+        Literal["SizeTieredCompactionStrategy", "LeveledCompactionStrategy", "TimeWindowCompactionStrategy"] | None
+    ) = None
+    threads: int = Field(default=1, ge=1)
+    fixed: int | None = Field(default=None, ge=1)
+    throttle: int | None = Field(default=None, ge=1)
+    warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
+    measure_s: WholeSeconds = Field(gt=0.0)
+    window_s: WholeSeconds = Field(default=1.0, gt=0.0)
+    heap: str = Field(default="256M", pattern=r"^[1-9]\d*[MG]$")
+    max_error_share: float = Field(default=0.0, ge=0.0, lt=1.0)
+
+    @model_validator(mode="after")
+    def _can_be(self) -> CassandraStressParameters:
+        if self.fixed is not None and self.throttle is not None:
+            raise ValueError("either `fixed` or `throttle`")
+        if self.window_s > self.measure_s:
+            raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
+        if not self.ratio:
+            raise ValueError("`ratio` needs reads or writes")
+        return self
+
+    @property
+    def rate_per_s(self) -> int | None:
+        """Operations a second that are asked for."""
+        return self.fixed if self.fixed is not None else self.throttle

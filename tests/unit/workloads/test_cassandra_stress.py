@@ -1,0 +1,114 @@
+"""cassandra-stress as it is called, and its real output as a measurement; the figures were taken by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tare.databases import Secrets
+from tare.deployments import Endpoint
+from tare.errors import RunFailed, StudyError
+from tare.workloads import Target
+from tare.workloads.cassandra_stress import CassandraStress
+from tare.workloads.cassandra_stress_parameters import CassandraStressParameters
+
+DATA = Path(__file__).parents[2] / "data" / "cassandra-stress"
+TARGET = Target("cassandra", Endpoint("10.0.0.2", 9042), Secrets("u", "p"))
+
+
+def asked(**more: Any) -> CassandraStressParameters:
+    return CassandraStressParameters(**{"measure_s": 6.0, **more})
+
+
+def parse(name: str, code: int = 0, **more: Any) -> Any:
+    return CassandraStress().parse(asked(**more), DATA / f"{name}.stdout", DATA / f"{name}.stderr", code)
+
+
+def test_a_mix_is_asked_for_with_its_rate_keys_and_table() -> None:
+    own = asked(ratio={"read": 3.0, "write": 1.0}, fixed=200, threads=4, records=8000, consistency="ONE")
+    argv = CassandraStress().measure(own, TARGET, "/run/tare").argv
+    told = " ".join(argv[argv.index("org.apache.cassandra.stress.Stress") + 1 :])
+    assert told.startswith("mixed ratio(read=3,write=1) duration=6s no-warmup cl=ONE -pop dist=uniform(1..8000) ")
+    assert "-rate threads=4 fixed=200/s -log interval=1s" in told
+    assert told.endswith("-node 10.0.0.2 -port native=9042 jmx=9")
+
+
+def test_the_load_writes_every_row_once_and_is_judged_by_their_number() -> None:
+    own = asked(records=8000, compaction="LeveledCompactionStrategy")
+    command = CassandraStress().load(own, TARGET, "/run/tare")
+    assert {"n=8000", "seq=1..8000", "compaction(strategy=LeveledCompactionStrategy)"} <= set(command.argv)
+    assert command.judge is not None
+    command.judge((DATA / "write.stdout").read_text(), "")
+    with pytest.raises(RunFailed, match="8000 operations of 9000"):
+        CassandraStress().load(asked(records=9000), TARGET, "/").judge((DATA / "write.stdout").read_text(), "")  # type: ignore[misc]
+
+
+def test_data_is_the_same_whatever_is_measured_on_it() -> None:
+    one, other = (CassandraStress().dataset(asked(**more)) for more in ({"command": "read"}, {"threads": 9}))
+    assert one == other
+    assert CassandraStress().dataset(asked(compaction="LeveledCompactionStrategy")) != one
+
+
+def test_only_what_is_asked_for_is_warmed_up() -> None:
+    assert CassandraStress().warm_up(asked(), TARGET, "/") is None
+    command = CassandraStress().warm_up(asked(warmup_s=2.0), TARGET, "/")
+    assert command is not None
+    assert "duration=2s" in command.argv
+
+
+def test_no_other_database_is_driven() -> None:
+    with pytest.raises(StudyError, match="does not drive mariadb"):
+        CassandraStress().measure(asked(), Target("mariadb", TARGET.endpoint, TARGET.secrets), "/")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"fixed": 1, "throttle": 1},
+        {"population": "uniform(1..5) -errors ignore"},
+        {"measure_s": 1.5},
+        {"window_s": 7.0},
+        {"ratio": {}},
+        {"ratio": {"delete": 1.0}},
+    ],
+)
+def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        asked(**wrong)
+
+
+def test_a_mixed_run_is_timed_without_the_second_that_its_clock_begins_early() -> None:
+    told = parse("mixed", fixed=200)
+    assert (told.operations, told.errors, told.duration_s) == (1204, 0, 6.0)
+    assert told.throughput_per_s == pytest.approx(1204 / 6)
+    assert [round(window.end_s) for window in told.windows] == [1, 2, 3, 4, 5, 6]
+    assert {kind: each.operations for kind, each in told.by_operation.items()} == {"read": 914, "write": 290}
+    assert told.details == {"target_per_s": 200, "delivered_share": pytest.approx(1204 / 6 / 200)}
+
+
+def test_only_a_fixed_rate_sees_stalls() -> None:
+    fixed, throttled, closed = (parse("mixed", **rate) for rate in ({"fixed": 200}, {"throttle": 200}, {}))
+    assert (fixed.latency.timed_from, fixed.latency.blind_to_stalls) == ("intended-send", False)
+    assert (throttled.latency.timed_from, throttled.latency.blind_to_stalls) == ("actual-send", True)
+    assert closed.latency.blind_to_stalls
+    assert not closed.details
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "more", "told"),
+    [
+        ("mixed", 0, {"measure_s": 60.0}, "cut short: 6.0 s of 60 s"),
+        ("mixed", 1, {}, "ended with 1"),
+        ("mixed", 137, {}, "ended by SIGKILL"),
+        ("missing", 1, {}, "Data returned was not validated"),
+        ("bad-option", 1, {}, "The following were ignored: --frobnicate"),
+        ("nothing-listening", 1, {}, "All host|cut short|NoHostAvailable"),
+    ],
+)
+def test_a_run_that_is_not_whole_fails_in_one_line(name: str, code: int, more: dict[str, Any], told: str) -> None:
+    with pytest.raises(RunFailed, match=told) as error:
+        parse(name, code, **more)
+    assert "\n" not in error.value.what
