@@ -89,6 +89,11 @@ def test_a_mixed_run_is_timed_without_the_second_that_its_clock_begins_early() -
     assert told.details == {"target_per_s": 200, "delivered_share": pytest.approx(1204 / 6 / 200)}
 
 
+def test_a_schedule_lasts_as_long_as_was_asked_for_though_the_report_begins_later() -> None:
+    assert parse("mixed", fixed=200, measure_s=7.0).throughput_per_s == pytest.approx(1204 / 7)
+    assert parse("mixed", measure_s=7.0).throughput_per_s == pytest.approx(1204 / 6)
+
+
 def test_only_a_fixed_rate_sees_stalls() -> None:
     fixed, throttled, closed = (parse("mixed", **rate) for rate in ({"fixed": 200}, {"throttle": 200}, {}))
     assert (fixed.latency.timed_from, fixed.latency.blind_to_stalls) == ("intended-send", False)
