@@ -110,7 +110,7 @@ def test_ycsb_drives_it_by_cql(
 ) -> None:
     home = tmp_path_factory.mktemp("home")
     lab = make_lab(engine, home, "ycsb", "ycsb", IMAGE, database="cassandra", server=SETTINGS)
-    asked = {"core_workload": "a", "records": 300, "threads": 2, "measure_s": 5}
+    asked: dict[str, Any] = {"core_workload": "a", "records": 300, "threads": 2, "measure_s": 5}
     with lab.run(lab.settings("bare", "bare", **asked)) as run:
         assert "table.tare.usertable.compaction" in run.server.effective()
         told = run.measure(tmp_path)
