@@ -97,7 +97,7 @@ def _protocol(protocol: Repetition) -> dict[str, Any]:
 def _arm(arm: Arm) -> dict[str, Any]:
     """An arm without monitors of its own means what it meant before arms could have any."""
     tree = arm.model_dump(mode="json")
-    if not arm.settings.monitors:
+    if arm.placed is not None and not arm.placed.monitors:
         del tree["settings"]["monitors"]
     return tree
 
