@@ -21,20 +21,20 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
+from bench_rates import WHOLE_SECONDS_HZ, cannot_see, docker_stats_hz, scraped_hz
+from bench_servers import CADVISOR_PORT, NODE_EXPORTER_PORT, cadvisor, metrics_of, node_exporter, scrape
 from idle_containers import CONTAINERS, containers, group_of
 
 WARM_UP_S = 3.0
 DAEMONS = ("dockerd", "containerd", "containerd-shim-runc-v2", "containerd-shim")
-NODE_EXPORTER_PORT = 19100
-CADVISOR_PORT = 19101
-SCRAPE_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 10.0
+RATES_S = 6.0
+"""How long a tool is asked as fast as it answers."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Rapid:
     """A recording of one container at 1 kHz."""
 
     load: str
+    seconds: float
     core_share: float
     floor_share: float | None
     ticks: int
@@ -205,6 +206,7 @@ class Bench:
         footer = trace["footer"]
         return Rapid(
             load=f"{load} endless loops" if load else "none of ours",
+            seconds=self.seconds,
             core_share=footer["probe_cpu_ns"]
             / (footer["ended_monotonic_ns"] - trace["header"]["started_monotonic_ns"]),
             floor_share=floor,
@@ -233,19 +235,6 @@ def stop(running: subprocess.Popen[bytes]) -> None:
         running.wait()
 
 
-def scrape(port: int) -> Callable[[], None]:
-    """What fetches the metrics once, as Prometheus would; a server that is not up yet is left alone."""
-
-    def fetch() -> None:
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SCRAPE_TIMEOUT_S) as answer,
-        ):
-            answer.read()
-
-    return fetch
-
-
 def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
     """All tools that this machine has."""
     groups = [group_of(name) for name in ids]
@@ -271,33 +260,41 @@ def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
         if not shutil.which(tool[0]):
             continue
         costs.append(bench.cost(" ".join(tool[:-1]), 0, tool))
-    exporter = shutil.which("prometheus-node-exporter")
-    if exporter:
-        command = [exporter, f"--web.listen-address=127.0.0.1:{NODE_EXPORTER_PORT}"]
-        costs.append(bench.cost("node_exporter, scraped", 0, command, each_second=scrape(NODE_EXPORTER_PORT)))
-    cadvisor = os.environ.get("CADVISOR")
-    if cadvisor:
-        command = [
-            cadvisor,
-            "-listen_ip=127.0.0.1",
-            f"-port={CADVISOR_PORT}",
-            "-housekeeping_interval=1s",
-            "-allow_dynamic_housekeeping=false",
-        ]
-        costs.append(
-            bench.cost(
-                "cAdvisor, scraped", CONTAINERS, command, asks_engine=True, each_second=scrape(CADVISOR_PORT)
-            )
-        )
+    if exporter := node_exporter():
+        costs.append(bench.cost("node_exporter, scraped", 0, exporter, each_second=scrape(NODE_EXPORTER_PORT)))
+    if command := cadvisor("1s"):
+        asked = scrape(CADVISOR_PORT)
+        costs.append(bench.cost("cAdvisor, scraped", CONTAINERS, command, asks_engine=True, each_second=asked))
+    else:
+        print("cAdvisor was not there: $CADVISOR names no program", file=sys.stderr)
     return costs
 
 
-def table(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> str:
+def fastest(tool: str, container: str, rapid: Rapid) -> float | None:
+    """Readings a second at most; `None` where that was not measured."""
+    if tool == "tare-probe":
+        return rapid.ticks / rapid.seconds
+    if tool == "docker stats":
+        return docker_stats_hz(container, RATES_S)
+    if tool.split(" ", maxsplit=1)[0] in ("mpstat", "iostat", "sar", "pidstat"):
+        return WHOLE_SECONDS_HZ
+    if tool.startswith("node_exporter") and (exporter := node_exporter()):
+        return scraped_hz(exporter, metrics_of(NODE_EXPORTER_PORT), RATES_S)
+    if tool.startswith("cAdvisor") and (command := cadvisor("10ms")):
+        stamped = r'container_cpu_usage_seconds_total\{[^}]*id="/"[^}]*\} \S+ (\d+)'
+        return scraped_hz(command, metrics_of(CADVISOR_PORT), RATES_S, stamped)
+    return None
+
+
+def table(costs: Sequence[Cost], rapid: Sequence[Rapid], rates: Mapping[str, float | None]) -> str:
     """Both tables as Markdown, and the goals with what came of them."""
-    lines = ["| tool | containers | CPU ms a sample | of that in daemons | resident MB |", "|---|---|---|---|---|"]
+    lines = [
+        "| tool | containers | CPU ms a sample | of that in daemons | resident MB | fastest, Hz | cannot see |",
+        "|---|---|---|---|---|---|---|",
+    ]
     lines += [
         f"| {cost.tool} | {cost.containers or '-'} | {cost.total_ms:.2f} | {cost.daemons_ms:.2f} "
-        f"| {cost.resident_mb:.1f} |"
+        f"| {cost.resident_mb:.1f} | {shown_hz(rates.get(cost.tool))} | {cannot_see(cost.tool) or '-'} |"
         for cost in costs
     ]
     lines += [
@@ -315,6 +312,11 @@ def table(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> str:
     return "\n".join([*lines, "", *goals(costs, rapid)])
 
 
+def shown_hz(rate: float | None) -> str:
+    """A rate, or a dash where none was measured."""
+    return "-" if rate is None else f"{rate:.3g}"
+
+
 def goals(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> list[str]:
     """Each goal, the figure, and whether it was reached."""
 
@@ -328,6 +330,9 @@ def goals(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> list[str]:
         judged.append((f"within 1.5 x of the floor, {count} containers", f"{ratio:.2f} x", ratio <= 1.5))
         stats = mean("docker stats", count) / mean("tare-probe", count)
         judged.append((f"50 x cheaper than docker stats, {count} containers", f"{stats:.0f} x", stats >= 50))
+    if found := [cost.total_ms for cost in costs if cost.tool.startswith("cAdvisor")]:
+        ratio = found[0] / mean("tare-probe", CONTAINERS)
+        judged.append((f"50 x cheaper than cAdvisor, {CONTAINERS} containers", f"{ratio:.0f} x", ratio >= 50))
     memory = max(
         [cost.resident_mb for cost in costs if cost.tool == "tare-probe"] + [run.resident_mb for run in rapid]
     )
@@ -352,10 +357,15 @@ def main() -> None:
         bench = Bench(chosen.probe, chosen.seconds, Path(scratch))
         costs = compare(bench, ids)
         rapid = [bench.rapid(group_of(ids[0]), load) for load in (0, 10)]
+        rates = {tool: fastest(tool, ids[0], rapid[0]) for tool in {cost.tool for cost in costs}}
     print(f"kernel {platform.release()}, {os.cpu_count()} CPUs, load before {os.getloadavg()[2]:.1f} (15 min)\n")
-    print(table(costs, rapid))
+    print(table(costs, rapid, rates))
     if chosen.json:
-        figures = {"costs": [asdict(cost) for cost in costs], "rapid": [asdict(run) for run in rapid]}
+        figures = {
+            "costs": [asdict(cost) for cost in costs],
+            "rapid": [asdict(run) for run in rapid],
+            "fastest_hz": rates,
+        }
         chosen.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 

@@ -12,4 +12,4 @@ else
     triple=x86_64-unknown-linux-gnu
     cargo static-gnu --locked --quiet
 fi
-exec .venv/bin/python scripts/bench_probe.py --probe "target/$triple/release/tare-probe" "$@"
+exec .venv/bin/python scripts/bench_probe.py --probe "${CARGO_TARGET_DIR:-target}/$triple/release/tare-probe" "$@"

@@ -27,9 +27,10 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
         Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
         Policy::Other => (libc::SCHED_OTHER, 0),
     };
-    let priority = libc::sched_param { sched_priority: i32::from(priority) };
-    // SAFETY: `priority` outlives the call, which only reads it; 0 names the calling thread. The raw
-    // call is used because musl's wrapper refuses it.
+    // The kernel's `struct sched_param` is one int; musl's has more fields, and its wrapper refuses
+    // to make this call at all.
+    let priority = libc::c_int::from(priority);
+    // SAFETY: `priority` outlives the call, which only reads it; 0 names the calling thread.
     let result = unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
