@@ -8,6 +8,7 @@ can be told to be this session's counts.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -36,6 +37,9 @@ def pytest_configure() -> None:
     os.environ.setdefault(ENV, str(ROOT / "build" / "test-home"))
     name, _, value = MARK.partition("=")
     os.environ[name] = value
+    # Whoever starts the tests in the background has it ignored, and some tests press Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _why_no_engine() -> str | None:

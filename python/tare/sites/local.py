@@ -80,7 +80,8 @@ class LocalHost:
                     (os.POSIX_SPAWN_OPEN, 2, output.stderr, flags, 0o644),
                 ],
                 setsid=True,
-                setsigdef=[signal.SIGPIPE],
+                # A tare in the background has SIGINT ignored, and would hand that on to what is to be ended by it.
+                setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT],
             )
         except OSError as error:
             raise RunFailed(f"{argv[0]} cannot be started on {self.name}: {error.strerror}") from error

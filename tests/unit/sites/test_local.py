@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import stat
 import time
 from pathlib import Path
@@ -76,6 +77,19 @@ def test_start_returns_at_once_and_writes_to_files(host: LocalHost, tmp_path: Pa
         assert int(session) == process.pid
     finally:
         host.run(["kill", "-9", str(process.pid)], timeout_s=5)
+
+
+def test_what_a_tare_in_the_background_starts_can_still_be_interrupted(host: LocalHost, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = host.start(["sleep", "60"], output=Output(str(tmp_path / "o"), str(tmp_path / "e")))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    host.run(["kill", "-INT", str(process.pid)], timeout_s=5)
+    deadline = time.monotonic() + 10
+    while alive(host, process):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_started_process_that_ended_is_not_alive_and_leaves_no_zombie(host: LocalHost, tmp_path: Path) -> None:
