@@ -61,6 +61,8 @@ class SqliteLedger:
         if not self._path.exists():
             return ()
         with self._read() as db:
+            if not _begun(db):
+                return ()
             rows = db.execute("SELECT kind, ident, host, owner, keep FROM made ORDER BY rowid DESC").fetchall()
         made = [
             Made(Kind(kind), ident, host, from_ident(owner), bool(keep)) for kind, ident, host, owner, keep in rows
@@ -110,6 +112,11 @@ class SqliteLedger:
             if _not_writable(error):
                 raise EnvironmentLacks(told, hint="set TARE_HOME to a directory that you may write to") from error
             raise StoreError(told) from error
+
+
+def _begun(db: sqlite3.Connection) -> bool:
+    """Whether it has its table: a tare that was killed while it made the file has left it without."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'made'").fetchone() is not None
 
 
 def _refuse_newer(path: Path, db: sqlite3.Connection) -> None:

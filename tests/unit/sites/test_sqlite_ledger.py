@@ -126,3 +126,12 @@ def test_a_place_that_takes_no_ledger_is_what_the_environment_lacks(tmp_path: Pa
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentLacks, match="set TARE_HOME"):
         SqliteLedger(tmp_path / "file" / "home" / "ledger.sqlite").note(Kind.NETWORK, "one")
+
+
+def test_a_ledger_whose_maker_was_killed_before_it_had_a_table_is_empty(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "ledger.sqlite").close()
+    (tmp_path / "ledger.sqlite").touch()
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    assert ledger.entries() == ()
+    ledger.note(Kind.NETWORK, "one")
+    assert [entry.ident for entry in ledger.entries()] == ["one"]

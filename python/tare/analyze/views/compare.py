@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from tare.analyze.views import VIEWS
@@ -143,7 +144,9 @@ def _seen(values: pl.DataFrame, rows: pl.DataFrame) -> list[_Seen]:
 
 
 def _means(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
-    seen, n, half = _seen(values, rows), len(rows), quantity.step / 2
+    """What a level was between two readings of the trace nobody saw; it moves by so much from one to the next."""
+    seen, n = _seen(values, rows), len(rows)
+    half = quantity.step / 2 + float(np.abs(np.diff(values["value"].to_numpy())).mean() if len(values) > 1 else 0.0)
     return _Figures(
         samples=n,
         real=float(rows["value"].sum()) / n,
