@@ -96,3 +96,10 @@ def test_nothing_is_relative_to_a_baseline_of_zero(judge: Callable[..., Estimate
     made = judge([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
     assert (made.point, made.low, made.high, made.n) == (None, None, None, 3)
     assert made.why == "nothing is relative to a baseline of zero"
+
+
+def test_welch_takes_runs_that_are_nearly_alike_without_a_warning() -> None:
+    alike = [1000.0, 1000.0 + 2e-12]
+    found = welch(alike, alike)
+    assert found.low is not None
+    assert found.low <= 0 <= (found.high or 0)

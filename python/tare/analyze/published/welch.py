@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,5 +31,8 @@ def welch(arm: Sequence[float], baseline: Sequence[float], confidence: float = 0
         return Estimate(point, None, None, n, confidence, METHOD, "one run of a side has no spread")
     if float(np.ptp(arm)) == 0 == float(np.ptp(baseline)):
         return Estimate(point, None, None, n, confidence, METHOD, "no spread in either side")
-    bounds = stats.ttest_ind(arm, baseline, equal_var=False).confidence_interval(confidence)
+    with warnings.catch_warnings():
+        # Runs that are nearly alike are no error: their interval is narrow.
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        bounds = stats.ttest_ind(arm, baseline, equal_var=False).confidence_interval(confidence)
     return Estimate(point, float(bounds.low) / reference, float(bounds.high) / reference, n, confidence, METHOD)
