@@ -44,11 +44,13 @@ def rows(raw: bytes, parser: CsvParser, where: str) -> Iterator[Row]:
         parts = {part: (row[column] or "").strip() for part, column in parser.parts.items()}
         figures = {name: _figure(row, each, name, place) for name, each in parser.figures.items()}
         kept = (first + "\n" + parser.delimiter.join(str(cell or "") for cell in row.values()) + "\n").encode()
-        errors = 0 if parser.errors is None else int(_number(row[parser.errors], place) or 0)
+        errors = None if parser.errors is None else _number(row[parser.errors], place)
         if figures.get("throughput") is None:
             yield Row(parts, None, f"no throughput in {place}", kept)
+        elif parser.errors is not None and errors is None:
+            yield Row(parts, None, f"no count of errors in {place}", kept)
         elif errors:
-            yield Row(parts, None, f"{errors} errors", kept)
+            yield Row(parts, None, f"{errors:g} errors", kept)
         else:
             yield Row(parts, _measurement(figures), None, kept)
 

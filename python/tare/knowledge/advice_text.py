@@ -59,7 +59,13 @@ def as_tree(advice: Advice, rounds: Rounds | None, study: str | None) -> dict[st
         "background": list(advice.background),
         "rounds": None
         if rounds is None
-        else {"target": rounds.target, "spread": rounds.spread, "blocks": rounds.blocks, "seconds": rounds.seconds},
+        else {
+            "target": rounds.target,
+            "spread": rounds.spread,
+            "blocks": rounds.blocks,
+            "enough": rounds.enough,
+            "seconds": rounds.seconds,
+        },
         "study": study,
     }
 
@@ -99,9 +105,10 @@ def _rounds(rounds: Rounds | None, study: str | None) -> Iterator[str]:
     yield f"The smallest study that would tell: {study}"
     if rounds is not None:
         time = "unknown time" if rounds.seconds is None else f"about {math.ceil(rounds.seconds / 60)} minutes"
+        more = "" if rounds.enough else "more than "
         yield (
-            f"  {rounds.blocks} rounds for ± {100 * rounds.target:g} %, {time} of machine time, if arms differ by "
-            f"{100 * rounds.spread:.2f} % from round to round ({rounds.spread_from})."
+            f"  {more}{rounds.blocks} rounds for ± {100 * rounds.target:g} %, {time} of machine time, "
+            f"if arms differ by {100 * rounds.spread:.2f} % from round to round ({rounds.spread_from})."
         )
 
 

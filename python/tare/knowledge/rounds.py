@@ -18,13 +18,17 @@ _MOST_BLOCKS = 1000
 
 @dataclass(frozen=True)
 class Rounds:
-    """Blocks for intervals of ± `target`, if `spread` is that from block to block. `seconds`: machine time."""
+    """Blocks for intervals of ± `target`, if `spread` is that from block to block. `seconds`: machine time.
+
+    `enough`: whether these blocks are; where they are not, so many are the most that a study may have.
+    """
 
     target: float
     spread: float
     spread_from: str
     blocks: int
     seconds: float | None
+    enough: bool = True
 
 
 def target_of(advice: Advice) -> float:
@@ -44,9 +48,9 @@ def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:
     """For the arms of `plan`. `spread`: as calibrated, `None`: what is expected of a machine that is not."""
     known = EXPECTED_SPREAD if spread is None else spread
     rule = replace(Rule(), target=target, blocks=_MOST_BLOCKS, seconds=None)
-    blocks = blocks_needed(rule, 0.0, known)
+    blocks = blocks_needed(rule, 0.0, known) or _MOST_BLOCKS  # `None` only without a target
     found = estimate(plan, data_sets(WORKLOADS))
     whence = (
         "what tare expects of a machine that is not calibrated" if spread is None else "this machine's calibration"
     )
-    return Rounds(target, known, whence, _MOST_BLOCKS if blocks is None else blocks, found.seconds_of(blocks or 0))
+    return Rounds(target, known, whence, blocks, found.seconds_of(blocks), enough=blocks < _MOST_BLOCKS)

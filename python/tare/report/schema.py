@@ -1,61 +1,19 @@
-"""JSON Schema of the findings file: `python -m tare.report.schema [--check]`.
-
-Written to schemas/findings.schema.json; `--check` fails where the file is not what would be written.
-"""
+"""JSON Schema of what `tare report --format json` writes: `python -m tare.report.schema [--check]`."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 from tare.report.findings_file import FindingsFile
+from tare.study.kept_schema import KeptSchema
 
-NAME = "findings.schema.json"
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-
-def findings_schema() -> dict[str, Any]:
-    """The schema of what `tare report --format json` writes."""
-    schema = _untitled(FindingsFile.model_json_schema(mode="serialization"))
-    return {"$schema": _DIALECT, "title": "tare findings", **schema}
-
-
-def text() -> str:
-    """The schema as it is kept: two spaces, a newline at the end."""
-    return json.dumps(findings_schema(), indent=2, ensure_ascii=False) + "\n"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write the schema, or with `--check` say whether the kept one is it. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tare.report.schema", description="JSON Schema of the findings")
-    parser.add_argument("--check", action="store_true", help="fail if the kept schema is not what would be written")
-    parser.add_argument("--folder", type=Path, default=Path("schemas"), help="where it is kept")
-    options = parser.parse_args(argv)
-    path: Path = options.folder / NAME
-    if not options.check:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text(), encoding="utf-8")
-        return 0
-    kept = path.read_text(encoding="utf-8") if path.exists() else None
-    if kept == text():
-        return 0
-    state = "missing" if kept is None else "out of date"
-    sys.stderr.write(f"{path} is {state}: run `python -m tare.report.schema`\n")
-    return 1
-
-
-def _untitled(schema: Any) -> Any:
-    """Without pydantic's titles, which only repeat the keys."""
-    if isinstance(schema, list):
-        return [_untitled(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {key: _untitled(value) for key, value in schema.items() if key != "title" or isinstance(value, dict)}
-
+FINDINGS_SCHEMA = KeptSchema(
+    "findings.schema.json",
+    "tare findings",
+    "tare.report.schema",
+    partial(FindingsFile.model_json_schema, mode="serialization"),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(FINDINGS_SCHEMA.keep())

@@ -6,28 +6,26 @@ that an editor can complete them. `--check` fails where the file is not what wou
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
 from tare.study.file import StudyFile
+from tare.study.kept_schema import KeptSchema, untitled
 from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, Quantities, SutSpec
 from tare.study.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
 
 NAME = "study.schema.json"
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def study_schema(registry: Registry) -> dict[str, Any]:
-    """The schema of a study file that uses the plug-ins of `registry`."""
-    schema = _untitled(StudyFile.model_json_schema())
+def _models(registry: Registry) -> dict[str, Any]:
+    """The models' own schema, with templates and patches in the place of what a study file may leave open."""
+    schema: dict[str, Any] = untitled(StudyFile.model_json_schema())
     defs: dict[str, Any] = schema["$defs"]
     defs.pop(ImportedSpec.__name__)
     template = {
@@ -50,7 +48,7 @@ def study_schema(registry: Registry) -> dict[str, Any]:
     defs["PatchFactor"]["properties"]["sets"] = (
         {"description": kept["description"], **several} if "description" in kept else several
     )
-    return {"$schema": _DIALECT, "title": "tare study", **schema}
+    return schema
 
 
 def _section(model: type[BaseModel], defs: dict[str, Any], **names: Iterable[str]) -> dict[str, Any]:
@@ -86,7 +84,7 @@ def _protocol(registry: Registry, defs: dict[str, Any]) -> dict[str, Any]:
 
 def _adopt(model: type[BaseModel], defs: dict[str, Any]) -> dict[str, Any]:
     """A model's schema, its definitions moved to `defs`."""
-    schema: dict[str, Any] = _untitled(model.model_json_schema())
+    schema: dict[str, Any] = untitled(model.model_json_schema())
     defs.update(schema.pop("$defs", {}))
     return schema
 
@@ -133,45 +131,15 @@ def _keys_of(patch: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "string", "anyOf": [{"enum": list(patch["properties"])}, *free]}
 
 
-def _untitled(schema: Any) -> Any:
-    """Without pydantic's titles, which only repeat the keys."""
-    if isinstance(schema, list):
-        return [_untitled(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: _untitled(value) for key, value in schema.items() if key != "title" or isinstance(value, dict)}
-    if isinstance(kept.get("description"), str):
-        kept["description"] = " ".join(kept["description"].split())
-    return kept
+def kept_schema(registry: Registry) -> KeptSchema:
+    """What schemas/ keeps, with the plug-ins of `registry`."""
+    return KeptSchema(NAME, "tare study", "tare.study.schema", partial(_models, registry))
 
 
-def text(registry: Registry) -> str:
-    """The schema as it is kept: keys in order of the models, two spaces, a newline at the end."""
-    return json.dumps(study_schema(registry), indent=2, ensure_ascii=False) + "\n"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write the schema, or with `--check` say whether the kept one is it. Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tare.study.schema", description="JSON Schema of the study file"
-    )
-    parser.add_argument("--check", action="store_true", help="fail if the kept schema is not what would be written")
-    parser.add_argument("--folder", type=Path, default=Path("schemas"), help="where it is kept")
-    options = parser.parse_args(argv)
-    path: Path = options.folder / NAME
-    wanted = text(installed())
-    if not options.check:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted, encoding="utf-8")
-        return 0
-    kept = path.read_text(encoding="utf-8") if path.exists() else None
-    if kept == wanted:
-        return 0
-    sys.stderr.write(
-        f"{path} is {'missing' if kept is None else 'out of date'}: run `python -m tare.study.schema`\n"
-    )
-    return 1
+def study_schema(registry: Registry) -> dict[str, Any]:
+    """The schema of a study file that uses the plug-ins of `registry`."""
+    return kept_schema(registry).tree()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(kept_schema(installed()).keep())

@@ -118,3 +118,12 @@ def test_rounds_grow_with_the_spread() -> None:
     assert calm.seconds is not None
     assert wild.seconds > calm.seconds
     assert "calibration" in wild.spread_from
+
+
+def test_more_rounds_than_a_study_may_have_are_not_called_enough() -> None:
+    plan = expand(load(Path("studies/percona-2016/study.yaml"), installed(), "demo"))
+    calm, hopeless = rounds_of(plan, 0.02, 0.005), rounds_of(plan, 0.001, 0.5)
+    assert calm.enough
+    assert not hopeless.enough
+    assert hopeless.seconds is not None
+    assert hopeless.seconds > 100 * (calm.seconds or 0)

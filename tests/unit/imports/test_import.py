@@ -174,7 +174,7 @@ def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
     place.mkdir()
     (place / "all.csv").write_text(
         "Setup,Threads,Run,ops,READ avg,failed\n"
-        "I,10,1,1000,200,0\nI,10,2,1010,,0\nII,10,1,900,250,0\nII,10,2,905,240,3\n"
+        "I,10,1,1000,200,0\nI,10,2,1010,,0\nII,10,1,900,250,0\nII,10,2,905,240,3\nII,10,3,906,241,\n"
     )
     text = """\
 format: 1
@@ -203,6 +203,7 @@ repetition: run
     assert empty is not None
     assert empty["by_operation"]["read"]["latency"]["mean_ms"] is None
     assert rows["II", 2].outcome.reason == "3 errors"
+    assert rows["II", 3].outcome.reason == f"no count of errors in {place / 'all.csv'}:6"
     with pytest.raises(StudyError, match="has no column 'ops a second'"):
         imported(tmp_path, place, text.replace("column: ops", "column: ops a second"))
     with pytest.raises(StudyError, match="cannot be in ms"):

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.approved import assert_as_approved
 
 from tare.analyze.metrics import METRICS
 from tare.report import csv_rows, findings_file, markdown, schema
@@ -31,12 +32,12 @@ EMPTY = build_report(synthetic.study(), [])
     ],
 )
 def test_a_format_is_as_it_was_approved(name: str, text: str) -> None:
-    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+    assert_as_approved(text, GOLDEN / name)
 
 
 @pytest.mark.parametrize("report", [REPORT, EMPTY], ids=["usual", "empty"])
 def test_json_keeps_to_the_published_schema(report: Any) -> None:
-    kept = json.loads((SCHEMAS / schema.NAME).read_text(encoding="utf-8"))
+    kept = json.loads((SCHEMAS / schema.FINDINGS_SCHEMA.name).read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(kept)
     jsonschema.validate(json.loads(findings_file.render(report)), kept)
 
@@ -45,7 +46,7 @@ def test_the_schema_refuses_a_finding_without_its_interval() -> None:
     tree = json.loads(findings_file.render(REPORT))
     del tree["findings"][0]["low"]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(tree, schema.findings_schema())
+        jsonschema.validate(tree, schema.FINDINGS_SCHEMA.tree())
 
 
 def test_json_has_fractions_and_null_where_nothing_is_known() -> None:
@@ -59,10 +60,10 @@ def test_json_has_fractions_and_null_where_nothing_is_known() -> None:
 
 
 def test_the_kept_schema_is_the_one_that_would_be_written(tmp_path: Path) -> None:
-    assert schema.main(["--check", "--folder", str(SCHEMAS)]) == 0
-    assert schema.main(["--check", "--folder", str(tmp_path)]) == 1
-    assert schema.main(["--folder", str(tmp_path)]) == 0
-    assert schema.main(["--check", "--folder", str(tmp_path)]) == 0
+    assert schema.FINDINGS_SCHEMA.keep(["--check", "--folder", str(SCHEMAS)]) is None
+    assert schema.FINDINGS_SCHEMA.keep(["--check", "--folder", str(tmp_path)]) is not None
+    assert schema.FINDINGS_SCHEMA.keep(["--folder", str(tmp_path)]) is None
+    assert schema.FINDINGS_SCHEMA.keep(["--check", "--folder", str(tmp_path)]) is None
 
 
 def test_csv_has_a_row_a_finding_and_empty_cells_for_what_is_not_known() -> None:
@@ -93,7 +94,7 @@ def test_markdown_shows_hostile_names_as_they_are_spelt() -> None:
 
 def test_every_key_of_the_json_and_every_column_is_documented() -> None:
     text = (SCHEMAS.parent / "docs" / "reference" / "findings.md").read_text(encoding="utf-8")
-    kept = schema.findings_schema()
+    kept = schema.FINDINGS_SCHEMA.tree()
     models = [kept, *kept["$defs"].values()]
     keys = {key for model in models for key in model["properties"]} | set(csv_rows.COLUMNS)
     assert not [key for key in sorted(keys) if f"`{key}`" not in text]

@@ -154,8 +154,11 @@ def part_of_machine(run: RunRecord, kind: str) -> float | None:
     if kind == "idle":
         return float((machine.get("idle", 0.0) + machine.get("iowait", 0.0)) / total)
     own = [_used(run, side) for side in _sides(run)]
-    if None in own:
+    if (run.path or {}).get("hop") == "docker-proxy":
+        own.append(number_at(run.usage, ("proxy_cpu_s",)))
+    known = [each for each in own if each is not None]
+    if len(known) < len(own):
         return None
-    mine = sum(each or 0.0 for each in own) + (number_at(run.usage, ("proxy_cpu_s",)) or 0.0)
+    mine = sum(known)
     away = sum(machine.get(mode, 0.0) for mode in ("idle", "iowait", "steal"))
     return float((total - away - mine) / total)
