@@ -1,3 +1,25 @@
 """tare: what it costs a database, and its benchmark, to run in a container or a virtual machine."""
 
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tare.report.frames.results import Results
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "open_store"]
+
+
+def open_store(path: str | PathLike[str]) -> Results:
+    """Open a store for reading, also while `tare run` writes it: docs/reference/python.md.
+
+    Raises `tare.errors.StoreError` where there is none, or it is damaged or newer than this tare.
+    """
+    from pathlib import Path
+
+    from tare.report.frames.results import Results  # polars and scipy are slow to import
+    from tare.store import open_store as opened
+
+    return Results(opened(Path(path)))

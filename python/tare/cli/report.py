@@ -6,16 +6,20 @@ import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from tare.calibrate.quote import quote_for
+from tare.errors import StudyError
 from tare.run.ending import ending_of
 from tare.run.resume import Done
 from tare.sites.layout import default_layout
-from tare.store import open_store
+from tare.store import Store, open_store
+
+if TYPE_CHECKING:
+    from tare.report import Report
 
 
 class Format(StrEnum):
@@ -25,19 +29,29 @@ class Format(StrEnum):
     HTML = "html"
     MD = "md"
     CSV = "csv"
+    PARQUET = "parquet"
     JSON = "json"
+
+
+class Table(StrEnum):
+    """What the rows of CSV and Parquet are."""
+
+    ESTIMATES = "estimates"
+    OBSERVATIONS = "observations"
 
 
 def report(
     store: Annotated[Path, typer.Argument(help="A store that `tare run` has written, also while it still writes.")],
     style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
+    table: Annotated[Table | None, typer.Option(help="Rows of CSV and Parquet (default: estimates).")] = None,
 ) -> None:
     """Show the overhead of each arm against the baseline.
 
     Ends with 1 where no arm could be compared with the baseline, and where the control arm differs from it, so that
     the study is invalid; the report then says why.
     """
+    _check(style, table, to_file=output is not None)
     from tare.analyze.timelines import timelines
     from tare.analyze.views.of_run import telling
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
@@ -51,14 +65,37 @@ def report(
     if style is Format.HTML:
         views, lines = telling(opened, records, plan.study.baseline), timelines(plan.study, opened, records)
         content = replace(content, views=views, timelines=lines)
+    text: str | bytes
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)
+    elif style is Format.PARQUET or table is Table.OBSERVATIONS:
+        text = _rows(opened, content, style, table or Table.ESTIMATES)
     else:
         text = EXPORTERS[style.value](content)
     if output is None:
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.buffer.write(text if isinstance(text, bytes) else text.encode(encoding, errors="replace"))
     else:
         write(text, output)
     if content.analysis.invalid or not content.analysis.estimated:
         raise typer.Exit(1)
+
+
+def _check(style: Format, table: Table | None, *, to_file: bool) -> None:
+    if table is not None and style not in (Format.CSV, Format.PARQUET):
+        raise StudyError(f"--table says nothing with --format {style}", hint="it is for csv and parquet")
+    if style is Format.PARQUET and not to_file and sys.stdout.isatty():
+        raise StudyError("a terminal cannot show Parquet", hint="name a file with --output")
+
+
+def _rows(opened: Store, content: Report, style: Format, table: Table) -> str | bytes:
+    """One of the frames that `tare.open_store` gives, as a file."""
+    from tare.report.frames.estimates import estimates
+    from tare.report.frames.files import as_csv, as_parquet
+    from tare.report.frames.observations import observations
+
+    study = content.study
+    whole = table is Table.OBSERVATIONS
+    frame = observations(study, opened.records()) if whole else estimates(study, content.analysis)
+    return as_parquet(frame) if style is Format.PARQUET else as_csv(frame)

@@ -16,6 +16,7 @@ from tests.unit.approved import assert_as_approved
 from tare.analyze.metrics import METRICS
 from tare.report import csv_rows, findings_file, markdown, schema
 from tare.report.content import build_report
+from tare.report.frames.estimates import COLUMNS
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "report"
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
@@ -96,5 +97,5 @@ def test_every_key_of_the_json_and_every_column_is_documented() -> None:
     text = (SCHEMAS.parent / "docs" / "reference" / "findings.md").read_text(encoding="utf-8")
     kept = schema.FINDINGS_SCHEMA.tree()
     models = [kept, *kept["$defs"].values()]
-    keys = {key for model in models for key in model["properties"]} | set(csv_rows.COLUMNS)
+    keys = {key for model in models for key in model["properties"]} | set(COLUMNS)
     assert not [key for key in sorted(keys) if f"`{key}`" not in text]

@@ -71,14 +71,14 @@ def _traced(store: Store, records: Sequence[RunRecord], arm: str) -> list[RunRec
 
 def _timeline(store: Store, run: RunRecord) -> Timeline:
     trace = read_trace(store.raw(run, _TRACE))
-    spans = dict(_spans(run))
+    found = dict(spans(run))
     first_s = trace.header["started_monotonic_ns"] / 1e9
-    zero_s = spans[Phase.MEASURE][0] if Phase.MEASURE in spans else first_s
-    phases = tuple(Span(phase.value, began - zero_s, ended - zero_s) for phase, (began, ended) in spans.items())
+    zero_s = found[Phase.MEASURE][0] if Phase.MEASURE in found else first_s
+    phases = tuple(Span(phase.value, began - zero_s, ended - zero_s) for phase, (began, ended) in found.items())
     return Timeline(run.arm, run.run_id, series(trace, zero_s), phases)
 
 
-def _spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
+def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
     """Phases on the trace's clock; the measure phase without what comes before its client and after it."""
     began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
     for time in run.phases:

@@ -17,7 +17,8 @@ from tare.store.read import Store
 from tare.store.trace import Trace, is_trace, read_trace
 
 _MONITORS = "monitors"
-_TRACE = f"{_MONITORS}/probe/trace"
+TRACE = f"{_MONITORS}/probe/trace"
+"""Where a run's recording lies among its raw files."""
 _MOST_SAMPLES = 300
 """In one chart; a longer run is looked at less often."""
 
@@ -33,7 +34,7 @@ class RunViews:
 
 def has_trace(store: Store, record: RunRecord) -> bool:
     """Whether a trace of it was kept; runs of older stores have none."""
-    return is_trace(store.raw(record, _TRACE))
+    return is_trace(store.raw(record, TRACE))
 
 
 def views_of_run(store: Store, record: RunRecord, interval_s: float | None = None) -> RunViews:
@@ -42,7 +43,7 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
     Raises `StoreError` where the run has no trace, or files of it are damaged.
     """
     raw = store.raw(record, "")
-    trace, measured = read_trace(store.raw(record, _TRACE)), _measured(record)
+    trace, measured = read_trace(store.raw(record, TRACE)), _measured(record)
     if measured is not None:
         trace = trace.between(*measured)
     every_s = max(1.0, _seconds(trace) // _MOST_SAMPLES) if interval_s is None else interval_s

@@ -1,0 +1,67 @@
+"""Every finding of a study, one row each: what `tare report` concludes, as a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from tare.analyze import Analysis, Finding
+from tare.protocols import PROTOCOLS
+from tare.report.frames.factors import factor_cells, factor_columns
+from tare.report.verdicts import short
+from tare.study.model import Study
+
+COLUMNS = {
+    "study": pl.String, "scale": pl.String, "arm": pl.String, "baseline": pl.String, "metric": pl.String,
+    "estimator": pl.String, "point": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64,
+    "confidence": pl.Float64, "why": pl.String, "published": pl.Float64, "resolution": pl.Float64,
+    "below_resolution": pl.Boolean, "levels": pl.String, "control": pl.Boolean, "valid": pl.Boolean,
+    "stratum": pl.String, "as_published": pl.Float64, "margin": pl.Float64, "verdict": pl.String,
+    "p_zero": pl.Float64, "p_outside": pl.Float64, "family": pl.Int64, "different_operating_point": pl.Boolean,
+}  # fmt: skip
+"""Beside those of the factors; keys as in the JSON findings, docs/reference/findings.md."""
+
+
+def estimates(study: Study, analysis: Analysis) -> pl.DataFrame:
+    """Arms but the baseline in every metric over all blocks, then those of single strata."""
+    strata = (finding for stratum in analysis.strata for finding in stratum.findings)
+    rows = [_row(study, analysis, finding) for finding in (*analysis.findings, *strata)]
+    return pl.DataFrame(rows, schema={**COLUMNS, **factor_columns(study)}, orient="row")
+
+
+def _row(study: Study, analysis: Analysis, finding: Finding) -> list[object]:
+    estimate, judgement = finding.estimate, finding.judgement
+    return [
+        finding.study,
+        study.scale,
+        finding.arm,
+        finding.baseline,
+        finding.metric,
+        estimate.method,
+        estimate.point,
+        estimate.low,
+        estimate.high,
+        estimate.n,
+        estimate.confidence,
+        estimate.why,
+        finding.published,
+        finding.resolution,
+        finding.below_resolution,
+        _levels(finding.levels),
+        finding.control,
+        not analysis.invalid,
+        _levels(finding.stratum),
+        None if finding.as_published is None else finding.as_published.point,
+        judgement.margin,
+        short(finding),
+        judgement.p_zero,
+        judgement.p_outside,
+        judgement.family,
+        PROTOCOLS[study.protocol.name].at_once,
+        *factor_cells(study, {**finding.levels, **finding.stratum}),
+    ]
+
+
+def _levels(levels: Mapping[str, str]) -> str:
+    return ";".join(f"{factor}={level}" for factor, level in levels.items())

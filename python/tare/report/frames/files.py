@@ -1,0 +1,40 @@
+"""Frames as files: CSV that no spreadsheet runs, and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime
+
+import polars as pl
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A text that begins with one of these would be run by a spreadsheet."""
+
+
+def as_csv(frame: pl.DataFrame) -> str:
+    """Comma-separated rows with a heading; numbers with all their digits, an empty cell for what is not known."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow([_cell(name) for name in frame.columns])
+    rows.writerows([_cell(value) for value in row] for row in frame.iter_rows())
+    return out.getvalue()
+
+
+def as_parquet(frame: pl.DataFrame) -> bytes:
+    """A Parquet file with the frame's own types."""
+    out = io.BytesIO()
+    frame.write_parquet(out)
+    return out.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) else value
+    return repr(value)

@@ -1,0 +1,75 @@
+"""Every metric of every run that counts, one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import polars as pl
+
+from tare.analyze.metrics import PRIMARY, Metric, metrics_of, resolution_of
+from tare.analyze.runs import select_runs
+from tare.report.frames.factors import factor_cells, factor_columns
+from tare.run.record import Phase, RunRecord
+from tare.study.model import Study
+
+COLUMNS: dict[str, type[pl.DataType] | pl.DataType] = {
+    "study": pl.String, "scale": pl.String, "block": pl.Int64, "position": pl.Int64, "index": pl.Int64,
+    "run_id": pl.String, "attempt": pl.Int64, "began_at": pl.Datetime("us", "UTC"), "measured_s": pl.Float64,
+    "arm": pl.String, "baseline": pl.String, "is_baseline": pl.Boolean, "control": pl.Boolean,
+    "metric": pl.String, "value": pl.Float64, "unit": pl.String, "resolution": pl.Float64,
+}  # fmt: skip
+"""Beside those of the factors; docs/reference/python.md tells each."""
+
+
+def observations(study: Study, records: Iterable[RunRecord]) -> pl.DataFrame:
+    """Good runs in the order of the plan, each in every metric; `value` is null where it is not known.
+
+    Failed attempts are not observations: they have no row.
+    """
+    runs = select_runs(study, records)
+    good = sorted(runs.good.values(), key=lambda run: run.index)
+    metrics = metrics_of(good)
+    rows = [row for run in good for row in _rows(study, run, metrics)]
+    return pl.DataFrame(rows, schema={**COLUMNS, **factor_columns(study)}, orient="row")
+
+
+def _rows(study: Study, run: RunRecord, metrics: Sequence[Metric]) -> Iterator[list[object]]:
+    baseline = study.baseline_of(run.arm)
+    control = next(arm.control for arm in study.arms if arm.name == run.arm)
+    began, seconds = _measured(run)
+    for metric in metrics:
+        yield [
+            study.name,
+            study.scale,
+            run.block,
+            run.position,
+            run.index,
+            run.run_id,
+            run.attempt,
+            began,
+            seconds,
+            run.arm,
+            baseline,
+            run.arm == baseline,
+            control,
+            metric.name,
+            metric.of(run),
+            _unit(run, metric),
+            resolution_of(run.measurement, metric) if metric.bucketed else None,
+            *factor_cells(study, run.levels),
+        ]
+
+
+def _measured(run: RunRecord) -> tuple[datetime | None, float | None]:
+    """When its measure phase began, and how long it was; imported runs do not tell."""
+    for time in run.phases:
+        if time.phase is Phase.MEASURE:
+            return datetime.fromtimestamp(time.began_at, UTC), time.seconds
+    return None, None
+
+
+def _unit(run: RunRecord, metric: Metric) -> str:
+    """Throughput counts what the generator counts."""
+    counted = (run.measurement or {}).get("unit") if metric.name == PRIMARY else None
+    return f"{counted}{metric.unit}" if counted else metric.unit

@@ -1,0 +1,123 @@
+"""What was read of one run while it went: the generator's windows, the trace by each tool's view, real tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from tare.analyze.numbers import number_at
+from tare.analyze.timelines.of_study import spans
+from tare.analyze.views import VIEWS
+from tare.analyze.views.compute import samples as computed
+from tare.analyze.views.of_run import TRACE
+from tare.errors import StoreError
+from tare.run.record import Phase, RunRecord
+from tare.store.read import Store
+from tare.store.trace import is_trace, read_trace
+
+COLUMNS = {
+    "run_id": pl.String, "arm": pl.String, "source": pl.String, "tool": pl.String, "quantity": pl.String,
+    "subject": pl.String, "phase": pl.String, "from_s": pl.Float64, "to_s": pl.Float64, "value": pl.Float64,
+    "unit": pl.String, "kept": pl.Boolean,
+}  # fmt: skip
+"""docs/reference/python.md tells each."""
+
+_WINDOW_UNITS: Mapping[str, str | None] = {
+    "throughput_per_s": "/s", "latency_p95_ms": "ms", "errors_per_s": "/s", "reconnects_per_s": "/s",
+    "queries_per_s": "/s", "queue_length": "operations",
+}  # fmt: skip
+_PART = ("source", "tool", "quantity", "subject", "from_s", "to_s", "value", "kept")
+_NS = 1e9
+
+
+def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
+    """All samples of a run in seconds since measuring began. `every_s`: between two samples of a tool's view.
+
+    What was not kept (no trace, no tool, no windows) gives no rows. Raises `StoreError` where a file is damaged.
+    """
+    phases = dict(spans(run))
+    zero_s = phases[Phase.MEASURE][0] if Phase.MEASURE in phases else None
+    parts = [_windows(run), *_observed(store, run, zero_s), *_traced(store, run, zero_s, every_s)]
+    table = pl.concat(parts).join(_units(), on=("tool", "quantity"), how="left")
+    window = pl.col("quantity").replace_strict(_WINDOW_UNITS, default=None, return_dtype=pl.String)
+    return table.select(
+        pl.lit(run.run_id).alias("run_id"),
+        pl.lit(run.arm).alias("arm"),
+        "source",
+        "tool",
+        "quantity",
+        "subject",
+        _phase(phases, zero_s or 0.0).alias("phase"),
+        "from_s",
+        "to_s",
+        "value",
+        pl.when(pl.col("source") == "generator").then(window).otherwise(pl.col("unit")).alias("unit"),
+        "kept",
+    )
+
+
+def _windows(run: RunRecord) -> pl.DataFrame:
+    """Of the measure phase, by the generator's own clock, which begins with it."""
+    tool = run.settings.get("workload_name") or (run.imported or {}).get("parser") or "generator"
+    windows = (run.measurement or {}).get("windows") or ()
+    rows = [row for row in _of_windows(str(tool), windows) if row[-2] is not None]
+    return pl.DataFrame(rows, schema={name: _type(name) for name in _PART}, orient="row")
+
+
+def _of_windows(tool: str, windows: Any) -> Iterator[tuple[object, ...]]:
+    began = 0.0
+    for window in windows:
+        ended = number_at(window, ("end_s",))
+        if ended is None:
+            continue
+        for name in _WINDOW_UNITS:
+            yield "generator", tool, name, "client", began, ended, number_at(window, (name,)), True
+        began = ended
+
+
+def _observed(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.DataFrame]:
+    """What tools said that really ran; without a place on their clock for second 0, nothing."""
+    for path in sorted(store.raw(run, "monitors").glob("*.parquet")) if zero_s is not None else ():
+        try:
+            table = pl.read_parquet(path)
+        except (OSError, PolarsError) as error:
+            raise StoreError(f"the samples {path} cannot be read: {error}") from error
+        if {"tool", "quantity", "subject", "from_ns", "to_ns", "value"} <= set(table.columns):
+            kept = pl.col("kept") if "kept" in table.columns else pl.lit(value=True)
+            yield _placed(table.with_columns(kept.alias("kept")), "tool", zero_s or 0.0)
+
+
+def _traced(store: Store, run: RunRecord, zero_s: float | None, every_s: float) -> Iterator[pl.DataFrame]:
+    """What every tool would have said of the run's trace, tare-probe's own view first."""
+    place = store.raw(run, TRACE)
+    if is_trace(place):
+        trace = read_trace(place)
+        began_s = trace.header["started_monotonic_ns"] / _NS if zero_s is None else zero_s
+        yield _placed(computed(trace, every_s).with_columns(pl.lit(value=True).alias("kept")), "trace", began_s)
+
+
+def _placed(table: pl.DataFrame, source: str, zero_s: float) -> pl.DataFrame:
+    moments = {name: (pl.col(f"{name[:-2]}_ns") / _NS - zero_s).alias(name) for name in ("from_s", "to_s")}
+    table = table.with_columns(pl.lit(source).alias("source"), *moments.values())
+    return table.select(pl.col(name).cast(_type(name)) for name in _PART)
+
+
+def _phase(phases: Mapping[Phase, tuple[float, float]], zero_s: float) -> pl.Expr:
+    """The phase in which a sample ended; null between phases. A window is of the measure phase."""
+    named: pl.Expr = pl.lit(None, dtype=pl.String)
+    for phase, (began, ended) in phases.items():
+        within = pl.col("to_s").is_between(began - zero_s, ended - zero_s)
+        named = pl.when(within).then(pl.lit(phase.value)).otherwise(named)
+    return pl.when(pl.col("source") == "generator").then(pl.lit(Phase.MEASURE.value)).otherwise(named)
+
+
+def _units() -> pl.DataFrame:
+    rows = [(tool, each.name, each.unit) for tool, view in VIEWS.items() for each in view.quantities]
+    return pl.DataFrame(rows, schema=dict.fromkeys(("tool", "quantity", "unit"), pl.String), orient="row")
+
+
+def _type(name: str) -> type[pl.DataType]:
+    return COLUMNS[name]

@@ -1,0 +1,31 @@
+"""Stores made of records that are made up: nothing was run, so their raw files are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.unit.analyze import synthetic
+
+from tare.plan.expand import expand
+from tare.run.record import RunRecord
+from tare.store import resume_store
+from tare.study.model import Study
+
+
+def store_of(path: Path, records: Sequence[RunRecord], study: Study | None = None) -> Path:
+    """A store of the study, which is synthetic's of the records' arms unless it is given."""
+    arms = tuple(dict.fromkeys(record.arm for record in records if record.arm != "baseline-again"))
+    plan = expand(synthetic.study(arms) if study is None else study)
+    with resume_store(path, plan) as writer:
+        writer.commit_all([record.model_copy(update={"raw": (), "plan_digest": plan.digest}) for record in records])
+    return path
+
+
+def known(rates: dict[str, Sequence[float]]) -> list[RunRecord]:
+    """Arm → its throughput block by block."""
+    return [
+        synthetic.record(block, arm, rate, position=position)
+        for position, (arm, each) in enumerate(rates.items())
+        for block, rate in enumerate(each, start=1)
+    ]
