@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.unit.analyze import synthetic
@@ -22,7 +22,7 @@ def store_of(path: Path, records: Sequence[RunRecord], study: Study | None = Non
     return path
 
 
-def known(rates: dict[str, Sequence[float]]) -> list[RunRecord]:
+def known(rates: Mapping[str, Sequence[float]]) -> list[RunRecord]:
     """Arm → its throughput block by block."""
     return [
         synthetic.record(block, arm, rate, position=position)
