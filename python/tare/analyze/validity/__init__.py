@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import arrivals, blocks, cpus, failures, foreign, load, series
+from tare.analyze.validity import arrivals, blocks, cpus, failures, foreign, load, making, series
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
@@ -16,7 +16,9 @@ __all__ = ["RULES", "Alarm", "check"]
 
 RULES: Mapping[str, Rule] = {
     "imported": foreign.imported,
+    "unwitnessed": making.unwitnessed,
     "few-blocks": blocks.few_blocks,
+    "extended": making.extended,
     "errors": failures.errors,
     "under-delivery": arrivals.under_delivery,
     "client-bottleneck": load.client_bottleneck,

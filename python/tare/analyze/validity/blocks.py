@@ -23,8 +23,9 @@ _CHANCE = 0.01
 
 
 def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
-    """Fewer than 8 blocks have a good run of both arm and baseline."""
-    for arm, ratios in evidence.log_ratios.items():
+    """Fewer than 8 blocks have a good run of both arm and baseline; an arm whose runs all failed has none."""
+    for arm in (arm for arm in evidence.attempted if arm != evidence.study.baseline_of(arm)):
+        ratios = evidence.log_ratios.get(arm, {})
         if len(ratios) < FEWEST:
             yield Alarm(
                 "few-blocks",

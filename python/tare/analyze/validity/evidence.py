@@ -45,6 +45,12 @@ class Evidence:
         having = {arm for _, arm in self.runs.good}
         return tuple(arm.name for arm in self.study.arms if arm.name in having)
 
+    @property
+    def attempted(self) -> tuple[str, ...]:
+        """All arms of which a run was attempted, those without a good one among them."""
+        tried = {arm for _, arm in self.runs.attempted}
+        return tuple(arm.name for arm in self.study.arms if arm.name in tried)
+
     @cached_property
     def log_ratios(self) -> Mapping[str, Mapping[int, float]]:
         """Arm → block → log ratio of the primary metric to the baseline."""

@@ -13,7 +13,7 @@ FAILING = 0.1
 
 def errors(evidence: Evidence) -> Iterator[Alarm]:
     """A good run with errors or reconnects, or an arm of which two attempts or more failed, over one in ten."""
-    for arm in evidence.arms:
+    for arm in evidence.attempted:
         good = evidence.good(arm)
         wrong = [run for run in good if any(number_at(run.measurement, (key,)) for key in ("errors", "reconnects"))]
         if wrong:
@@ -26,10 +26,11 @@ def errors(evidence: Evidence) -> Iterator[Alarm]:
             )
         failed = [failure for failure in evidence.runs.failures if failure.arm == arm]
         if len(failed) > max(1, FAILING * (len(failed) + len(good))):
+            others = "and only the others are compared" if good else "so that nothing is known of this arm"
             yield Alarm(
                 "errors",
                 arm,
-                f"{len(failed)} of {len(failed) + len(good)} attempts failed, and only the others are compared",
+                f"{len(failed)} of {len(failed) + len(good)} attempts failed, {others}",
                 tuple(dict.fromkeys(failure.run_id for failure in failed)),
                 "find why; if runs fail because they are slow, what is left is too fast",
             )
