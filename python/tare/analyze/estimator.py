@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tare.analyze.estimate import Estimate
@@ -30,9 +30,13 @@ def estimate_of(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs
 
 
 def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
-    """Paired t; after looks that of the rule's alpha, which is wider and then covers 95 %."""
     del runs, arm, metric
-    ratios, rule = [ratio for _, ratio in pairs.ratios], Rule.of(study.protocol)
+    return paired(study, [ratio for _, ratio in pairs.ratios])
+
+
+def paired(study: Study, ratios: Sequence[float]) -> Estimate:
+    """Paired t; after looks that of the rule's alpha, which is wider and then covers 95 %."""
+    rule = Rule.of(study.protocol)
     if rule.target is None:
         return paired_log_ratio_t(ratios, CONFIDENCE)
     return replace(paired_log_ratio_t(ratios, 1 - rule.alpha), confidence=CONFIDENCE, method=SEQUENTIAL)

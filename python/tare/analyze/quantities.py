@@ -14,9 +14,9 @@ from statistics import fmean
 import polars as pl
 
 from tare.analyze.estimate import Estimate
+from tare.analyze.estimator import paired
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
-from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.published.mean_square_error import mean_square_error
 from tare.analyze.published.overhead_fraction import overhead_fraction
 from tare.analyze.runs import select_runs
@@ -181,8 +181,8 @@ def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], 
                     value=value,
                     reference=reference,
                     overhead=overhead_fraction(value.mean, reference.mean),
-                    signed=paired_log_ratio_t(
-                        [mine[block] / theirs[block] for block in both if mine[block] > 0 < theirs[block]]
+                    signed=paired(
+                        study, [mine[block] / theirs[block] for block in both if mine[block] > 0 < theirs[block]]
                     ),
                 )
 

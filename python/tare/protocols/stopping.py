@@ -143,7 +143,7 @@ def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
     if spread < _NO_SPREAD:
         return Progress(n, math.expm1(mean))
     half = float(reach(logs, rule.alpha))
-    needed = blocks_needed(rule, math.expm1(mean), spread)
+    needed = blocks_needed(rule, math.expm1(mean), spread, made=n)
     more = None if needed is None else max(0, needed - n)
     return Progress(n, math.expm1(mean), math.expm1(mean - half), math.expm1(mean + half), more)
 
@@ -155,14 +155,15 @@ def reach(logs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
     return float(stdtrit(n - 1, 1 - alpha / 2)) * spread / math.sqrt(n)
 
 
-def blocks_needed(rule: Rule, point: float, spread: float) -> int | None:
+def blocks_needed(rule: Rule, point: float, spread: float, made: int = 0) -> int | None:
     """The first look at which half the interval, (1 + point) · sinh(t · spread / √n), is within the target.
 
-    `spread`: standard deviation of the log ratio. The cap where it will not do; `None` without a target.
+    `spread`: standard deviation of the log ratio; `made`: blocks that are there already. The cap where it will not
+    do; `None` without a target.
     """
     if rule.target is None:
         return None
-    for n in range(rule.min_blocks, rule.blocks):
+    for n in range(max(rule.min_blocks, made), rule.blocks):
         half = float(stdtrit(n - 1, 1 - rule.alpha / 2)) * spread / math.sqrt(n)
         if rule.looks_at(n) and half < 1 and (1 + point) * math.sinh(half) <= rule.target:
             return n

@@ -60,6 +60,9 @@ def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]
         return
     sut, client = settings.sut.network, settings.client.network
     wanted = promised_hops(sut, client)
+    names = " or ".join(sorted(each.value for each in wanted))
+    matched = (path or {}).get("connections") or 0
+    if path is not None and hop is None and matched > 1:
+        yield f"network path: the client's {matched} connections go by several ways, not by {names} alone"
     if hop is not None and hop not in wanted:
-        names = " or ".join(sorted(each.value for each in wanted))
         yield f"network path: network {sut.value} promises {names}, the connections go by {hop}"

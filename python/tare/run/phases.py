@@ -200,8 +200,8 @@ class Phases:
         self.monitors.end_measure()
         if server is not None:
             server.must_live("during the measure phase")
-        if server is not None and self.found.path is None:
-            self.found.notices.append("the network path could not be seen: no connection was there to look at")
+        if server is not None and (why := _unseen(self.found.path)) is not None:
+            self.found.notices.append(f"the network path could not be seen: {why}")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
         output = bench.room.output("measure")
@@ -222,7 +222,7 @@ class Phases:
         if meter is not None:
             meter.begin(client.instance)
             self.pace.began(None if server is None else server.instance, client.instance)
-        if self.found.parity.get("sut") is None or (server is not None and self.found.path is None):
+        if self.found.parity.get("sut") is None or (server is not None and _unseen(self.found.path) is not None):
             seen = witness(self.machine, server, client)
             self.found.parity, self.found.path = seen.parity, seen.path
             self.found.notices += seen.notices
@@ -274,3 +274,10 @@ class Phases:
 
     def _server(self) -> Known:
         return server_of(self.machine.databases, self.job.arm.settings.sut.database)
+
+
+def _unseen(path: Mapping[str, Any] | None) -> str | None:
+    """Why it is not known by which way the connections went; `None` where it is."""
+    if path is None:
+        return "no connection was there to look at"
+    return "the connections could not be matched" if path.get("hop", "") is None else None

@@ -12,12 +12,13 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.traces import trace
 
+from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.quantities import Seen, Told, quantities
 from tare.report import EXPORTERS
 from tare.report.content import build_report
 from tare.report.quantities import with_quantities
 from tare.run.record import RunRecord
-from tare.study.model import PublishedRange, Quantities, Study
+from tare.study.model import InterleaveSpec, PublishedRange, Quantities, Study
 
 WANTED = Quantities(
     trim=1,
@@ -67,6 +68,17 @@ def test_execution_time_is_the_time_for_one_operation() -> None:
     assert found.value.mean == pytest.approx(means[1])
     assert found.overhead == pytest.approx(abs(means[1] - means[0]) / means[0])
     assert found.signed.point == pytest.approx((100 / 90 * 110 / 99 * 105 / 100) ** (1 / 3) - 1)
+
+
+def test_after_looks_a_quantity_pays_for_them_like_any_other_estimate() -> None:
+    ratios = [(1e6 / RATES["bridge"][n]) / (1e6 / RATES["bare"][n]) for n in range(3)]
+    fixed = one(quantities(study(), records(), untraced), "e_ovh", "sysbench").signed
+    assert fixed == paired_log_ratio_t(ratios)
+    looking = study().model_copy(update={"protocol": InterleaveSpec()})
+    paid = one(quantities(looking, records(), untraced), "e_ovh", "sysbench").signed
+    wider = paired_log_ratio_t(ratios, 0.965)
+    assert (paid.low, paid.high) == (wider.low, wider.high)
+    assert (paid.confidence, paid.method) == (0.95, "sequential-paired-log-ratio-t")
 
 
 def test_the_absolute_value_hides_what_the_sign_tells() -> None:

@@ -43,6 +43,15 @@ def test_every_arm_must_be_narrow_enough() -> None:
     assert (decision.more_blocks or 0) > 50
 
 
+def test_what_is_needed_yet_reaches_to_the_next_look_however_narrow() -> None:
+    """After 9 blocks the next look is at 12; of an arm that could have done with 8, three more are to come."""
+    assert after(8, a=NARROW).arms["a"].more_blocks == 0
+    assert after(9, a=NARROW).arms["a"].more_blocks == 3
+    assert after(9, a=NARROW).more_blocks == 3
+    assert after(12, a=NARROW).arms["a"].more_blocks == 0
+    assert after(10, Rule(blocks=11), a=NARROW).arms["a"].more_blocks == 1
+
+
 def test_between_looks_nothing_stops_however_narrow() -> None:
     assert after(9, a=NARROW).end is None
     assert after(4, a=NARROW).end is None

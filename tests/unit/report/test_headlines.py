@@ -58,7 +58,15 @@ def test_a_published_baseline_is_marked(style: str) -> None:
     assert "its intervals do not hold what they promise" in flat(
         EXPORTERS[style](build_report(study, records(0.0)))
     )
-    assert json.loads(EXPORTERS["json"](build_report(study, [])))["published_baseline"] is True
+
+
+def test_a_published_baseline_is_marked_for_programs_too() -> None:
+    study = controlled().model_copy(update={"protocol": BucketsSpec(name="buckets")})
+    for whole, marked in ((study, True), (controlled(), False)):
+        report = build_report(whole, records(0.0))
+        assert json.loads(EXPORTERS["json"](report))["published_baseline"] is marked
+        rows = list(csv.DictReader(io.StringIO(EXPORTERS["csv"](report))))
+        assert {row["published_baseline"] for row in rows} == {str(marked).lower()}
 
 
 def test_without_a_control_that_is_said() -> None:

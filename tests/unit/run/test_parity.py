@@ -236,6 +236,14 @@ def test_a_path_other_than_the_network_s_is_named_with_what_was_promised() -> No
     assert told == "network path: network bridge promises bridge, the connections go by docker-proxy"
 
 
+def test_connections_that_go_several_ways_at_once_are_refused() -> None:
+    parity = {"sut": observation(), "client": observation()}
+    placed = settings(network=NetworkKind.PUBLISHED_LOOPBACK)
+    (told,) = undeclared(placed, parity, {"hop": None, "connections": 8}, TOKEN)
+    assert told == "network path: the client's 8 connections go by several ways, not by dnat or docker-proxy alone"
+    assert undeclared(placed, parity, {"hop": None, "connections": 0}, TOKEN) == ()
+
+
 def test_a_published_port_may_be_carried_by_either() -> None:
     assert promised_hops(NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.HOST) == {Hop.DOCKER_PROXY, Hop.DNAT}
     assert promised_hops(NetworkKind.BRIDGE, NetworkKind.SHARED) == {Hop.LOOPBACK}
@@ -271,6 +279,20 @@ def test_an_arm_with_another_variable_ends_the_study_after_one_refused_attempt(r
     assert isinstance(rig.events[-1], RunEnded)
     assert ended.value.exit_code == 5
     assert rig.leftovers == []
+
+
+def test_a_way_that_cannot_be_told_is_looked_for_again_and_is_a_notice_in_the_end(rig: Any, plans: Any) -> None:
+    looks = []
+
+    def unmatched(server: Any, client: Any) -> dict[str, Any]:
+        looks.append(client)
+        return {"hop": None, "connections": 0}
+
+    rig.swap(observe_path=unmatched)
+    (one, *_) = rig.execute(plans(warmup_s=0.1))
+    assert one.outcome.ok
+    assert "the network path could not be seen: the connections could not be matched" in one.notices
+    assert len({client.task.name for client in looks[:2]}) == 2
 
 
 def test_a_good_run_tells_the_cpu_time_of_its_measure_phase(rig: Any, plans: Any) -> None:
