@@ -1,4 +1,4 @@
-"""What a report says of the machine that it was made on, in one or two sentences."""
+"""What a report says of the machine that it was made on, in a few sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tare.calibrate.archive import Archive
 from tare.calibrate.machine import Identity, identity_of
-from tare.calibrate.pooled import Share
+from tare.calibrate.pooled import Injected, Share, Smallest
 from tare.calibrate.summary import Summary
 from tare.run.record import RunRecord
 
@@ -32,13 +32,30 @@ def quote(archive: Archive, identity: Identity) -> str:
 
 
 def sentences(summary: Summary) -> str:
-    """False positives, then coverage of all injections together."""
+    """False positives, coverage and bias of each injection, then what can be shown, and how soon."""
     told = f"On this machine {_false(summary.false_positives)}"
     judged = [each for each in summary.injections if each.covered.of]
+    shown = _shown(summary.smallest)
     if not judged:
-        return f"{told}; no injected effect has been judged yet."
-    listed = ", ".join(f"{each.injection} {each.covered.count} of {each.covered.of}" for each in judged)
-    return f"{told}. Injected effects were covered by their 95 % intervals: {listed}."
+        return f"{told}; no injected effect has been judged yet.{shown}"
+    listed = "; ".join(_covered(each) for each in judged)
+    return f"{told}. Injected effects were covered by their 95 % intervals (bias in points): {listed}.{shown}"
+
+
+def _covered(found: Injected) -> str:
+    bias = "" if found.bias.point is None else f", bias {100 * found.bias.point:+.2f}"
+    return f"{found.injection} {found.covered.count} of {found.covered.of}{bias}"
+
+
+def _shown(smallest: Sequence[Smallest]) -> str:
+    """A sentence, or nothing where the spread of this machine is not known."""
+    if not smallest:
+        return ""
+    losses = [
+        f"{'none' if each.overhead is None else f'{percent(each.overhead)} %'} in {each.minutes:g} min"
+        for each in smallest
+    ]
+    return f" The smallest loss of throughput that is shown here in half of all studies: {', '.join(losses)}."
 
 
 def _false(found: Share) -> str:

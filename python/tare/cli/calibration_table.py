@@ -79,7 +79,8 @@ def shown(summary: Summary) -> list[str]:
         return []
     head = (
         f"Two of the same differ by {100 * summary.spread:.2f} % from block to block (standard deviation), and a "
-        f"block of three runs takes {summary.block_s:.1f} s. The smallest loss of throughput that can be shown:"
+        f"block of three runs takes {summary.block_s:.1f} s. The smallest loss of throughput that is shown in "
+        "half of all studies:"
     )
     return [head, *(_smallest(each) for each in summary.smallest)]
 

@@ -38,7 +38,7 @@ def render(report: Report) -> str:
         *_list("Verdicts", (*verdicts(report.analysis), *filter(None, [method(report.analysis)]))),
         *_by_operation(report),
         *_strata(report),
-        *([] if report.calibration is None else ["", text(report.calibration, 800)]),
+        *([] if report.calibration is None else ["", text(report.calibration, 1200)]),
         *_quantities(report),
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),

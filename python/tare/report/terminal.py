@@ -56,7 +56,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
     if report.calibration is not None:
-        console.print(_item(plain(report.calibration, 600)))
+        console.print(_item(plain(report.calibration, 1200)))
     if report.analysis.alarms:
         console.print(Text("Validity", style="bold"))
     for warning in warnings(report.analysis.alarms):

@@ -9,7 +9,8 @@ from tests.unit.calibrate.conftest import Series
 
 from tare.calibrate.archive import Archive
 from tare.calibrate.machine import Identity, identity_of
-from tare.calibrate.quote import NOT_CALIBRATED, quote, quote_for
+from tare.calibrate.pooled import smallest
+from tare.calibrate.quote import NOT_CALIBRATED, quote, quote_for, sentences
 from tare.calibrate.summary import Effort, summarise
 from tare.report import EXPORTERS, build_report
 
@@ -32,6 +33,38 @@ def test_the_figures_are_quoted_with_their_intervals(tmp_path: Path, series: Ser
     assert said.startswith("On this machine 4 A/A comparisons gave 0.0 % false positives [0.0, 60.2]")
     assert "work +5 % 4 of 4" in said
     assert "made under" not in said
+
+
+def test_bias_and_the_smallest_loss_that_can_be_shown_are_quoted_too(tmp_path: Path, series: Series) -> None:
+    archive = kept(tmp_path, series)
+    (summary,) = archive.summaries(HERE.machine_key)
+    said = quote(archive, HERE)
+    five = next(each for each in summary.injections if each.injection == "work +5 %")
+    assert f"work +5 % 4 of 4, bias {100 * (five.bias.point or 0):+.2f}" in said
+    shown = [f"{100 * (each.overhead or 0):.1f} % in {each.minutes:g} min" for each in summary.smallest[1:]]
+    assert len(shown) == 2
+    assert all(part in said for part in shown)
+    assert "in half of all studies" in said
+
+
+def test_a_loss_that_cannot_be_shown_so_soon_is_said_to_be_none(tmp_path: Path, series: Series) -> None:
+    (summary,) = kept(tmp_path, series).summaries(HERE.machine_key)
+    slow = [smallest(0.02, 30.0, minutes) for minutes in (1, 10, 60)]
+    assert "none in 1 min, " in sentences(summary.model_copy(update={"smallest": tuple(slow)}))
+    assert "smallest" not in sentences(summary.model_copy(update={"smallest": ()}))
+
+
+@pytest.mark.parametrize("form", ["terminal", "md", "html", "json"])
+def test_no_report_cuts_the_quotation_off(form: str, tmp_path: Path, series: Series) -> None:
+    old = HERE.model_copy(update={"kernel": "5.10.0", "engine_version": "18.09.1+dfsg1-7.1+deb10u3"})
+    archive = Archive(tmp_path)
+    archive.keep(
+        summarise(old, series(12), Effort(studies=60, runs=9, failed=0, machine_s=9.0, finished_at=1.0), "0")
+    )
+    said = quote(archive, HERE)
+    report = replace(build_report(synthetic.study(), synthetic.records()), calibration=said)
+    text = " ".join(EXPORTERS[form](report).replace("\\", "").replace("\N{NO-BREAK SPACE}", " ").split())
+    assert "deb10u3" in text
 
 
 def test_other_versions_are_quoted_and_named(tmp_path: Path, series: Series) -> None:
