@@ -41,13 +41,18 @@ TARGETS = (0.02, 0.01)
 
 @dataclass(frozen=True)
 class Way:
-    """A way of judging. `pool`: whose runs; `stop`: by which its width is looked at, and when."""
+    """A way of judging. `pool`: whose runs; `stop`: by which its width is looked at, and when.
+
+    `with_control`: machine time of a study of one arm, by that of the arm and its baseline. The control that tare's
+    own protocols always have is one more run a round, in a duet one more pair; publications have none.
+    """
 
     name: str
     pool: str
     judge: Judge
     stop: Judge
     looks: Callable[[int], bool]
+    with_control: float = 1.0
 
 
 def _always(blocks: int) -> bool:
@@ -55,8 +60,8 @@ def _always(blocks: int) -> bool:
 
 
 WAYS = (
-    Way("interleave", "interleave", by_pairs, sequential, Rule().looks_at),
-    Way("duet", "duet", by_pairs, sequential, Rule().looks_at),
+    Way("interleave", "interleave", by_pairs, sequential, Rule().looks_at, with_control=1.5),
+    Way("duet", "duet", by_pairs, sequential, Rule().looks_at, with_control=2.0),
     Way("fixed", "together", by_welch, by_welch, _always),
     Way("buckets", "together", by_windows, by_windows, _always),
 )
@@ -80,12 +85,16 @@ PUBLISHED = (
 
 @dataclass(frozen=True)
 class Cost:
-    """Machine seconds of one arm and its baseline to ± `target`. `claimed`: by an interval that does not hold."""
+    """Machine seconds of one arm and its baseline to ± `target`. `claimed`: by an interval that does not hold.
+
+    `with_control_s`: computed, of a study of that one arm with its control, if any; `times_interleave`: of that.
+    """
 
     way: str
     target: float
     measured_s: float | None
     computed_s: float | None
+    with_control_s: float | None
     times_interleave: float | None
     claimed: bool
 
@@ -132,11 +141,12 @@ class Figures:
 
 @dataclass(frozen=True)
 class Pool:
-    """Rounds of all finished studies of a pool, by arm."""
+    """Rounds of all finished studies of a pool, by arm. `machine_s`: of all their attempts, failed ones too."""
 
     control: tuple[Rounds, ...]
     injected: tuple[Rounds, ...]
     found: Injected
+    machine_s: float
 
     @property
     def both(self) -> tuple[Rounds, ...]:
@@ -157,6 +167,7 @@ def pool_of(archive: Archive, identity: Identity, name: str) -> Pool | None:
         control=tuple(_rounds(records, CONTROL, 0.0) for records in stores),
         injected=tuple(_rounds(records, INJECTED, truth) for records in stores),
         found=told,
+        machine_s=sum(found.effort.machine_s for _, found in known),
     )
 
 
@@ -179,13 +190,13 @@ def _windows(record: RunRecord) -> tuple[float, ...]:
 def figures(archive: Archive, identity: Identity) -> Figures:
     """Everything that the stored studies of this machine tell."""
     pools = {name: pool for name in POOLS if (pool := pool_of(archive, identity, name)) is not None}
-    costs = tuple(_costs(pools))
+    found_costs = tuple(costs(pools))
     together = pools.get("together")
     found = None if together is None else variances(together.both)
     return Figures(
         identity=identity,
         studies={name: len(pool.control) for name, pool in pools.items()},
-        machine_s={name: _spent(pool) for name, pool in pools.items()},
+        machine_s={name: pool.machine_s for name, pool in pools.items()},
         spread={name: pooled_spread(pool.both) for name, pool in pools.items()},
         pair_s={name: pair_seconds(pool.both) for name, pool in pools.items()},
         within=None if found is None else found.within,
@@ -195,36 +206,37 @@ def figures(archive: Archive, identity: Identity) -> Figures:
             for way in WAYS
             if way.pool in pools
         ),
-        costs=costs,
-        published=() if together is None else tuple(_published(together, costs)),
+        costs=found_costs,
+        published=() if together is None else tuple(published(together, found_costs)),
         injected={name: pool.found for name, pool in pools.items()},
     )
 
 
-def _spent(pool: Pool) -> float:
-    """Of all runs that count; a baseline's that stands beside two arms counts once."""
-    runs = {id(run): run.seconds for rounds in pool.both for pair in rounds.pairs for run in pair}
-    return sum(runs.values())
-
-
-def _costs(pools: Mapping[str, Pool]) -> Iterator[Cost]:
+def costs(pools: Mapping[str, Pool]) -> Iterator[Cost]:
+    """Every way to every target, as far as there are pools."""
     for target in TARGETS:
-        default = _computed(WAYS[0], pools, target)
+        default = _with_control(WAYS[0], pools, target)
         for way in WAYS:
             if way.pool not in pools:
                 continue
             pool = pools[way.pool]
-            computed = _computed(way, pools, target)
+            whole = _with_control(way, pools, target)
             yield Cost(
                 way=way.name,
                 target=target,
                 measured_s=measured_seconds(
                     [joined(pool.control), joined(pool.injected)], way.stop, target, way.looks
                 ),
-                computed_s=computed,
-                times_interleave=computed / default if computed and default else None,
+                computed_s=_computed(way, pools, target),
+                with_control_s=whole,
+                times_interleave=whole / default if whole and default else None,
                 claimed=way.name == "buckets",
             )
+
+
+def _with_control(way: Way, pools: Mapping[str, Pool], target: float) -> float | None:
+    computed = _computed(way, pools, target)
+    return None if computed is None else way.with_control * computed
 
 
 def _computed(way: Way, pools: Mapping[str, Pool], target: float) -> float | None:
@@ -241,11 +253,14 @@ def _computed(way: Way, pools: Mapping[str, Pool], target: float) -> float | Non
     return runs * pair_s
 
 
-def _published(pool: Pool, costs: Sequence[Cost]) -> Iterator[AsPublished]:
-    """What fixed runs of the published length would cost with the variances that were measured here."""
+def published(pool: Pool, known: Sequence[Cost]) -> Iterator[AsPublished]:
+    """What fixed runs of the published length would cost with the variances that were measured here.
+
+    They are held against the default protocol with its control, which publications do without.
+    """
     found = variances(pool.both)
     beside_s = pair_seconds(pool.both) / 2 - MEASURE_S
-    default = {f"{cost.target:g}": cost.computed_s for cost in costs if cost.way == "interleave"}
+    default = {f"{cost.target:g}": cost.with_control_s for cost in known if cost.way == "interleave"}
     for one in PUBLISHED:
         measure_s = one.measure_s or MEASURE_S
         run_s = measure_s + beside_s

@@ -57,13 +57,14 @@ def grids(found: Figures) -> tuple[Grid, ...]:
         ),
         Grid(
             f"seconds of an arm and its baseline, {MEASURE_S:g} s measured a run",
-            ("way", "to", "measured", "computed", "times interleave (computed)"),
+            ("way", "to", "measured", "computed", "computed, with the control", "times interleave (with it)"),
             tuple(
                 (
                     f"{cost.way}{' (claimed, invalid)' if cost.claimed else ''}",
                     f"± {100 * cost.target:g} %",
                     _seconds(cost.measured_s),
                     _seconds(cost.computed_s),
+                    _seconds(cost.with_control_s),
                     _times(cost.times_interleave),
                 )
                 for cost in found.costs

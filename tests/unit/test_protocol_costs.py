@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
+from tests.unit.analyze import synthetic
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
+import protocol_figures
 from protocol_costs import (
     SEGMENT,
     Rounds,
@@ -29,7 +33,14 @@ from protocol_costs import (
     windows_claim,
     wrong,
 )
-from protocol_pools import BASELINE, BLOCKS, INJECTED, POOLS
+from protocol_figures import Pool, costs, published
+from protocol_pools import BASELINE, BLOCKS, INJECTED, MEASURE_S, POOLS, TITLE
+from tare.calibrate.archive import Archive, Place
+from tare.calibrate.machine import identity_of
+from tare.calibrate.pooled import injected
+from tare.calibrate.studied import Studied
+from tare.calibrate.summary import Effort
+from tare.plan.control import CONTROL
 from tare.plan.expand import expand
 from tare.protocols.windows import Components
 from tare.study.model import DuetSpec
@@ -112,6 +123,59 @@ def test_measured_seconds_are_those_of_the_rounds_it_took() -> None:
     assert seconds % pair_seconds(quiet) == 0
     assert seconds >= 8 * 12.0
     assert measured_seconds(quiet, by_pairs, 1e-6, lambda n: True) is None
+
+
+def pools(*names: str) -> dict[str, Pool]:
+    """The same runs under every name: what differs is how they are judged, and what stands beside them."""
+    same, other = pool(8, seed=3), pool(8, effect=math.log(0.95), seed=4)
+    return {name: Pool(tuple(same), tuple(other), injected([], TITLE), 1.0) for name in names}
+
+
+def test_the_default_protocol_pays_for_the_control_that_it_always_has() -> None:
+    """A round of interleave is three runs where a pair is two; in a duet the control is a pair of its own."""
+    found = {(cost.way, cost.target): cost for cost in costs(pools("interleave", "duet", "together"))}
+    for target in (0.02, 0.01):
+        pair = {way: found[way, target].computed_s or 0.0 for way in ("interleave", "duet", "fixed", "buckets")}
+        whole = {way: found[way, target].with_control_s or 0.0 for way in pair}
+        assert whole["interleave"] == pytest.approx(1.5 * pair["interleave"])
+        assert whole["duet"] == pytest.approx(2 * pair["duet"])
+        assert (whole["fixed"], whole["buckets"]) == (pair["fixed"], pair["buckets"])
+        for way, seconds in whole.items():
+            assert found[way, target].times_interleave == pytest.approx(seconds / whole["interleave"])
+
+
+def test_published_lengths_are_held_against_the_default_with_its_control() -> None:
+    made = pools("interleave", "together")
+    found = tuple(costs(made))
+    default = {f"{one.target:g}": one.with_control_s or 0.0 for one in found if one.way == "interleave"}
+    percona = next(one for one in published(made["together"], found) if one.study == "percona-2016")
+    beside_s = pair_seconds(made["together"].both) / 2 - MEASURE_S
+    for target, runs in percona.runs_to.items():
+        assert runs == runs_for(float(target), variances(made["together"].both), 1800.0)
+        assert percona.seconds_to[target] == pytest.approx(2 * runs * (1800 + beside_s))
+        assert percona.times_interleave[target] == pytest.approx(percona.seconds_to[target] / default[target])
+
+
+def test_the_machine_time_of_a_pool_counts_every_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A baseline that two arms are held against is one run, and a failed attempt took its time as well."""
+    good = [synthetic.record(block, arm, 1900.0) for block in range(8) for arm in (BASELINE, INJECTED, CONTROL)]
+    records = (*good, synthetic.record(8, INJECTED, None))
+    effort = Effort(studies=1, runs=25, failed=1, machine_s=sum(run.machine_s for run in records), finished_at=None)
+
+    class Kept:
+        """An archive with one finished study."""
+
+        def places(self, identity: object) -> list[Place]:
+            del identity
+            return [Place("interleave", 1, Path("nowhere"))]
+
+        def studied(self, place: Place) -> Studied:
+            del place
+            return Studied(tare="0", observed=(), effort=effort)
+
+    monkeypatch.setattr(protocol_figures, "open_store", lambda path: SimpleNamespace(records=lambda: records))
+    found = protocol_figures.figures(cast("Archive", Kept()), identity_of({}, None))
+    assert found.machine_s["interleave"] == pytest.approx(25 * records[0].machine_s)
 
 
 @pytest.mark.parametrize("name", POOLS)
