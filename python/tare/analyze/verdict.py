@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # has no stubs
+from statsmodels.stats.weightstats import DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 
 from tare.analyze.judgement import Verdict
 from tare.analyze.paired_t import FEWEST_BLOCKS
@@ -34,19 +35,12 @@ def p_values(ratios: Sequence[float], margin: float | None, bucket: float | None
     logs = np.log(np.asarray(ratios, dtype=float))
     if len(logs) < FEWEST_BLOCKS or float(np.ptp(logs)) < 1e-12:
         return None
-    spread = float(np.std(logs, ddof=1)) / float(np.sqrt(len(logs)))
-
-    def beyond(value: float) -> float:
-        """One-sided p of a mean at or below `value`. By hand: scipy's own warns of ratios that are nearly alike."""
-        return float(stats.t.sf((float(np.mean(logs)) - value) / spread, len(logs) - 1))
-
-    zero = 2 * min(beyond(0.0), 1 - beyond(0.0))
+    described = DescrStatsW(logs)
+    zero = float(described.ttest_mean(0.0)[1])
     if margin is None:
         return PValues(outside=None, zero=zero)
     bound = float(np.log1p(margin) - np.log1p(bucket or 0.0))
-    if bound <= 0:
-        return PValues(outside=1.0, zero=zero)
-    return PValues(outside=max(beyond(-bound), 1 - beyond(bound)), zero=zero)
+    return PValues(outside=float(described.ttost_mean(-bound, bound)[0]) if bound > 0 else 1.0, zero=zero)
 
 
 def verdict(found: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:
@@ -68,11 +62,10 @@ def holm(raw: Mapping[str, float]) -> dict[str, float]:
     Of m values in rising order, the i-th times m - i + 1, never below one before it nor above 1. Holm, "A simple
     sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
     """
-    adjusted, least = {}, 0.0
-    for n, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
-        least = max(least, min(1.0, (len(raw) - n) * p))
-        adjusted[name] = least
-    return {name: adjusted[name] for name in raw}
+    if not raw:
+        return {}
+    corrected = multipletests(list(raw.values()), method="holm")[1]
+    return {name: float(p) for name, p in zip(raw, corrected, strict=True)}
 
 
 def adjusted(family: Mapping[str, PValues]) -> dict[str, PValues]:

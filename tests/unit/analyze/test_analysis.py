@@ -144,6 +144,16 @@ def test_a_percentile_within_one_bucket_is_not_claimed(buckets: int, claimed: bo
     assert finding.excludes_zero is claimed
 
 
+def test_a_difference_is_held_against_the_widest_bucket_of_all_runs() -> None:
+    def wide(tree: dict[str, Any]) -> None:
+        if (tree["arm"], tree["block"]) == ("bridge", 2):
+            tree["measurement"]["latency"]["resolution"] = 0.5
+
+    made = [synthetic.changed(each, wide) for each in synthetic.records(ARMS)]
+    finding = analyze(synthetic.study(ARMS), made).finding("bridge", "latency_p95")
+    assert (finding.resolution, finding.below_resolution) == (0.5, True)
+
+
 def test_the_mean_does_not_depend_on_buckets() -> None:
     finding = analyze(synthetic.study(ARMS), synthetic.records(ARMS)).finding("bridge", "latency_mean")
     assert finding.resolution is None

@@ -25,6 +25,12 @@ def test_percentiles_by_hand() -> None:
     assert percentile([(4.0, 1)], 50) == 4.0
 
 
+def test_a_percentile_of_few_events_is_a_value_that_occurred() -> None:
+    assert percentile([(1.0, 0), (2.0, 5)], 1) == 2.0
+    assert percentile([], 50) is None
+    assert percentile([(1.0, 0)], 50) is None
+
+
 def test_merging_counts_events_and_does_not_average_percentiles() -> None:
     fast, slow = [(1.0, 900)], [(1.0, 10), (50.0, 90)]
     both = merged([fast, slow])

@@ -21,6 +21,17 @@ def test_mser5_by_hand() -> None:
     assert (found.drop, found.settled) == (10, True)
 
 
+def test_mser5_weighs_what_is_lost_against_what_is_left_as_published() -> None:
+    """Of 10 batch means, ±1 but for the first, 1.7 above their mean: 11.49 / 100 at 0, 8.89 / 81 at 1, 8 / 64 at 2.
+
+    Over the cube of what is left, which would keep all, it would be 11.49 / 1000 against 8.89 / 729.
+    """
+    rest = [1.0, -1.0] * 4 + [1.0]
+    found = mser5([each for mean in (1 / 9 + 1.7, *rest) for each in [mean] * 5])
+    assert found is not None
+    assert found.drop == 5
+
+
 def test_a_settled_series_needs_no_warm_up_to_be_dropped() -> None:
     drops = [mser5(np.random.default_rng(seed).normal(100, 1, 300).tolist()) for seed in range(40)]
     assert np.median([one.drop for one in drops if one is not None]) <= 30

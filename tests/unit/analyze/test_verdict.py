@@ -47,6 +47,14 @@ def test_arm_and_baseline_swapped_get_the_same_verdict() -> None:
     assert (one.outside, one.zero) == pytest.approx((other.outside, other.zero))
 
 
+def test_ratios_that_are_nearly_alike_are_tested_without_a_warning() -> None:
+    found = judged.p_values([1 + 1e-9 * n for n in range(8)], 0.02)
+    assert found is not None
+    assert found.outside is not None
+    assert found.outside < 1e-9
+    assert found.zero == pytest.approx(0.0049238, rel=1e-3)  # t(7) = mean 3.5 over 2.449 / √8
+
+
 def test_a_margin_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="above 0"):
         judged.p_values(NARROW, 0.0)

@@ -74,6 +74,13 @@ def test_an_arm_without_any_pair_keeps_the_rest_going_to_the_cap() -> None:
     assert (decision.end, decision.arms["b"].half_width, decision.more_blocks) == (None, None, None)
 
 
+def test_two_blocks_have_a_point_and_no_interval_as_in_every_report() -> None:
+    said = after(2, a=[0.9, 1.0]).arms["a"]
+    assert (said.n, said.half_width, said.more_blocks) == (2, None, None)
+    assert said.point == pytest.approx(0.9**0.5 - 1)
+    assert after(3, a=[0.9, 1.0, 0.95]).arms["a"].half_width is not None
+
+
 def test_equal_ratios_have_no_known_spread_and_so_no_width() -> None:
     decision = after(8, a=[1.0] * 8)
     assert (decision.end, decision.arms["a"].half_width) == (None, None)
