@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from tare.analyze import Analysis, Finding
 from tare.analyze.judgement import Verdict
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.plural import counted
+from tare.protocols import PROTOCOLS
 from tare.report.against import against
 from tare.report.figures import decimals_of, percent
+from tare.report.made_of import units
 from tare.report.plain import plain
 from tare.study.model import Study
 
@@ -39,16 +40,25 @@ def answer(study: Study, analysis: Analysis) -> str:
     if len(pointed) > len(bounded):
         without = [_name(finding) for finding in pointed if finding.estimate.low is None]
         parts.append(f"{_listed(without)} had too few blocks for an interval")
-    sentence = "; ".join(parts)
+    sentence = _caution(study, analysis) + "; ".join(parts)
     return sentence[0].upper() + sentence[1:] + "."
+
+
+def _caution(study: Study, analysis: Analysis) -> str:
+    """What must be known before the figures, as the answer is also read alone."""
+    name = study.protocol.name
+    if analysis.invalid:
+        return "not to be believed, as the control differs from the baseline: "
+    if PROTOCOLS[name].published_baseline:
+        return f"by the published way of `{name}`, whose intervals do not hold: "
+    return ""
 
 
 def _apart(findings: Sequence[Finding], baseline: str) -> str:
     """The arms whose interval excludes zero, the strongest effect first and with all its words."""
     first, *others = findings
-    blocks = counted(first.estimate.n, "block")
     confidence = f"{100 * first.estimate.confidence:g} % interval"
-    words = [f"{_name(first)} has {_change(first)} ({confidence} {_span(first)}, {blocks})"]
+    words = [f"{_name(first)} has {_change(first)} ({confidence} {_span(first)}, {units(first.estimate)})"]
     words += [f"{_name(one)} {_change(one, short=True)} ({_span(one)})" for one in others[: _NAMED - 1]]
     hidden = len(findings) - _NAMED
     if hidden > 0:

@@ -25,6 +25,7 @@ from tare.report.charts.svg import draw
 from tare.report.charts.theme import FRAMES
 from tare.report.content import Report
 from tare.report.known import known
+from tare.report.made_of import unpaired
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
 from tare.report.quantities import COLUMNS, READING, sections
@@ -64,6 +65,7 @@ def render(report: Report) -> str:
         setting=report.setting,
         clients=any(arm.placed is None or arm.placed.client is not None for arm in report.study.arms),
         against=against(report.study),
+        unpaired=unpaired(report.study),
         sections=sections(report.study.quantities, report.quantities),
         section_columns=COLUMNS,
         section_reading=READING,

@@ -11,6 +11,7 @@ from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.known import known
+from tare.report.made_of import unpaired
 from tare.report.notes import failures
 from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
@@ -34,7 +35,7 @@ def render(report: Report) -> str:
         "",
         *_table(report),
         "",
-        f"Relative to {text(against(study), 80)}, paired by block (n); 95 % t intervals of the mean log ratio.",
+        f"Relative to {text(against(study), 80)}{_intervals(report)}.",
         *_list("Verdicts", (*verdicts(report.analysis), *filter(None, [method(report.analysis)]))),
         *_by_operation(report),
         *_strata(report),
@@ -56,6 +57,13 @@ def render(report: Report) -> str:
 def text(value: object, longest: int = 200) -> str:
     """A text in which nothing is Markdown or HTML."""
     return _SPECIAL.sub(r"\\\1", plain(value, longest))
+
+
+def _intervals(report: Report) -> str:
+    otherwise = unpaired(report.study)
+    return (
+        ", paired by block (n); 95 % t intervals of the mean log ratio" if otherwise is None else f": {otherwise}"
+    )
 
 
 def _headlines(report: Report) -> list[str]:

@@ -16,6 +16,7 @@ from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.made_of import unpaired
 from tare.report.notes import failures
 from tare.report.operations import operations_table
 from tare.report.plain import plain
@@ -163,8 +164,9 @@ def _reading(report: Report) -> str:
     spent = report.spent
     took = f"{counted(spent.attempts, 'attempt')}, {duration(spent.runs_s)} of machine time"
     took = counted(spent.attempts, "imported run") if report.study.imported else took
+    otherwise = unpaired(report.study)
+    paired = ", paired by block (n)" if otherwise is None else ""
     return (
-        f"Relative to {against(report.study)}, paired by block (n): -58 % throughput is 58 % less, "
-        f"+12 % latency is 12 % longer. Each t interval of the mean log ratio stands for itself. "
-        f"{took}."
+        f"Relative to {against(report.study)}{paired}: -58 % throughput is 58 % less, +12 % latency is 12 % longer. "
+        f"{otherwise or 'Each t interval of the mean log ratio stands for itself'}. {took}."
     )

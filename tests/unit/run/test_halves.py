@@ -52,7 +52,7 @@ def seated(arm: str, *rates: float) -> RunRecord:
 
 
 def test_neither_cpu_sets_nor_a_drift_are_in_the_ratio_of_two_arms() -> None:
-    """One is a tenth slower; CPUs 1 are twice as fast, and second halves a fifth slower: means would differ by 3 %."""
+    """One is a tenth slower; CPUs 1 are twice as fast, and second halves a fifth slower: means would say 3 %."""
     baseline, other = seated("bare", 100, 160), seated("bridge", 180, 72)
     ratio = (throughput_of(other) or 0) / (throughput_of(baseline) or 1)
     assert ratio == pytest.approx(0.9)

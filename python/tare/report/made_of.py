@@ -1,0 +1,31 @@
+"""What the intervals of a protocol are made of, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.analyze.estimate import Estimate
+from tare.analyze.published import pooled_windows, welch
+from tare.plural import counted
+from tare.protocols import PROTOCOLS
+from tare.study.model import Study
+
+_UNITS = {welch.METHOD: "run", pooled_windows.METHOD: "window"}
+_PUBLISHED: Mapping[str, str] = {
+    "fixed": "Column n counts the runs a side, which are not paired; intervals are Welch's, on the difference of "
+    "means. They miss more often than one time in twenty",
+    "buckets": "Column n counts the windows a side, of all runs in one pot; intervals are z = 1.96 standard errors "
+    "of the difference of their means. They miss far more often than one time in twenty",
+}
+"""Of the published baselines; all others pair runs by block."""
+
+
+def units(estimate: Estimate) -> str:
+    """`8 blocks`, `5 runs a side`, `50 windows a side`."""
+    unit = _UNITS.get(estimate.method)
+    return counted(estimate.n, "block") if unit is None else f"{counted(estimate.n, unit)} a side"
+
+
+def unpaired(study: Study) -> str | None:
+    """Two sentences without the last full stop, `None` where runs are paired by block and judged by t."""
+    return _PUBLISHED.get(study.protocol.name) if PROTOCOLS[study.protocol.name].published_baseline else None

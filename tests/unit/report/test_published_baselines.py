@@ -1,0 +1,61 @@
+"""A report of a published baseline, or of an invalid study, claims no more than its intervals bear, in any format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+from tests.unit.analyze.test_control import controlled, records
+from tests.unit.report.test_headlines import FORMATS, INVALID, SOUND, flat
+
+from tare.report import EXPORTERS, build_report
+from tare.report.content import Report
+from tare.run.record import RunRecord
+from tare.study.model import BucketsSpec, FixedSpec, ProtocolSpec
+
+
+def windowed(record: RunRecord) -> RunRecord:
+    def change(tree: dict[str, Any]) -> None:
+        rate = tree["measurement"]["throughput_per_s"]
+        tree["measurement"]["windows"] = [
+            {"end_s": n + 1.0, "throughput_per_s": rate * (1 + shift), "latency_p95_ms": None}
+            for n, shift in enumerate((-0.01, 0.01, 0.02, -0.02))
+        ]
+
+    return synthetic.changed(record, change)
+
+
+def under(protocol: ProtocolSpec) -> Report:
+    study = controlled().model_copy(update={"protocol": protocol})
+    return build_report(study, [windowed(record) for record in records(0.002)])
+
+
+FIXED, BUCKETS = under(FixedSpec(name="fixed", blocks=8)), under(BucketsSpec(name="buckets", blocks=8))
+
+
+def test_an_answer_counts_what_its_interval_is_made_of() -> None:
+    assert ", 8 blocks)" in SOUND.answer
+    assert ", 8 runs a side)" in FIXED.answer
+    assert ", 32 windows a side)" in BUCKETS.answer
+
+
+def test_an_answer_that_must_not_be_believed_begins_with_that() -> None:
+    assert SOUND.answer.startswith("Against bare, bridge has")
+    assert INVALID.answer.startswith("Not to be believed, as the control differs from the baseline: against bare, ")
+    for report, name in ((FIXED, "fixed"), (BUCKETS, "buckets")):
+        told = f"By the published way of `{name}`, whose intervals do not hold: against bare, "
+        assert report.answer.startswith(told)
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_what_the_intervals_are_is_told_of_each_protocol(style: str) -> None:
+    sound, fixed, buckets = (flat(EXPORTERS[style](report)) for report in (SOUND, FIXED, BUCKETS))
+    assert "mean log ratio" in sound
+    assert "aired by block" in sound
+    for text in (fixed, buckets):
+        assert "mean log ratio" not in text
+        assert "aired by block" not in text
+        assert "one is expected to miss" not in text
+    assert "Welch" in fixed
+    assert "z = 1.96" in buckets
