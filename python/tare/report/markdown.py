@@ -61,9 +61,9 @@ def text(value: object, longest: int = 200) -> str:
 
 def _intervals(report: Report) -> str:
     otherwise = unpaired(report.study)
-    return (
-        ", paired by block (n); 95 % t intervals of the mean log ratio" if otherwise is None else f": {otherwise}"
-    )
+    if otherwise is not None:
+        return f". {otherwise}"
+    return ", paired by block (n); 95 % t intervals of the mean log ratio"
 
 
 def _headlines(report: Report) -> list[str]:

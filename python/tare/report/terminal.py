@@ -167,6 +167,7 @@ def _reading(report: Report) -> str:
     otherwise = unpaired(report.study)
     paired = ", paired by block (n)" if otherwise is None else ""
     return (
-        f"Relative to {against(report.study)}{paired}: -58 % throughput is 58 % less, +12 % latency is 12 % longer. "
+        f"Relative to {against(report.study)}{paired}: -58 % throughput is 58 % less, "
+        "+12 % latency is 12 % longer. "
         f"{otherwise or 'Each t interval of the mean log ratio stands for itself'}. {took}."
     )

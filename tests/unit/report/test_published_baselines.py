@@ -1,4 +1,4 @@
-"""A report of a published baseline, or of an invalid study, claims no more than its intervals bear, in any format."""
+"""A report of a published baseline, or of an invalid study, claims no more than its intervals bear."""
 
 from __future__ import annotations
 
