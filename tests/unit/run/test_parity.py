@@ -135,6 +135,26 @@ def test_a_variable_an_image_and_a_fact_of_the_host_are_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        ("thp", "transparent huge pages"), ("thp_defrag", "transparent huge pages, defragmentation"),
+        ("kernel", "kernel"), ("cpu_online", "CPUs online"), ("cpu_governors", "CPU frequency governors"),
+        ("cpu_turbo", "CPU turbo"), ("clocksource", "clock source"),
+        ("data_filesystem", "file system of the data path"), ("data_source", "device of the data path"),
+        ("data_mount_options", "mount options of the data path"),
+        ("data_io_scheduler", "I/O scheduler of the data path"),
+    ],
+)  # fmt: skip
+def test_a_fact_of_the_host_that_decides_a_result_is_named_and_no_factor_excuses_it(fact: str, told: str) -> None:
+    one, other = record("bare", host={fact: "this"}), record("bridge", host={fact: "that"})
+    every = study(("sut.image", "sut.cgroup", "sut.limits.cpus", "sut.deployment"))
+    assert found(one, other, every) == [f"host: {told}: this in bare, that in bridge"]
+    assert changed_during(one, record("bare", host={fact: "that"}), SERVER) == (
+        f"host: {told}: this before, that afterwards",
+    )
+
+
+@pytest.mark.parametrize(
     ("key", "changes"),
     [
         ("sut.settings.innodb-buffer-pool-size", {"effective": {"innodb_buffer_pool_size": "1", "port": "1"}}),
@@ -215,6 +235,19 @@ def test_the_parent_cgroup_is_told_without_the_run_s_name(cgroups: dict[str, str
         ({"limits": LimitsSpec(cpus="0,1")}, {}, None),
         ({"limits": LimitsSpec(cpu_quota=0.5)}, {}, "SUT: CPU quota: 0.5 declared, none in force"),
         ({"limits": LimitsSpec(memory="1G")}, {}, "SUT: memory limit: 1073741824 declared, none in force"),
+        ({"limits": LimitsSpec(memory="1G")}, {"memory_bytes": (1 << 30) - 4096}, None),
+        (
+            {"limits": LimitsSpec(memory="1G")},
+            {"memory_bytes": (1 << 30) - 65536},
+            "SUT: memory limit: 1073741824 declared, 1073676288 in force",
+        ),
+        ({"limits": LimitsSpec(cpu_quota=0.33333)}, {"cpu_quota": 0.3333}, None),
+        (
+            {"limits": LimitsSpec(cpu_quota=0.5)},
+            {"cpu_quota": 0.501},
+            "SUT: CPU quota: 0.5 declared, 0.501 in force",
+        ),
+        ({}, {"cpu_quota": 1.5}, "SUT: CPU quota: none declared, 1.5 in force"),
         (
             {},
             {"cgroups": {"cpu": "/", "memory": "/"}},
