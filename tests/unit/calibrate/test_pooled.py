@@ -70,7 +70,7 @@ def test_an_interval_that_misses_the_others_truth_is_not_covered() -> None:
 
 
 def test_an_interval_is_widened_by_what_the_truth_of_the_others_may_be_wrong() -> None:
-    """0.00, 0.02, 0.04: mean 0.02, s 0.02, t(2; 0.975) = 4.3027, error 0.04968; with 0.01, √(…² + …²) is 0.05068."""
+    """0.00, 0.02, 0.04: mean 0.02, s 0.02, t(2; 0.975) = 4.3027, error 0.04968; with half of 0.01, 0.05068."""
     others = [observed(n, point=0.9, truth=0.02 * n) for n in range(3)]
     for off, covered in ((0.0506, 1), (0.0508, 0)):
         found = injected([*others, observed(3, point=0.02 + off, half=0.01, truth=0.02)], "more").covered
