@@ -19,6 +19,7 @@ from tare.errors import StudyError
 from tare.knowledge.benchmark import benchmark_of, setup_of
 from tare.knowledge.claim import FORMAT, Claim
 from tare.plan.model import Plan
+from tare.protocols import PROTOCOLS
 from tare.run.record import RunRecord
 
 METRICS = re.compile(r"throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)|cpu_per_operation")
@@ -29,13 +30,18 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
     """Id → claim, one for each arm and metric with an interval.
 
-    Raises `StudyError` for what is no finding of one's own: imported, emulated or invalid results.
+    Raises `StudyError` for what is no finding of one's own (imported, emulated or invalid results), and for what is
+    of another kind: two arms at once, or runs that were not made in pairs.
     """
     study = plan.study
     if study.imported is not None:
         raise StudyError("these results were imported", hint="write a claim by hand, with the source's own figures")
     if any(emulated(record) for record in records):
         raise StudyError("runs of this store were emulated: what emulation costs is not what a machine costs")
+    if PROTOCOLS[study.protocol.name].at_once:
+        raise StudyError("two arms of a duet run at once: another operating point than that of other claims")
+    if getattr(study.protocol, "sequence", None) == "together":
+        raise StudyError("the runs of an arm were made together and not made in pairs, so no ratio has an error")
     analysis = analyze(study, records)
     if analysis.invalid:
         raise StudyError(

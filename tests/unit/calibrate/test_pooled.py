@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from tare.calibrate.machine import identity_of
 from tare.calibrate.outcome import Observed
 from tare.calibrate.pooled import block_spread, injected, mean, share, smallest
+from tare.calibrate.summary import Effort, summarise
 
 
 def observed(
@@ -85,3 +87,21 @@ def test_a_study_without_a_reading_is_estimated_and_not_judged() -> None:
 def test_two_values_have_a_mean_and_no_interval() -> None:
     found = mean([1.0, 3.0])
     assert (found.point, found.low, found.high) == (2.0, None, None)
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    found = mean([1.0, 3.0, 5.0])  # t(2; 0.975) · 2 / √3
+    assert (found.low, found.high) == pytest.approx((3 - 4.968275, 3 + 4.968275), abs=1e-5)
+
+
+def test_bias_is_a_difference_of_fractions_and_not_of_logarithms() -> None:
+    seen = [observed(n, point=math.log(0.9), truth=math.log(0.8)) for n in range(3)]
+    assert injected(seen, "more").bias.point == pytest.approx(0.1)
+
+
+def test_a_block_of_the_smallest_study_is_three_runs_of_the_usual_kinds() -> None:
+    seen = [observed(n, injection=None) for n in range(3)] + [observed(9, run_s=99.0, usual=False)]
+    effort = Effort(studies=3, runs=9, failed=0, machine_s=9.0, finished_at=None)
+    summary = summarise(identity_of({}, None), seen, effort, "0")
+    assert summary.block_s == pytest.approx(12.0)
+    assert [each.blocks for each in summary.smallest] == [5, 50, 300]

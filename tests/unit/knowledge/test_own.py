@@ -19,7 +19,7 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.store import resume_store
-from tare.study.model import Imported
+from tare.study.model import BucketsSpec, DuetSpec, FixedSpec, Imported, ProtocolSpec
 
 ARMS = ("bare", "bridge")
 
@@ -72,6 +72,27 @@ def test_emulated_runs_are_refused_wherever_the_record_says_so(
 
     with pytest.raises(StudyError, match="emulated"):
         claims_of(plan, [*records[:-1], synthetic.changed(records[-1], mark)])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "why"),
+    [
+        (DuetSpec(name="duet"), "operating point"),
+        (FixedSpec(name="fixed", sequence="together"), "not made in pairs"),
+        (BucketsSpec(name="buckets"), "not made in pairs"),
+    ],
+)
+def test_what_is_of_another_kind_is_not_mixed_with_the_claims(
+    protocol: ProtocolSpec, why: str, plan: Plan, records: list[RunRecord]
+) -> None:
+    study = plan.study.model_copy(update={"protocol": protocol})
+    with pytest.raises(StudyError, match=why):
+        claims_of(plan.model_copy(update={"study": study}), records)
+
+
+def test_spread_runs_of_a_published_protocol_are_pairs_as_good_as_any(plan: Plan, records: list[RunRecord]) -> None:
+    study = plan.study.model_copy(update={"protocol": FixedSpec(name="fixed")})
+    assert claims_of(plan.model_copy(update={"study": study}), records)
 
 
 def test_imported_results_are_refused(plan: Plan, records: list[RunRecord]) -> None:
