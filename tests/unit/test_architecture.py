@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "tare"
 
 STAGES = ("study", "plan", "run", "store", "analyze", "calibrate", "report", "knowledge")
-PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites")
-BEHIND_HOST = ("deployments", "databases", "workloads", "monitors")
+PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites", "storage")
+BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {
     "deployments/launcher.py", "deployments/warden.py", "calibrate/delay_proxy.py", "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "databases/cql_query.py",

@@ -74,6 +74,28 @@ class Bind:
 
 
 @dataclass(frozen=True)
+class Volume:
+    """A volume of the engine's, by name, made visible at an absolute path."""
+
+    name: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A directory of the host whose content is put into the container's own layers at `target`, before it starts.
+
+    `copy_up`: into a layer of the image, so that the first write to each file copies it up; else into the writable
+    one. `warmed`: read once afterwards; else out of the page cache.
+    """
+
+    source: str
+    target: str
+    copy_up: bool = False
+    warmed: bool = False
+
+
+@dataclass(frozen=True)
 class Task:
     """One program to run from an image, told apart from where it runs.
 
@@ -91,11 +113,19 @@ class Task:
     user: str = ""
     workdir: str = "/"
     binds: tuple[Bind, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    layers: tuple[Layer, ...] = ()
     limits: Limits = field(default_factory=Limits)
     network: NetworkKind = NetworkKind.HOST
     beside: Instance | None = None
     port: int = 0
     cgroup: CgroupPlace = CgroupPlace.RUN
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Paths inside at which something of the host or of the engine is given."""
+        given: tuple[Bind | Volume | Layer, ...] = (*self.binds, *self.volumes, *self.layers)
+        return tuple(each.target for each in given)
 
 
 @dataclass(frozen=True)
@@ -143,7 +173,7 @@ class Observation:
     scheduler: str | None
     oom_score_adj: int | None
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Bind target → "fstype device" as the instance's /proc/PID/mountinfo tells."""
+    """Each of the task's targets → "fstype device" as the instance's /proc/PID/mountinfo tells."""
 
 
 class Deployment(Protocol):

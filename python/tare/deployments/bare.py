@@ -105,8 +105,8 @@ class Bare:
 
     def observe(self, instance: Instance) -> Observation:
         """From /proc and the task's cgroups."""
-        targets = [bind.target for bind in instance.task.binds]
-        return observe(self._host, self._commons.placement.cgroups, instance.process.pid, targets)
+        cgroups = self._commons.placement.cgroups
+        return observe(self._host, cgroups, instance.process.pid, instance.task.targets)
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
         """The first process is asked and then told; whatever it left in its cgroup is killed."""
@@ -119,6 +119,8 @@ class Bare:
 
     def _launch(self, task: Task) -> dict[str, int]:
         scratch = _scratch(task)
+        if task.volumes or task.layers:
+            raise RunFailed(f"{task.name}: a bare task has no engine whose volumes or layers it could have")
         self._ledger.note(Kind.PATH, scratch, host=self._host.name)
         self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
         procs = self._commons.placement.make(task)

@@ -17,6 +17,7 @@ from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right
 from tare.deployments.commons import Commons
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
 from tare.deployments.engine_exec import engine_exec
+from tare.deployments.layers import drop_image, fill, image_with, settle_below
 from tare.deployments.networks import RUN_LABEL, labels
 from tare.deployments.observe import observe
 from tare.deployments.rlimits import ceilings, rlimits
@@ -91,8 +92,8 @@ class Container:
 
     def observe(self, instance: Instance) -> Observation:
         """From /proc and the cgroups of the container's first process."""
-        targets = [bind.target for bind in instance.task.binds]
-        return observe(self._host, self._commons.placement.cgroups, instance.process.pid, targets)
+        cgroups = self._commons.placement.cgroups
+        return observe(self._host, cgroups, instance.process.pid, instance.task.targets)
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
         """Output is fetched before the container goes."""
@@ -117,7 +118,7 @@ class Container:
         network = self._network(task)
         self._ledger.note(Kind.CONTAINER, task.name, host=self._host.name)
         container = self._engine.containers.create(
-            task.image.engine_id,
+            self._image(task),
             entrypoint=[task.argv[0]],
             command=list(task.argv[1:]),
             name=task.name,
@@ -125,6 +126,12 @@ class Container:
             **self._placed(task),
             **self._given(task),
         )
+        for layer in task.layers:
+            (
+                settle_below(self._host, container, layer)
+                if layer.copy_up
+                else fill(self._host, container, task, layer)
+            )
         container.start()
         container.reload()
         state = container.attrs["State"]
@@ -133,6 +140,13 @@ class Container:
             self._collect(task, container)
             raise RunFailed(f"{task.name} ended at once with exit code {state['ExitCode']}: {words}")
         return self._instance(task, container)
+
+    def _image(self, task: Task) -> str:
+        """The task's image; where data shall be copied up from a layer of it, one that has them."""
+        for layer in task.layers:
+            if layer.copy_up:
+                return image_with(self._engine, self._host, self._ledger, task, layer)
+        return str(task.image.engine_id)
 
     def _network(self, task: Task) -> dict[str, Any]:
         """How it is attached. The engine picks the host's side of a port, so that no other can be quicker."""
@@ -170,10 +184,11 @@ class Container:
             "user": user(task),
             "working_dir": task.workdir,
             "mounts": [
-                Mount(bind.target, bind.source, type="bind", read_only=bind.read_only) for bind in task.binds
+                *(Mount(bind.target, bind.source, type="bind", read_only=bind.read_only) for bind in task.binds),
+                *(Mount(volume.target, volume.name, type="volume", no_copy=True) for volume in task.volumes),
             ],
             "ulimits": [Ulimit(name=name, soft=limit.soft, hard=limit.hard) for name, limit in wanted.items()],
-            "read_only": True,
+            "read_only": not task.layers,
             "tmpfs": {place.target: f"rw,exec,nosuid,nodev,mode={place.mode}" for place in SCRATCH},
             "shm_size": SHM_BYTES,
             "init": False,
@@ -225,6 +240,8 @@ class Container:
             except APIError as error:
                 raise RunFailed(f"the container {task.name} cannot be removed: {error.explanation}") from error
         self._ledger.forget(Kind.CONTAINER, task.name, host=self._host.name)
+        if any(layer.copy_up for layer in task.layers):
+            drop_image(self._engine, self._host, self._ledger, task)
         self._commons.leave(task.cgroup_parent)
 
 

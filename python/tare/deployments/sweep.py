@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -95,11 +95,7 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None)
         return there.code == 0
     if engine is None:
         raise RunFailed("no container engine answers", hint="start it and sweep again")
-    if entry.kind is Kind.CONTAINER:
-        return _remove_container(engine, entry.ident)
-    if entry.kind is Kind.NETWORK:
-        return _remove_network(engine, entry.ident)
-    return _remove_image(engine, entry.ident)
+    return _OF_ENGINE[entry.kind](engine, entry.ident)
 
 
 def _end_process(host: Host, ident: str) -> bool:
@@ -162,9 +158,28 @@ def _remove_network(engine: DockerClient, name: str) -> bool:
     return True
 
 
+def _remove_volume(engine: DockerClient, name: str) -> bool:
+    try:
+        volume = engine.volumes.get(name)
+    except NotFound:
+        return False
+    if RUN_LABEL not in (volume.attrs.get("Labels") or {}):
+        raise RunFailed("it does not bear tare's label, so it is somebody else's", hint=f"docker volume rm {name}")
+    volume.remove(force=True)
+    return True
+
+
 def _remove_image(engine: DockerClient, ident: str) -> bool:
     try:
         engine.images.remove(ident, force=True)
     except ImageNotFound:
         return False
     return True
+
+
+_OF_ENGINE: Mapping[Kind, Callable[[DockerClient, str], bool]] = {
+    Kind.CONTAINER: _remove_container,
+    Kind.NETWORK: _remove_network,
+    Kind.VOLUME: _remove_volume,
+    Kind.IMAGE: _remove_image,
+}

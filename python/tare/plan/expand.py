@@ -13,7 +13,7 @@ from tare.errors import StudyError
 from tare.plan.control import with_control
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS, RunProtocol, Turn
-from tare.study.model import Arm, Repetition, Study
+from tare.study.model import Arm, Repetition, StorageSpec, Study
 
 PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""
@@ -95,8 +95,10 @@ def _protocol(protocol: Repetition) -> dict[str, Any]:
 
 
 def _arm(arm: Arm) -> dict[str, Any]:
-    """An arm without monitors of its own means what it meant before arms could have any."""
+    """An arm without monitors or a storage of its own means what it meant before arms could have any."""
     tree = arm.model_dump(mode="json")
+    if arm.placed is not None and arm.placed.sut.storage == StorageSpec():
+        del tree["settings"]["sut"]["storage"]
     if arm.placed is not None and not arm.placed.monitors:
         del tree["settings"]["monitors"]
     return tree

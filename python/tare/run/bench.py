@@ -16,6 +16,7 @@ from tare.run.death import oom_kills
 from tare.run.machine import Machine
 from tare.run.rooms import Room
 from tare.run.server import Server
+from tare.storage import Lodging
 from tare.study.model import ArmSettings, LimitsSpec, Placement
 from tare.study.sizes import size_bytes
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
@@ -45,6 +46,13 @@ class Bench:
     token: str
     port: int
     secrets: Secrets
+    lodging: Lodging | None = None
+    """Where the data are; `None`: in the room, as while they are loaded."""
+
+    @property
+    def housed(self) -> Lodging:
+        """Where the data are and how a task gets at them."""
+        return self.lodging or Lodging(self.room.data, "")
 
     @property
     def database(self) -> Database:
@@ -71,7 +79,8 @@ class Bench:
     @property
     def data_dir(self) -> str:
         """The SUT's data directory as the SUT sees it."""
-        return (self.images.sut.config.data_dir or _DATA_DIR) if self.sut_deployment.own_root else self.room.data
+        own_root = self.sut_deployment.own_root
+        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.housed.path
 
     @property
     def cgroup_parent(self) -> str:
@@ -98,9 +107,10 @@ class Bench:
         run_dir = self._run_dir(name, command, image)
         task = replace(
             self._task(name, sut, image, command),
-            binds=(Bind(self.room.data, plan.data_dir), Bind(run_dir, plan.run_dir)),
+            binds=(Bind(run_dir, plan.run_dir),),
             port=plan.port,
         )
+        task = self.housed.given(task, plan.data_dir)
         host = self.machine.site.sut
         before = oom_kills(host)
         instance = self.sut_deployment.start(task)
@@ -139,8 +149,9 @@ class Bench:
         run_dir = self._run_dir(name, command, image)
         task = replace(
             self._task(name, self.settings.sut, image, command),
-            binds=(Bind(self.room.data, self.data_dir), Bind(run_dir, self.client_run_dir(name))),
+            binds=(Bind(run_dir, self.client_run_dir(name)),),
         )
+        task = self.housed.given(task, self.data_dir)
         return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
 
     def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.deployments.path import Hop
 from tare.run.properties import NAMES, parent_cgroup
-from tare.study.model import ArmSettings, Placement
+from tare.storage import Lodging
+from tare.study.model import ArmSettings, Placement, StorageSpec
 from tare.study.sizes import cpu_set, size_bytes
 
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
@@ -26,6 +27,23 @@ def undeclared(
         for what in _side(placement, parity.get(side), token)
     ]
     return (*found, *_hop(settings, path))
+
+
+def not_lodged(spec: StorageSpec, lodging: Lodging, data_dir: str, parity: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whether the SUT sees its data directory on what was made for it: a sentence where it does not.
+
+    By its own mounts (/proc/PID/mountinfo): file system and device number.
+    """
+    seen = parity.get("sut")
+    if not isinstance(seen, Mapping) or not seen.get("cgroups"):
+        return ()
+    found = (seen.get("mounts") or {}).get(data_dir)
+    promised = lodging.seen_wrong(found)
+    if promised is None:
+        return ()
+    return (
+        f"SUT: storage {spec.kind} declared, which is {promised} here; {data_dir} is on {found or 'nothing known'}",
+    )
 
 
 def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:

@@ -22,6 +22,8 @@ from tare.run.references import References
 from tare.sites import Host, Site
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
+from tare.storage import STORAGES, Storage
+from tare.storage.registry import StorageFactory
 from tare.workloads import Workload
 
 Tree = Mapping[str, Any]
@@ -60,10 +62,15 @@ class Machine:
     references: References = field(default_factory=References)
     clock: Clock = field(default_factory=SystemClock)
     interrupts: Interrupts = field(default_factory=Interrupts)
+    storages: Mapping[str, StorageFactory] = field(default_factory=lambda: STORAGES)
 
     def deployment(self, name: str, host: Host) -> Deployment:
         """The deployment of that name on one of the site's hosts."""
         return self.deployments[name](host, self.ledger, self.engine)
+
+    def storage(self, name: str) -> Storage:
+        """The storage of that name on the SUT's host."""
+        return self.storages[name](self.site.sut, self.ledger, self.engine)
 
     def engine_lost(self, *names: str) -> str | None:
         """Why the engine does not answer any more, `None` where it does or none of these deployments needs one."""

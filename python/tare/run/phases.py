@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
 from tare.run.bench import Bench, Images, make_token, parameters_of
-from tare.run.declared import undeclared
+from tare.run.declared import not_lodged, undeclared
 from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.machine import Machine
 from tare.run.monitors import Monitors
@@ -26,12 +26,13 @@ from tare.run.references import server_of
 from tare.run.rooms import Room, clear_room, make_room
 from tare.run.seat import Seat, seat_of, seated, strays
 from tare.run.server import Server
-from tare.run.snapshot import copy_snapshot
+from tare.run.snapshot import copy_snapshot, size_of
 from tare.run.stopwatch import Stopwatch
 from tare.run.teardown import Teardown
 from tare.run.tree import to_tree
 from tare.run.usage import Meter
 from tare.run.witness import observation, witness
+from tare.storage import Lot
 from tare.study.model import Arm
 from tare.workloads import ClientCommand, Parameters
 
@@ -125,6 +126,7 @@ class Phases:
             bench = self._provision()
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
+            bench = self._with_data(bench)
             server = self._load(bench)
             self.stops.add("stopping the monitors", self.monitors.end)
             self.monitors.begin(bench, None if server is None else server.instance, parameters)
@@ -156,11 +158,7 @@ class Phases:
         return Bench(machine, job.arm.settings, job.images, room, job.token, port, self.secrets)
 
     def _load(self, bench: Bench) -> Server | None:
-        """Loaded data in place and served: an identical copy of the snapshot, and a server that answers on it.
-
-        `None` where the workload's own program is the SUT: then there is the data, and nothing to serve it.
-        """
-        self._place_data(bench)
+        """A server that answers on the data; `None` where the workload's own program is the SUT."""
         if bench.settings.sut.database is None:
             return None
         server = bench.start_server("sut")
@@ -169,14 +167,22 @@ class Phases:
         self.found.effective = dict(server.effective())
         return server
 
-    def _place_data(self, bench: Bench) -> None:
-        loader = loader_of(self.job.plan, bench.settings)
-        if not contents_of(self.machine, loader, self.job.images).dataset:
-            bench.room.empty_data(self.job.images.sut)
-            return
-        snapshot = ensure_snapshot(self.machine, loader, self.job.images)
-        self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
-        copy_snapshot(bench.room.host, snapshot, bench.room.data)
+    def _with_data(self, bench: Bench) -> Bench:
+        """Loaded data in place: an identical copy of the snapshot, on the storage that the arm names."""
+        loader, host, spec = loader_of(self.job.plan, bench.settings), bench.room.host, bench.settings.sut.storage
+        snapshot = None
+        if contents_of(self.machine, loader, self.job.images).dataset:
+            snapshot = ensure_snapshot(self.machine, loader, self.job.images)
+            self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
+        storage = self.machine.storage(spec.kind)
+        lot = Lot(bench.room.storage, f"tare-{bench.token}", 0 if snapshot is None else size_of(host, snapshot))
+        self.teardown.add("removing the data", lambda: storage.clear(lot))
+        bench = replace(bench, lodging=storage.lodge(lot, spec))
+        if snapshot is None:
+            bench.room.empty_data(self.job.images.sut, bench.housed.path)
+        else:
+            copy_snapshot(host, snapshot, bench.housed.path, warmed=spec.cache == "warmed")
+        return bench
 
     def _warm_up(self, bench: Bench, server: Server | None, parameters: Parameters) -> None:
         target, run_dir = bench.target(server), bench.client_run_dir("warm-up")
@@ -226,7 +232,7 @@ class Phases:
             seen = witness(self.machine, server, client)
             self.found.parity, self.found.path = seen.parity, seen.path
             self.found.notices += seen.notices
-            self._check_before()
+            self._check_before(bench)
 
         def watch() -> None:
             if server is not None:
@@ -242,9 +248,10 @@ class Phases:
         client.stop(GRACE_S)
         return code
 
-    def _check_before(self) -> None:
+    def _check_before(self, bench: Bench) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""
         wrong = undeclared(self.job.arm.settings, self.found.parity, self.found.path, self.job.token)
+        wrong += not_lodged(bench.settings.sut.storage, bench.housed, bench.data_dir, self.found.parity)
         if wrong := (*wrong, *strays(self.job.seat, self.found.path)):
             raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
         found = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())

@@ -24,6 +24,9 @@ kernels before 5.16 tie to one (commit 2f46993d83ff). Namespaces and the last pa
 each run's own, and compared between no two runs."""
 
 _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
+_STORAGE = ("storage.kind", "storage.file_system", "storage.device")
+_ANONYMOUS, _LOOP = "0", "7"
+"""Major numbers of Documentation/admin-guide/devices.txt: unnamed devices, loopback devices."""
 _TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
 _HOST = {
     "thp": "transparent huge pages",
@@ -76,7 +79,16 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
     for target, mount in (seen.get("mounts") or {}).items():
-        yield one(f"file system of {target}", mount, "image")
+        yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
+
+
+def lies_on(mount: str) -> str:
+    """`tmpfs 0:57` → `tmpfs`, `ext4 7:3` → `ext4 on a loop device`: without numbers that are each mount's own."""
+    fstype, _, device = mount.partition(" ")
+    major = device.partition(":")[0]
+    if major == _ANONYMOUS:
+        return fstype
+    return f"{fstype} on a loop device" if major == _LOOP else mount
 
 
 def host_readings(record: RunRecord) -> Iterator[Reading]:

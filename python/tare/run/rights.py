@@ -11,6 +11,8 @@ from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
 from tare.sites.layout import Layout
+from tare.storage import STORAGES
+from tare.storage.registry import StorageFactory
 from tare.study.model import ArmSettings, DuetSpec, Placement
 from tare.study.sizes import cpu_set, size_bytes
 
@@ -38,16 +40,30 @@ class Means:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the plug-ins of a plan need beyond what the study says: by deployment, and the disk for loaded data."""
+    """What the plug-ins of a plan need beyond what the study says.
+
+    `rights`: by deployment. `disk_bytes`: for loaded data. `storage_rights`: by storage.
+    """
 
     rights: Mapping[str, frozenset[Right]]
     disk_bytes: float | None
+    storage_rights: Mapping[str, frozenset[Right]] = field(default_factory=dict)
 
 
-def needs_of(plan: Plan, deployments: Mapping[str, DeploymentFactory], disk_bytes: float | None) -> Needs:
-    """Needs of a plan, as its deployments declare them."""
+def needs_of(
+    plan: Plan,
+    deployments: Mapping[str, DeploymentFactory],
+    disk_bytes: float | None,
+    storages: Mapping[str, StorageFactory] = STORAGES,
+) -> Needs:
+    """Needs of a plan, as its deployments and storages declare them."""
     names = {placement.deployment for _, placement in _placements(plan)}
-    return Needs({name: deployments[name].needs for name in names}, disk_bytes)
+    kinds = {arm.settings.sut.storage.kind for arm in plan.study.arms}
+    return Needs(
+        {name: deployments[name].needs for name in names},
+        disk_bytes,
+        {kind: storages[kind].needs for kind in kinds},
+    )
 
 
 def means_of(
@@ -95,12 +111,17 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
     def arms_that_need(right: Right) -> str:
         users = (arm for arm, each in _placements(plan) if right in needs.rights[each.deployment])
         limited = (arm for arm, each in _placements(plan) if right is Right.ROOT and _is_limited(each, needs))
-        return ", ".join(dict.fromkeys([*users, *limited]))
+        stored = (arm.name for arm in plan.study.arms if right in _storage_needs(arm.settings, needs))
+        return ", ".join(dict.fromkeys([*users, *limited, *stored]))
 
     if not means.root and (arms := arms_that_need(Right.ROOT)):
-        yield f"root is needed for bare tasks and their control groups (arms: {arms}); run tare with sudo"
+        yield f"root is needed for bare tasks, their control groups and storages (arms: {arms}); run tare with sudo"
     if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):
         yield f"a container engine is needed (arms: {arms}): {means.no_engine}"
+
+
+def _storage_needs(settings: ArmSettings, needs: Needs) -> frozenset[Right]:
+    return needs.storage_rights.get(settings.sut.storage.kind, frozenset())
 
 
 def _is_limited(placement: Placement, needs: Needs) -> bool:

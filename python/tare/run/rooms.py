@@ -46,10 +46,16 @@ class Room:
         self.give(path, image)
         return path
 
-    def empty_data(self, image: Image) -> None:
+    @property
+    def storage(self) -> str:
+        """What a storage may make for the data, with its mounts."""
+        return f"{self.path}/storage"
+
+    def empty_data(self, image: Image, path: str | None = None) -> None:
         """A data directory with nothing in it yet."""
-        self.host.run(["install", "-d", "-m", "0750", "--", self.data], timeout_s=_TIMEOUT_S)
-        self.give(self.data, image)
+        path = path or self.data
+        self.host.run(["install", "-d", "-m", "0750", "--", path], timeout_s=_TIMEOUT_S)
+        self.give(path, image)
 
     def give(self, path: str, image: Image) -> None:
         """Make a directory and what is in it the image's user's, as its own /etc/passwd knows it."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tare.deployments.settling import settle
 from tare.errors import RunFailed
 from tare.sites import Host
 from tare.sites.layout import Layout
@@ -16,9 +17,6 @@ from tare.sites.ledger import Kind, Ledger
 FORMAT = 1
 _QUICK_S = 120.0
 _COPY_S = 4 * 3600.0
-
-_WORTH_DROPPING = "+255k"
-"""A database keeps some hundred small files of settings and definitions; what matters is in the large ones."""
 
 _LISTING = (
     "(", "-type", "f", "-printf", r"f %s %U:%G %m %P\0", ")", "-o", "-printf", r"%y - %U:%G %m %P\0",
@@ -110,18 +108,18 @@ class Shelf:
         return f"{self.layout.snapshots}/{contents.key}"
 
 
-def copy_snapshot(host: Host, snapshot: Snapshot, target: str) -> None:
-    """An identical copy at `target`, on disk and out of the page cache, so that every run starts from the same.
-
-    What cp wrote would else be written back during the measure phase, and its cached pages would be charged
-    to nobody's memory limit (Documentation/admin-guide/cgroup-v1/memory.rst, 2.3: first touch is charged).
-    """
+def copy_snapshot(host: Host, snapshot: Snapshot, target: str, *, warmed: bool = False) -> None:
+    """An identical copy at `target`, and the page cache alike, so that every run starts from the same."""
     host.run(["cp", "-a", "--reflink=auto", "-T", "--", snapshot.data, target], timeout_s=_COPY_S)
-    host.run(["find", target, "-type", "f", "-exec", "sync", "--", "{}", "+"], timeout_s=_COPY_S)
-    forget = ["dd", "if={}", "iflag=nocache", "count=0", "status=none", ";"]
-    host.run(["find", target, "-type", "f", "-size", _WORTH_DROPPING, "-exec", *forget], timeout_s=_COPY_S)
+    settle(host, target, warmed=warmed)
     if listing_digest(host, target) != snapshot.listing:
         raise RunFailed(f"{target} is not an identical copy of the snapshot {snapshot.key}")
+
+
+def size_of(host: Host, snapshot: Snapshot) -> int:
+    """Bytes that a copy takes on a disk."""
+    printed = host.run(["du", "-s", "-B1", "--", snapshot.data], timeout_s=_QUICK_S).text
+    return int(printed.split()[0])
 
 
 def listing_digest(host: Host, directory: str) -> str:

@@ -26,7 +26,15 @@ _MOST_ARMS = 1000
 """More would never be run; a product of a few long factors can have billions."""
 _LONGEST_NAME = 40
 """Arm names are part of container names and of tables; longer ones are cut and told apart by a digest."""
-_VARIED_UNNAMED = ("sut.deployment", "sut.network", "client.deployment", "client.network", "workload.", "monitors.")
+_VARIED_UNNAMED = (
+    "sut.deployment",
+    "sut.network",
+    "sut.storage.",
+    "client.deployment",
+    "client.network",
+    "workload.",
+    "monitors.",
+)
 """What a factor of several keys that names none is taken to vary: where things run, and what is asked of them."""
 _SELF_TELLING = re.compile(r"(?!(?:true|false)$)[A-Za-z]")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study import duets, measuring, path_names, placement, program, published
+from tare.study import duets, measuring, path_names, placement, program, published, storing
 from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, only, varies, with_levels
@@ -153,6 +153,11 @@ def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSp
         if spec.deployment not in registry.deployments:
             raise _unknown(document, (side, "deployment"), "deployment", spec.deployment, registry.deployments)
         _check_image(document, (side, "image"), spec.image, registry)
+    kind = sut.storage.kind
+    if kind not in registry.storages:
+        raise _unknown(document, ("sut", "storage", "kind"), "storage", kind, registry.storages)
+    if refusal := storing.refuse(sut, registry.storages[kind]):
+        raise document.error(_blamed(document, refusal.keys), refusal.why, hint=refusal.hint)
     if client is not None:
         _check_database(document, sut, registry)
     return sut, client

@@ -73,10 +73,30 @@ class Placement(Strict):
     cgroup: CgroupPlace = CgroupPlace.RUN
 
 
+class StorageSpec(Strict):
+    """On what the SUT's data directory lies, and the page cache's state when a run begins."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    kind: str = "bind"
+    cache: Literal["dropped", "warmed"] = "dropped"
+    """Of the data files: out of the page cache, or each read once."""
+    copy_up: bool = False
+    """`layer`: the data stand in a layer of the image, so that the first write to each file copies it up; else they
+    are in the writable layer already."""
+    size: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
+    """`tmpfs`, `block`: bytes, or with K, M, G; `None`: twice the data and 256M."""
+    file_system: Literal["ext4", "xfs", "btrfs"] = "ext4"
+    """`block`: what is made on it."""
+    device: str | None = Field(default=None, pattern=r"^/dev/[^\s]+$")
+    """`block`: a device that tare may write over, empty or labelled `tare`; `None`: a loop device."""
+
+
 class SutSpec(Placement):
     """The database and what the arm puts around it; without one, the workload's own program is the SUT."""
 
     database: str | None = None
+    storage: StorageSpec = StorageSpec()
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tare.databases import Database, Secrets, ServerPlan
 from tare.study.model import Scalar
@@ -14,13 +14,22 @@ SettingsCheck = Callable[[Mapping[str, Scalar]], object]
 
 
 @dataclass(frozen=True)
+class Usable:
+    """What a storage can be used with: `deployments` (`None`: all), and the keys that mean something to it."""
+
+    deployments: frozenset[str] | None
+    options: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Registry:
     """Names known to the plug-ins, and the little of them that reading a study needs.
 
     `databases`: name → a check of the settings that a study gives it.
     `deployments`: name → whether a task of it can have a network namespace of its own.
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
-    `programs`: workloads that need no database, being themselves the SUT. `monitors`: all of them.
+    `programs`: workloads that need no database, being themselves the SUT. `monitors`: all of them. `storages`: what
+    each can be used with.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -30,6 +39,7 @@ class Registry:
     recipes: frozenset[str]
     programs: frozenset[str] = frozenset()
     monitors: frozenset[str] = frozenset()
+    storages: Mapping[str, Usable] = field(default_factory=lambda: {"bind": Usable(None, frozenset())})
 
 
 FAKE = "fake"
@@ -42,6 +52,7 @@ def installed() -> Registry:
     from tare.deployments import DEPLOYMENTS
     from tare.monitors import MONITORS
     from tare.protocols import IMPORTED, PROTOCOLS
+    from tare.storage import STORAGES
     from tare.study.catalogue import recipes
     from tare.workloads import WORKLOADS
 
@@ -53,6 +64,7 @@ def installed() -> Registry:
         recipes=frozenset(recipes()),
         programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
         monitors=frozenset(MONITORS) - {FAKE},
+        storages={name: Usable(each.deployments, each.options) for name, each in STORAGES.items()},
     )
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from tare.study.file import StudyFile
 from tare.study.kept_schema import KeptSchema, untitled
-from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, Quantities, SutSpec
+from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, Quantities, StorageSpec, SutSpec
 from tare.study.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
 
@@ -35,6 +35,7 @@ def _models(registry: Registry) -> dict[str, Any]:
         "monitors": _monitors(registry, defs),
         "protocol": _protocol(registry, defs),
     }
+    defs[StorageSpec.__name__]["properties"]["kind"]["enum"] = sorted(registry.storages)
     schema["properties"].update(template)
     template["quantities"] = _adopt(Quantities, defs)
     defs["LevelPatch"] = _patch({root: template[root] for root in TEMPLATE}, defs)

@@ -1,0 +1,41 @@
+"""`bind`: a directory of the host, on the file system that TARE_HOME lies on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tare.deployments import Right
+from tare.deployments.paths import remove_tree
+from tare.sites import Host
+from tare.sites.ledger import Ledger
+from tare.storage import Lodging, Lot
+from tare.storage.mounting import CALL_S, data_below, lying_under
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from tare.study.model import StorageSpec
+
+
+@dataclass(frozen=True)
+class BindStorage:
+    """What a bare server has by nature; a container gets the same directory mounted."""
+
+    deployments: ClassVar[frozenset[str] | None] = None
+    options: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[Right]] = frozenset()
+
+    host: Host
+    ledger: Ledger
+    engine: DockerClient | None = None
+
+    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:  # noqa: ARG002 - there is nothing to choose
+        """A directory."""
+        self.host.run(["install", "-d", "-m", "0755", "--", lot.home], timeout_s=CALL_S)
+        below = lying_under(self.host, lot.home)
+        return Lodging(data_below(lot.home), below.fstype, below.device)
+
+    def clear(self, lot: Lot) -> None:
+        """Remove it."""
+        remove_tree(self.host, lot.home)

@@ -1,0 +1,104 @@
+"""`block`: a file system of its own, made anew for every run, on a loop device or on one that the study names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tare.deployments import Right
+from tare.errors import EnvironmentLacks
+from tare.sites import Host
+from tare.sites.ledger import Ledger
+from tare.storage import Lodging, Lot
+from tare.storage.mounting import CALL_S, data_below, lying_under, mount, room_for, unmount
+from tare.study.sizes import size_bytes
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from tare.study.model import StorageSpec
+
+_FORMAT_S = 600.0
+_LABEL = "tare"
+_MAKERS: Mapping[str, tuple[str, ...]] = {
+    # Without lazy initialisation, which would write in the background while the run is measured (mke2fs(8)).
+    "ext4": ("mkfs.ext4", "-q", "-F", "-L", _LABEL, "-E", "lazy_itable_init=0,lazy_journal_init=0"),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-L", _LABEL),
+    "btrfs": ("mkfs.btrfs", "-q", "-f", "-L", _LABEL),
+}
+_PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
+_LEAST_BYTES = {"ext4": 64 << 20, "xfs": 512 << 20, "btrfs": 256 << 20}
+"""mkfs.xfs makes none below 300 MB; what the others need beyond their data is small."""
+
+
+@dataclass(frozen=True)
+class BlockStorage:
+    """An image file below the run's directory, so that the same device lies under it as under `bind`."""
+
+    deployments: ClassVar[frozenset[str] | None] = None
+    options: ClassVar[frozenset[str]] = frozenset({"size", "file_system", "device"})
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+
+    host: Host
+    ledger: Ledger
+    engine: DockerClient | None = None
+
+    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:
+        """Made, mounted, and seen to be there."""
+        unmount(self.host, lot.home)
+        wanted = room_for(lot.data_bytes) if spec.size is None else size_bytes(spec.size)
+        if spec.device is None:
+            source = self._image_file(lot, max(wanted, _LEAST_BYTES[spec.file_system]))
+        else:
+            source = self._device(spec.device)
+        self._format(spec.file_system, source)
+        options = ["-o", "loop"] if spec.device is None else []
+        mount(self.host, f"{lot.home}/mount", ["-t", spec.file_system, *options, source])
+        below = lying_under(self.host, f"{lot.home}/mount")
+        return Lodging(data_below(f"{lot.home}/mount"), below.fstype, below.device)
+
+    def clear(self, lot: Lot) -> None:
+        """The loop device goes with its last mount (losetup(8), autoclear)."""
+        unmount(self.host, lot.home)
+
+    def _image_file(self, lot: Lot, size: int) -> str:
+        """Allocated at once: a sparse file would be laid out while it is measured."""
+        path = f"{lot.home}/image"
+        self.host.run(["install", "-d", "-m", "0755", "--", lot.home], timeout_s=CALL_S)
+        done = self.host.run(["fallocate", "-l", str(size), "--", path], timeout_s=_FORMAT_S, check=False)
+        if done.code != 0:
+            words = done.stderr.decode(errors="replace").strip()
+            raise EnvironmentLacks(f"no file of {size} bytes can be made for storage `block`: {words}")
+        return path
+
+    def _device(self, device: str) -> str:
+        """Only a device that is empty, or that holds what an earlier run of tare's made on it, is written over."""
+        probed = self.host.run(["blkid", "-p", "-o", "export", "--", device], timeout_s=CALL_S, check=False)
+        found = dict(line.partition("=")[::2] for line in probed.text.splitlines())
+        if probed.code not in (0, 2):  # 2: it knows nothing that lies there (blkid(8))
+            raise EnvironmentLacks(f"the block device {device} cannot be read", hint="see `lsblk`; it needs root")
+        if found and found.get("LABEL") != _LABEL:
+            holds = found.get("TYPE") or found.get("PTTYPE") or "something"
+            raise EnvironmentLacks(
+                f"the block device {device} holds {holds} that tare has not made, and it was left alone",
+                hint=f"if nobody needs it any more: wipefs --all {device}",
+            )
+        return device
+
+    def _format(self, file_system: str, source: str) -> None:
+        argv = [*_MAKERS[file_system], source]
+        try:
+            done = self.host.run(argv, timeout_s=_FORMAT_S, check=False)
+        except FileNotFoundError:
+            done = None
+        if done is None or done.code == _NOT_FOUND:
+            raise EnvironmentLacks(f"{argv[0]} is not installed", hint=f"apt-get install {_PACKAGES[file_system]}")
+        if done.code != 0:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            raise EnvironmentLacks(
+                f"{argv[0]} made no file system on {source}: {words[-1] if words else 'no word'}"
+            )
+
+
+_NOT_FOUND = 127

@@ -1,0 +1,44 @@
+"""`layer`: the container's own file system, as when nobody mounts anything at a database's data directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tare.deployments import Layer, Right
+from tare.deployments.paths import remove_tree
+from tare.sites import Host
+from tare.sites.ledger import Ledger
+from tare.storage import Lodging, Lot
+from tare.storage.mounting import CALL_S, data_below
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from tare.study.model import StorageSpec
+
+OVERLAY = "overlay"
+
+
+@dataclass(frozen=True)
+class LayerStorage:
+    """Data wait in a directory of the host; the deployment puts them into a layer before the container starts."""
+
+    deployments: ClassVar[frozenset[str] | None] = frozenset({"container"})
+    options: ClassVar[frozenset[str]] = frozenset({"copy_up"})
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE, Right.ROOT})
+
+    host: Host
+    ledger: Ledger
+    engine: DockerClient | None = None
+
+    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:
+        """A directory, and the word what is to become of it."""
+        self.host.run(["install", "-d", "-m", "0755", "--", lot.home], timeout_s=CALL_S)
+        path = data_below(lot.home)
+        waiting = Layer(path, target="", copy_up=spec.copy_up, warmed=spec.cache == "warmed")
+        return Lodging(path, OVERLAY, layer=waiting)
+
+    def clear(self, lot: Lot) -> None:
+        """What stands in the container goes with it."""
+        remove_tree(self.host, lot.home)

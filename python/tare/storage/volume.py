@@ -1,0 +1,70 @@
+"""`volume`: a volume of the engine's local driver, one a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from docker.errors import DockerException, NotFound
+from requests.exceptions import RequestException
+
+from tare.deployments import Right
+from tare.deployments.networks import labels
+from tare.deployments.paths import remove_tree
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
+from tare.storage import Lodging, Lot
+from tare.storage.mounting import CALL_S, lying_under
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.volumes import VolumeCollection
+
+    from tare.study.model import StorageSpec
+
+
+@dataclass(frozen=True)
+class VolumeStorage:
+    """Filled through its place on the host, which is the engine's own secret with any other driver."""
+
+    deployments: ClassVar[frozenset[str] | None] = frozenset({"container"})
+    options: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE, Right.ROOT})
+
+    host: Host
+    ledger: Ledger
+    engine: DockerClient | None = None
+
+    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:  # noqa: ARG002 - there is nothing to choose
+        """Made by the engine; noted before."""
+        self.clear(lot)
+        self.ledger.note(Kind.VOLUME, lot.name, host=self.host.name)
+        try:
+            volume = self._volumes().create(lot.name, driver="local", labels=labels(lot.name))
+        except (DockerException, RequestException) as error:
+            raise EnvironmentLacks(f"the engine makes no volume: {error}") from error
+        path = str(volume.attrs["Mountpoint"])
+        if self.host.run(["test", "-d", path], timeout_s=CALL_S, check=False).code != 0:
+            raise EnvironmentLacks(
+                f"the engine's volume {path} is not on {self.host.name}",
+                hint="the engine must run on the SUT's host",
+            )
+        below = lying_under(self.host, path)
+        return Lodging(path, below.fstype, below.device, volume=lot.name)
+
+    def clear(self, lot: Lot) -> None:
+        """Removed; one that is gone already is no error."""
+        try:
+            self._volumes().get(lot.name).remove(force=True)
+        except NotFound:
+            pass
+        except (DockerException, RequestException) as error:
+            raise RunFailed(f"the volume {lot.name} cannot be removed: {error}") from error
+        self.ledger.forget(Kind.VOLUME, lot.name, host=self.host.name)
+        remove_tree(self.host, lot.home)
+
+    def _volumes(self) -> VolumeCollection:
+        if self.engine is None:
+            raise EnvironmentLacks("volumes need a container engine", hint="start one, see `tare doctor`")
+        return self.engine.volumes

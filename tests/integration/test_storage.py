@@ -1,0 +1,206 @@
+"""Every storage on the real machine: what was made is what the task sees, and nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from docker import DockerClient
+
+from tare.deployments import DEPLOYMENTS, Deployment, Task
+from tare.deployments.sweep import sweep
+from tare.errors import EnvironmentLacks
+from tare.images import Image
+from tare.sites import Output
+from tare.sites.ledger import Kind
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.storage import STORAGES, Lodging, Lot, Storage
+from tare.study.model import StorageSpec
+
+pytestmark = pytest.mark.engine
+
+MIB = 1 << 20
+SPECS = {
+    "bind": StorageSpec(),
+    "layer": StorageSpec(kind="layer"),
+    "layer-copied-up": StorageSpec(kind="layer", copy_up=True),
+    "volume": StorageSpec(kind="volume"),
+    "tmpfs": StorageSpec(kind="tmpfs", size="64M"),
+    "ext4": StorageSpec(kind="block"),
+    "xfs": StorageSpec(kind="block", file_system="xfs"),
+    "btrfs": StorageSpec(kind="block", file_system="btrfs"),
+    "warmed": StorageSpec(cache="warmed"),
+}
+FSTYPES = {
+    "layer": "overlay",
+    "layer-copied-up": "overlay",
+    "tmpfs": "tmpfs",
+    "xfs": "xfs",
+    "btrfs": "btrfs",
+    "ext4": "ext4",
+}
+CASES = [
+    (deployment, name)
+    for deployment in ("bare", "container")
+    for name, spec in SPECS.items()
+    if (allowed := STORAGES[spec.kind].deployments) is None or deployment in allowed
+]
+
+
+@pytest.fixture
+def lot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lot]:
+    home = tmp_path_factory.mktemp("storage")
+    home.chmod(0o755)
+    yield Lot(str(home / "place"), f"tare-test-{uuid4().hex[:8]}", 8 * MIB)
+    assert str(home) not in Path("/proc/self/mountinfo").read_text()
+    loops = subprocess.run(
+        ["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert str(home) not in loops.stdout
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A machine, and a place on it."""
+
+    host: LocalHost
+    engine: DockerClient
+    ledger: SqliteLedger
+    lot: Lot
+    task: Task
+
+    def storage(self, kind: str) -> Storage:
+        return STORAGES[kind](self.host, self.ledger, self.engine)
+
+    def deployment(self, kind: str) -> Deployment:
+        return DEPLOYMENTS[kind](self.host, self.ledger, self.engine)
+
+
+def lodged(rig: Rig, spec: StorageSpec) -> Lodging:
+    """With two files in it, owned by the image's user."""
+    lodging = rig.storage(spec.kind).lodge(rig.lot, spec)
+    data = Path(lodging.path)
+    data.mkdir(exist_ok=True)
+    (data / "large").write_bytes(b"x" * MIB)
+    (data / "below").mkdir()
+    (data / "below" / "small").write_text("kept\n")
+    for path in (data, data / "large", data / "below", data / "below" / "small"):
+        os.chown(path, 900, 901)
+    data.chmod(0o750)
+    return lodging
+
+
+@pytest.fixture
+def rig(host: LocalHost, engine: DockerClient, lot: Lot, image: Image, tmp_path: Path) -> Rig:
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    output = Output(str(tmp_path / "task.out"), str(tmp_path / "task.err"))
+    return Rig(host, engine, ledger, lot, Task(lot.name, image, ("sleep", "600"), output, f"tare/{lot.name}"))
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_the_data_are_where_the_level_says(kind: str, name: str, rig: Rig) -> None:
+    spec, lot = SPECS[name], rig.lot
+    deployment = rig.deployment(kind)
+    try:
+        lodging = lodged(rig, spec)
+        instance = deployment.start(lodging.given(rig.task, "/data"))
+        try:
+            mount = deployment.observe(instance).mounts["/data"]
+            assert lodging.seen_wrong(mount) is None
+            assert mount.split()[0] == FSTYPES.get(name, lodging.fstype)
+            look = "stat -c '%u %g %a' /data; cat /data/below/small; echo more >> /data/large && echo wrote"
+            seen = deployment.exec(instance, ["sh", "-c", look], timeout_s=30)
+            assert seen.text.split() == ["900", "901", "750", "kept", "wrote"], seen
+            # By the device number of the directory itself, too, as a process in there gets it.
+            inside = Path(f"/proc/{instance.process.pid}/root/data").stat().st_dev
+            beside = Path(lot.home).parent.stat().st_dev
+            assert (inside == beside) == (name in ("bind", "warmed", "volume"))
+        finally:
+            deployment.stop(instance, grace_s=1)
+    finally:
+        rig.storage(spec.kind).clear(lot)
+    assert rig.ledger.entries() == ()
+    assert not Path(lot.home).exists()
+    assert not rig.engine.images.list(filters={"reference": f"tare/run:{lot.name}*"})
+    assert not rig.engine.volumes.list(filters={"name": lot.name})
+
+
+@pytest.mark.parametrize("copy_up", [False, True])
+def test_the_first_write_copies_a_file_up_or_finds_it_there(copy_up: bool, rig: Rig) -> None:
+    deployment = rig.deployment("container")
+    try:
+        lodging = lodged(rig, StorageSpec(kind="layer", copy_up=copy_up))
+        instance = deployment.start(lodging.given(rig.task, "/data"))
+        try:
+            upper = rig.engine.containers.get(rig.lot.name).attrs["GraphDriver"]["Data"]["UpperDir"]
+            large = Path(upper) / "data" / "large"
+            assert large.exists() == (not copy_up)
+            deployment.exec(instance, ["sh", "-c", "echo more >> /data/large"], timeout_s=30)
+            assert large.stat().st_size == MIB + len("more\n")
+        finally:
+            deployment.stop(instance, grace_s=1)
+    finally:
+        rig.storage("layer").clear(rig.lot)
+
+
+def test_a_layer_does_not_mix_the_image_s_own_files_with_the_data(rig: Rig) -> None:
+    try:
+        task = lodged(rig, StorageSpec(kind="layer")).given(rig.task, "/etc")
+        with pytest.raises(EnvironmentLacks, match="files of its own in /etc"):
+            rig.deployment("container").start(task)
+    finally:
+        rig.storage("layer").clear(rig.lot)
+    assert rig.ledger.entries() == ()
+
+
+def test_a_device_that_holds_something_is_left_alone(rig: Rig) -> None:
+    image = Path(rig.lot.home).parent / "disk"
+    done("fallocate", "-l", str(64 * MIB), str(image))
+    done("mkfs.ext4", "-q", "-F", "-L", "mine", str(image))
+    device = done("losetup", "--find", "--show", str(image)).strip()
+    storage, spec = rig.storage("block"), StorageSpec(kind="block", device=device)
+    try:
+        with pytest.raises(EnvironmentLacks, match="holds ext4 that tare has not made"):
+            storage.lodge(rig.lot, spec)
+        done("wipefs", "--all", device)
+        number = Path(device).stat().st_rdev
+        for _ in range(2):  # empty, then with what tare itself has made
+            assert storage.lodge(rig.lot, spec).device == f"{os.major(number)}:{os.minor(number)}"
+            storage.clear(rig.lot)
+    finally:
+        storage.clear(rig.lot)
+        done("losetup", "--detach", device)
+        image.unlink()
+
+
+def test_a_tmpfs_is_as_large_as_asked_and_full_beyond_it(rig: Rig) -> None:
+    storage = rig.storage("tmpfs")
+    try:
+        lodging = storage.lodge(rig.lot, StorageSpec(kind="tmpfs", size="8M"))
+        Path(lodging.path).mkdir()
+        with pytest.raises(OSError, match="No space left"):
+            (Path(lodging.path) / "large").write_bytes(b"x" * (9 * MIB))
+    finally:
+        storage.clear(rig.lot)
+
+
+def test_what_a_killed_tare_left_is_swept(rig: Rig) -> None:
+    lot = rig.lot
+    rig.ledger.note(Kind.PATH, lot.home)
+    rig.storage("block").lodge(lot, StorageSpec(kind="block"))
+    rig.storage("volume").lodge(replace(lot, home=f"{lot.home}-volume"), StorageSpec(kind="volume"))
+    swept = sweep(rig.ledger.entries(), {"local": rig.host}, rig.engine, rig.ledger)
+    assert swept.failed == []
+    assert rig.ledger.entries() == ()
+    assert not Path(lot.home).exists()
+    assert not rig.engine.volumes.list(filters={"name": lot.name})
+
+
+def done(*argv: str) -> str:
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
