@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tare.errors import EnvironmentLacks
@@ -37,6 +38,9 @@ def pytest_configure() -> None:
     os.environ.setdefault(ENV, str(ROOT / "build" / "test-home"))
     name, _, value = MARK.partition("=")
     os.environ[name] = value
+    # A slow machine is no wrong answer: what takes how long is told by benchmarks.
+    hypothesis.settings.register_profile("tare", deadline=None)
+    hypothesis.settings.load_profile("tare")
     # Whoever starts the tests in the background has it ignored, and some tests press Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -70,6 +74,8 @@ class Traces:
 
     containers: frozenset[str]
     networks: frozenset[str]
+    volumes: frozenset[str]
+    loops: frozenset[str]
     mounts: frozenset[str]
     cgroups: frozenset[str]
     namespaces: frozenset[str]
@@ -85,20 +91,28 @@ class Traces:
         ]
 
 
-def _of_engine() -> tuple[frozenset[str], frozenset[str]]:
-    """All containers and networks; elsewhere than in CI the ledger speaks for ours."""
+def _of_engine() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """All containers, networks and volumes; elsewhere than in CI the ledger speaks for ours."""
     if not CI or _why_no_engine() is not None:
-        return frozenset(), frozenset()
+        return frozenset(), frozenset(), frozenset()
     client = connect(timeout_s=30)
     try:
         containers = client.containers.list(all=True, ignore_removed=True)
         networks = client.networks.list()
+        volumes = client.volumes.list()
     finally:
         client.close()
     return (
         frozenset(f"{each.name} ({each.id})" for each in containers),
         frozenset(f"{each.name} ({each.id})" for each in networks),
+        frozenset(str(each.name) for each in volumes),
     )
+
+
+def _loops() -> frozenset[str]:
+    """Loop devices that have a file, whoever mounted it; elsewhere than in CI the ledger speaks for ours."""
+    backed = Path("/sys/block").glob("loop*/loop/backing_file") if CI else ()
+    return frozenset(f"{path.parts[3]}: {_text(path).strip()}" for path in backed)
 
 
 def _mounts() -> frozenset[str]:
@@ -167,8 +181,10 @@ def _ledger() -> frozenset[str]:
 
 def traces() -> Traces:
     """All that can be seen now."""
-    containers, networks = _of_engine()
-    return Traces(containers, networks, _mounts(), _cgroups(), _namespaces(), _processes(), _ledger())
+    containers, networks, volumes = _of_engine()
+    return Traces(
+        containers, networks, volumes, _loops(), _mounts(), _cgroups(), _namespaces(), _processes(), _ledger()
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
