@@ -39,8 +39,9 @@ def pytest_configure() -> None:
     name, _, value = MARK.partition("=")
     os.environ[name] = value
     # A slow machine is no wrong answer: what takes how long is told by benchmarks.
-    hypothesis.settings.register_profile("tare", deadline=None)
-    hypothesis.settings.load_profile("tare")
+    hypothesis.settings.register_profile("tare", hypothesis.settings.get_profile("default"), deadline=None)
+    if not CI:  # there hypothesis itself takes a profile without a deadline, and without chance
+        hypothesis.settings.load_profile("tare")
     # Whoever starts the tests in the background has it ignored, and some tests press Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
