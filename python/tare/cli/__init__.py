@@ -1,6 +1,6 @@
 """The `tare` command. One file a subcommand; data goes to stdout, progress and messages to stderr.
 
-Exit codes: 0 fine, 1 a run failed, 2 bad input, 3 the environment cannot do it.
+Exit codes: 0 fine, 1 a run failed, 2 bad input, 3 the environment cannot do it; docs/reference/exit-codes.md.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tare import __version__
 from tare.cli import (
     advise,
     calibrate,
+    check,
     clean,
     doctor,
     images,
@@ -49,6 +50,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("report")(report.report)
+app.command("check")(check.check)
 app.command("views")(views.views)
 app.command("probe", context_settings=probe.SETTINGS)(probe.probe)
 app.command("import")(importing.import_results)

@@ -37,6 +37,7 @@ class Store:
         if row is None:
             raise StoreError(f"{path} holds no study yet", hint="`tare run` writes one")
         self.id: str = row["store_id"]
+        self.tare_version: str = row["tare_version"]
         self.plan = Plan.model_validate_json(row["plan"])
 
     def records(self) -> tuple[RunRecord, ...]:

@@ -25,6 +25,7 @@ from tare.errors import StoreError, StudyError
 from tare.report.frames import estimates, observations, samples
 from tare.report.frames.files import as_csv, as_parquet
 from tare.report.frames.results import Results
+from tare.store import open_store
 from tare.store.schema import FORMAT, connect
 
 ARMS = ("bare", "bridge")
@@ -92,7 +93,8 @@ def test_windows_of_the_generator_are_samples(tmp_path: Path) -> None:
         {"end_s": 2.5, "throughput_per_s": 8.0},
     ]
     run = synthetic.changed(known(RATES)[0], lambda tree: tree["measurement"].update(windows=windows))
-    frame = tare.open_store(store_of(tmp_path / "store", [run], synthetic.study(ARMS))).samples(run.run_id)
+    store = tare.open_store(store_of(tmp_path / "store", [run], synthetic.study(ARMS)))
+    frame = store.samples(store.observations()["run_id"][0])
     assert frame.select("from_s", "to_s", "value", "unit", "phase").rows() == [
         (0.0, 1.0, 10.0, "/s", "measure"),
         (1.0, 2.5, 8.0, "/s", "measure"),
@@ -108,10 +110,11 @@ def test_a_run_that_is_not_there_and_no_interval_are_refused(opened: Results) ->
 
 def test_without_a_good_run_there_are_columns_and_no_point(tmp_path: Path) -> None:
     made = [synthetic.record(1, "bare", None), synthetic.record(1, "bridge", None, position=1)]
-    empty = tare.open_store(store_of(tmp_path / "store", made))
+    path = store_of(tmp_path / "store", made)
+    empty = tare.open_store(path)
     assert empty.observations().shape == (0, len(observations.COLUMNS) + 1)
     assert empty.estimates()["point"].null_count() == 2 * len(METRICS)  # bridge and the control
-    assert empty.samples(made[0].run_id).height == 0
+    assert empty.samples(open_store(path).records()[0].run_id).height == 0
 
 
 def test_a_store_of_a_newer_tare_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,114 @@
+"""Overheads held against the most that they may be: decided by intervals, never by points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tare.analyze.analysis import Analysis
+from tare.analyze.estimate import Finding
+from tare.analyze.metrics import metric_named
+from tare.protocols import PROTOCOLS
+from tare.study.model import Study
+
+
+class Outcome(StrEnum):
+    """What may be said of an overhead and a limit."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    """The whole interval lies within the limit."""
+    FAIL = "fail"
+    """The whole interval lies beyond it, or the study is invalid."""
+    INCONCLUSIVE = "inconclusive"
+    """The limit lies inside the interval, or there is none."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One arm's overhead in one metric against the limit.
+
+    `point`, `low`, `high`: the overhead as a fraction of the baseline, worse is more: of throughput the loss, of
+    latency, CPU time and block I/O the gain. `low` and `high` are widened by the `resolution` of the generator's
+    histogram, where the metric comes from one. `why`: what decides where the interval does not.
+    """
+
+    arm: str
+    baseline: str
+    metric: str
+    outcome: Outcome
+    point: float | None
+    low: float | None
+    high: float | None
+    n: int
+    confidence: float
+    resolution: float | None
+    why: str | None = None
+
+
+def held(
+    study: Study, analysis: Analysis, findings: Sequence[Finding], most: float, unfinished: str | None = None
+) -> tuple[Held, ...]:
+    """Each finding against the limit `most`, a fraction. `unfinished`: why more blocks are to come, if they are.
+
+    Looking again and again until an interval lies well is no 95 % any more, so an unfinished study decides nothing.
+    """
+    why = _why_none(study, unfinished)
+    return tuple(_held(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
+
+
+def _why_none(study: Study, unfinished: str | None) -> str | None:
+    """Why no interval of the study decides anything."""
+    if PROTOCOLS[study.protocol.name].published_baseline:
+        return f"the protocol {study.protocol.name} is a published baseline, whose intervals do not hold"
+    return unfinished
+
+
+def _held(finding: Finding, most: float, *, invalid: bool, why: str | None) -> Held:
+    low, high = _worse(finding)
+    one = Held(
+        arm=finding.arm,
+        baseline=finding.baseline,
+        metric=finding.metric,
+        outcome=Outcome.INCONCLUSIVE,
+        point=_signed(finding, finding.estimate.point),
+        low=low,
+        high=high,
+        n=finding.estimate.n,
+        confidence=finding.estimate.confidence,
+        resolution=finding.resolution,
+    )
+    return _decided(one, finding, most, invalid=invalid, why=why)
+
+
+def _decided(one: Held, finding: Finding, most: float, *, invalid: bool, why: str | None) -> Held:
+    if invalid:
+        return replace(one, outcome=Outcome.FAIL, why="the control differs from the baseline: the study is invalid")
+    if why is not None or one.low is None or one.high is None:
+        return replace(one, why=why or finding.estimate.why)
+    if one.high <= most:
+        return replace(one, outcome=Outcome.PASS)
+    return replace(one, outcome=Outcome.FAIL) if one.low > most else one
+
+
+def _signed(finding: Finding, effect: float | None) -> float | None:
+    """The effect as an overhead: worse is more."""
+    if effect is None:
+        return None
+    return -effect if metric_named(finding.metric).more_is_better else effect
+
+
+def _worse(finding: Finding) -> tuple[float | None, float | None]:
+    """The interval as one of the overhead; each end is moved out by what a histogram's bucket may hide."""
+    low, high = finding.estimate.low, finding.estimate.high
+    if low is None or high is None:
+        return None, None
+    if finding.resolution is not None:
+        low, high = (1 + low) / (1 + finding.resolution) - 1, (1 + high) * (1 + finding.resolution) - 1
+    return (-high, -low) if metric_named(finding.metric).more_is_better else (low, high)
+
+
+def worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """Of several: one failure fails all, and all must pass. Nothing held is inconclusive."""
+    order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+    return next((each for each in order if each in outcomes), Outcome.INCONCLUSIVE)

@@ -1,0 +1,142 @@
+"""What a check says, the same whatever it is written as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tare.analyze import Analysis, Estimate, Finding, analyze
+from tare.analyze.limit import Held, Outcome, held, worst
+from tare.analyze.metrics import metric_named
+from tare.errors import StudyError
+from tare.plural import counted
+from tare.report.figures import decimals_of, interval, percent
+from tare.report.headlines import Headline, headlines
+from tare.report.plain import plain
+from tare.report.validity import warnings
+from tare.run.record import RunRecord
+from tare.study.model import Study
+from tare.study.suggest import did_you_mean
+
+READING = (
+    "Overhead: of throughput the loss (+5 % is 5 % fewer operations a second), of latency, CPU time and block I/O "
+    "the gain (+5 % is 5 % more). An arm passes where its whole 95 % interval lies within the limit, and fails "
+    "where all of it lies beyond."
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """`most`: the limit, a fraction. `lenient`: whether an inconclusive check is let pass."""
+
+    study: Study
+    analysis: Analysis
+    headlines: tuple[Headline, ...]
+    held: tuple[Held, ...]
+    most: float
+    lenient: bool
+    notes: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of all arms together."""
+        return worst([each.outcome for each in self.held])
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What was held against the limit, in the order asked for."""
+        return tuple(dict.fromkeys(each.metric for each in self.held))
+
+    @property
+    def limit(self) -> str:
+        """`5 %`."""
+        return f"{100 * self.most:g} %"
+
+    @property
+    def sentence(self) -> str:
+        """All of it: `FAIL: 1 of 5 overheads beyond 5 %, 2 of 5 not known well enough to tell.`."""
+        beyond, open_, of = self._count(Outcome.FAIL), self._count(Outcome.INCONCLUSIVE), len(self.held)
+        limit = self.limit
+        if self.analysis.invalid:
+            return "FAIL: the control differs from the baseline, so no figure of this study can be believed."
+        if self.outcome is Outcome.PASS:
+            return f"PASS: {'the one overhead' if of == 1 else f'all {of} overheads'} within {limit}."
+        unknown = f"{open_} of {of} not known well enough to tell"
+        if self.outcome is Outcome.INCONCLUSIVE:
+            passed = ", which was asked to be let pass" if self.lenient else ""
+            return f"INCONCLUSIVE: {unknown}{passed}."
+        return f"FAIL: {beyond} of {counted(of, 'overhead')} beyond {limit}{f', {unknown}' if open_ else ''}."
+
+    def _count(self, outcome: Outcome) -> int:
+        return sum(each.outcome is outcome for each in self.held)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be checked. `arms`: empty for all of them."""
+
+    metrics: tuple[str, ...]
+    most: float
+    arms: tuple[str, ...] = ()
+    lenient: bool = False
+
+
+def build_check(study: Study, records: Sequence[RunRecord], asked: Asked, unfinished: str | None = None) -> Check:
+    """Analyse the records and hold them against the limit. `unfinished`: why more blocks are to come.
+
+    Raises `StudyError` for a metric or an arm that the study does not have.
+    """
+    analysis = analyze(study, records)
+    findings = tuple(_findings(study, analysis, asked))
+    return Check(
+        study=study,
+        analysis=analysis,
+        headlines=headlines(study, analysis),
+        held=held(study, analysis, findings, asked.most, unfinished),
+        most=asked.most,
+        lenient=asked.lenient,
+        notes=warnings(analysis.alarms),
+    )
+
+
+def _findings(study: Study, analysis: Analysis, asked: Asked) -> Iterator[Finding]:
+    compared = [arm.name for arm in study.arms if not arm.control and study.baseline_of(arm.name) != arm.name]
+    for name in asked.arms:
+        if name not in compared:
+            hint = did_you_mean(name, [plain(each, 60) for each in compared], kind="arms")
+            raise StudyError(f"no arm {plain(name, 60)} is compared with a baseline here", hint=hint)
+    known = [metric.name for metric in analysis.metrics]
+    for metric in asked.metrics:
+        if metric not in known:
+            raise StudyError(
+                f"nothing is known of a metric {plain(metric, 60)}",
+                hint=did_you_mean(metric, [plain(each, 60) for each in known], kind="metrics"),
+            )
+        yield from (analysis.finding(name, metric) for name in asked.arms or compared)
+
+
+def in_words(one: Held) -> str:
+    """Why an outcome is what it is, `None` of figures told in the row itself."""
+    if one.why is not None:
+        return f"{one.outcome.value}: {plain(one.why, 200)}"
+    if one.outcome is Outcome.INCONCLUSIVE:
+        return "inconclusive: the limit lies inside the interval"
+    return one.outcome.value
+
+
+def title(metric: str) -> str:
+    """`Loss of throughput`, `Gain of 95th percentile latency`."""
+    found = metric_named(metric)
+    return f"{'Loss' if found.more_is_better else 'Gain'} of {plain(found.title, 80)}"
+
+
+def figures(one: Held) -> tuple[str, str]:
+    """The overhead and its interval, in percent, with as many decimals as the interval bears out."""
+    estimate = Estimate(one.point, one.low, one.high, one.n, one.confidence, "")
+    return percent(one.point, decimals_of(estimate)), interval(estimate)
+
+
+def widened(check: Check, metric: str) -> str | None:
+    """By how much intervals of a metric were widened, where they were."""
+    found = max((one.resolution or 0.0 for one in check.held if one.metric == metric), default=0.0)
+    return f"widened by one bucket of the histogram, {percent(found, signed=False)}" if found else None

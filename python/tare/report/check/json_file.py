@@ -1,0 +1,78 @@
+"""A check as a versioned JSON file; keys are told in docs/reference/check.md."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from tare import __version__
+from tare.analyze.limit import Held
+from tare.report.check.content import Check
+from tare.report.findings_file import Entry
+
+OutcomeName = Literal["pass", "fail", "inconclusive"]
+
+
+class HeldEntry(Entry):
+    """One arm in one metric. Overheads are fractions, worse is more."""
+
+    arm: str
+    baseline: str
+    metric: str
+    outcome: OutcomeName
+    why: str | None = Field(description="What decides where the interval does not.")
+    point: float | None
+    low: float | None
+    high: float | None
+    n: int
+    confidence: float
+    resolution: float | None = Field(description="By which low and high are widened.")
+
+
+class CheckFile(Entry):
+    """Everything `tare check --json` says."""
+
+    format: Literal[1] = Field(description="Version of this layout.")
+    tare: str
+    study: str
+    scale: str
+    outcome: OutcomeName
+    lenient: bool = Field(description="Whether an inconclusive check is let pass.")
+    valid: bool = Field(description="False where the control differs from the baseline.")
+    max_overhead: float
+    overheads: tuple[HeldEntry, ...]
+    validity: tuple[str, ...] = Field(description="Rules of validity that the runs break, in words.")
+
+
+def render(check: Check) -> str:
+    """The file's text."""
+    file = CheckFile(
+        format=1,
+        tare=__version__,
+        study=check.study.name,
+        scale=check.study.scale,
+        outcome=check.outcome.value,
+        lenient=check.lenient,
+        valid=not check.analysis.invalid,
+        max_overhead=check.most,
+        overheads=tuple(_entry(one) for one in check.held),
+        validity=check.notes,
+    )
+    return file.model_dump_json(indent=2) + "\n"
+
+
+def _entry(one: Held) -> HeldEntry:
+    return HeldEntry(
+        arm=one.arm,
+        baseline=one.baseline,
+        metric=one.metric,
+        outcome=one.outcome.value,
+        why=one.why,
+        point=one.point,
+        low=one.low,
+        high=one.high,
+        n=one.n,
+        confidence=one.confidence,
+        resolution=one.resolution,
+    )

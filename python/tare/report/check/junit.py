@@ -1,0 +1,41 @@
+"""A check as JUnit XML: a test suite a metric, a test case an arm."""
+
+from __future__ import annotations
+
+import io
+
+from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from tare.analyze.limit import Held, Outcome
+from tare.report.check.content import Check, figures, in_words, title
+from tare.report.plain import distinct, plain
+
+
+def render(check: Check) -> str:
+    """An inconclusive case is a failure, or skipped where the check lets it pass."""
+    study = f"{plain(check.study.name, 80)} at scale {plain(check.study.scale, 40)}"
+    whole = JUnitXml(f"tare check: {study}")
+    names = distinct(tuple(dict.fromkeys(one.arm for one in check.held)), 120)
+    for metric in check.metrics:
+        suite = TestSuite(f"{title(metric)}, at most {check.limit}")
+        suite.add_property("study", study)
+        suite.add_property("valid", "false" if check.analysis.invalid else "true")
+        cases = [_case(check, one, names[one.arm]) for one in check.held if one.metric == metric]
+        suite.add_testcases(cases)
+        whole.add_testsuite(suite)
+    whole.update_statistics()  # type: ignore[no-untyped-call]
+    out = io.BytesIO()
+    whole.write(out, pretty=True)
+    return out.getvalue().decode("utf-8")
+
+
+def _case(check: Check, one: Held, name: str) -> TestCase:
+    case = TestCase(name, classname=f"tare.{plain(check.study.name, 80)}.{plain(one.metric, 80)}")
+    point, bounds = figures(one)
+    told = f"{point} against {plain(one.baseline, 80)}, 95 % interval {bounds} %, n = {one.n}; {in_words(one)}"
+    case.system_out = told
+    if one.outcome is Outcome.FAIL:
+        case.result = [Failure(told, "overhead" if one.why is None else "invalid")]
+    elif one.outcome is Outcome.INCONCLUSIVE:
+        case.result = [Skipped(told) if check.lenient else Failure(told, "inconclusive")]
+    return case
