@@ -27,6 +27,10 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.settings.memtable_heap_space_in_mb": frozenset({"in_force.memtable_on_heap"}),
     "sut.settings.memtable_offheap_space_in_mb": frozenset({"in_force.memtable_off_heap"}),
     "sut.settings.disk_access_mode": frozenset({"in_force.disk_access_mode"}),
+    "workload.compaction": frozenset({"table.tare.standard1.compaction"}),
+    "workload.properties.cassandra.tableoptions": frozenset(
+        f"table.tare.usertable.{name}" for name in ("caching", "compaction", "compression", "gc_grace_seconds")
+    ),
 }  # fmt: skip
 
 TABLES = (

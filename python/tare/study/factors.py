@@ -13,7 +13,7 @@ from math import prod
 from tare.study.document import Document, KeyPath
 from tare.study.file import Factor, KeyFactor, LevelRefs, LevelRule, StudyFile
 from tare.study.model import Scalar
-from tare.study.patches import TEMPLATE, apply, apply_all, split
+from tare.study.patches import TEMPLATE, apply, apply_all, path_of, plain
 from tare.study.suggest import did_you_mean
 
 Levels = Mapping[str, str]
@@ -92,10 +92,10 @@ def sets(spec: Factor) -> tuple[str, ...]:
 def varies(spec: Factor) -> tuple[str, ...]:
     """The dotted keys in which arms with different levels of a factor are meant to differ."""
     if isinstance(spec, KeyFactor):
-        return (spec.sets,)
+        return (plain(spec.sets),)
     if spec.sets is not None:
-        return spec.sets
-    return tuple(key for key in sets(spec) if key.startswith(_VARIED_UNNAMED))
+        return tuple(plain(key) for key in spec.sets)
+    return tuple(key for key in map(plain, sets(spec)) if key.startswith(_VARIED_UNNAMED))
 
 
 def arms(document: Document, file: StudyFile) -> tuple[NamedLevels, ...]:
@@ -181,16 +181,20 @@ def _refuse_unnamed_keys(document: Document, factor: str, spec: Factor) -> None:
     """A level that sets what its factor does not say it varies would hide a second difference behind the first."""
     if isinstance(spec, KeyFactor) or spec.sets is None:
         return
-    named = {split(key) for key in spec.sets}
+    where: KeyPath = ("factors", factor)
+    named = [path_of(document, (*where, "sets", n), key) for n, key in enumerate(spec.sets)]
+    used: set[KeyPath] = set()
     for level, patch in spec.levels.items():
         for key in patch:
-            if split(key) not in named:
-                where: KeyPath = ("factors", factor, "levels", level, key)
+            source: KeyPath = (*where, "levels", level, key)
+            path = path_of(document, source, key)
+            used.add(path)
+            if path not in named:
                 hint = f"name {key} in the factor's `sets`, or leave it alike in all levels"
-                raise document.error(where, f"{key} is not among the keys that {factor!r} sets", hint=hint)
+                raise document.error(source, f"{key} is not among the keys that {factor!r} sets", hint=hint)
     for n, key in enumerate(spec.sets):
-        if all(split(key) not in map(split, patch) for patch in spec.levels.values()):
-            raise document.error(("factors", factor, "sets", n), f"no level sets {key}")
+        if named[n] not in used:
+            raise document.error((*where, "sets", n), f"no level sets {key}")
 
 
 def _refuse_common_keys(document: Document, file: StudyFile) -> None:
@@ -198,12 +202,20 @@ def _refuse_common_keys(document: Document, file: StudyFile) -> None:
     taken: dict[KeyPath, str] = {}
     for factor, spec in file.factors.items():
         for key in sets(spec):
-            path = split(key)
+            path = path_of(document, _written(factor, spec, key), key)
             for other_path, other in taken.items():
                 shorter = min(len(path), len(other_path))
                 if other != factor and path[:shorter] == other_path[:shorter]:
                     raise document.error(("factors", factor), f"sets {key}, which factor {other!r} sets too")
             taken[path] = factor
+
+
+def _written(factor: str, spec: Factor, key: str) -> KeyPath:
+    """Where a factor's key is written first."""
+    if isinstance(spec, KeyFactor):
+        return ("factors", factor, "sets")
+    level = next(level for level, patch in spec.levels.items() if key in patch)
+    return ("factors", factor, "levels", level, key)
 
 
 def _product(document: Document, file: StudyFile, names: Mapping[str, Sequence[str]]) -> tuple[NamedLevels, ...]:
