@@ -33,7 +33,7 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import ArmSettings, Placement, SutSpec
-from tare.workloads import WORKLOADS, ClientCommand, Measurement
+from tare.workloads import WORKLOADS, ClientCommand, Measurement, left_by
 
 SETTINGS: Mapping[str, str | int | float | bool] = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}
 
@@ -122,6 +122,7 @@ class LabRun:
         output = self.bench.room.output("measure")
         self.bench.room.host.get(output.stdout, out / "stdout")
         self.bench.room.host.get(output.stderr, out / "stderr")
+        self.bench.room.bring("measure/latency.hdr", left_by(out / "stdout", "latency.hdr"))
         parameters = parameters_of(self.bench.workload, self.bench.settings)
         return self.bench.workload.parse(parameters, out / "stdout", out / "stderr", code)
 

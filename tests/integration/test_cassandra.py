@@ -77,6 +77,12 @@ def test_rows_are_loaded_and_the_mix_is_measured(
     assert 50 < found.throughput_per_s < 110
     assert found.latency.timed_from == "intended-send"
     assert found.latency.mean_ms
+    assert sum(count for _, count in found.histogram) == found.operations  # by the log that it left
+    assert found.latency.resolution
+    for each in found.by_operation.values():
+        assert sum(count for _, count in each.histogram) == each.operations
+        assert each.service_time is not None
+        assert each.service_time.timed_from == "actual-send"
     assert found.windows
 
 

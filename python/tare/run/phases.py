@@ -34,7 +34,7 @@ from tare.run.usage import Meter
 from tare.run.witness import observation, witness
 from tare.storage import Lot
 from tare.study.model import Arm
-from tare.workloads import ClientCommand, Parameters
+from tare.workloads import ClientCommand, Parameters, left_by
 
 GRACE_S = 5.0
 """How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
@@ -213,6 +213,8 @@ class Phases:
         output = bench.room.output("measure")
         bench.room.host.get(output.stdout, stdout)
         bench.room.host.get(output.stderr, stderr)
+        for name in command.leaves:
+            bench.room.bring(f"measure/{name}", left_by(stdout, name))
         self._check_after(server)
         measurement = bench.workload.parse(parameters, stdout, stderr, code)
         self.found.measurement = to_tree(measurement)

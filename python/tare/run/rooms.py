@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from tare.deployments.paths import remove_tree
 from tare.images import Image
@@ -50,6 +51,11 @@ class Room:
     def storage(self) -> str:
         """What a storage may make for the data, with its mounts."""
         return f"{self.path}/storage"
+
+    def bring(self, name: str, target: Path) -> None:
+        """Copy a file below the directory to `target` here, where there is one."""
+        if self.host.run(["test", "-f", f"{self.path}/{name}"], timeout_s=_TIMEOUT_S, check=False).code == 0:
+            self.host.get(f"{self.path}/{name}", target)
 
     def empty_data(self, image: Image, path: str | None = None) -> None:
         """A data directory with nothing in it yet."""

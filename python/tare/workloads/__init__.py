@@ -63,6 +63,13 @@ class ClientCommand:
     """Raises `RunFailed` for what its stdout and stderr tell, where an exit code of 0 is no sign of success."""
     then: ClientCommand | None = None
     """Of a load: what is carried out when this one has ended well."""
+    leaves: tuple[str, ...] = ()
+    """Of a measure phase: files that it writes into its run directory, to be kept beside its output: `left_by`."""
+
+
+def left_by(stdout: Path, name: str) -> Path:
+    """Where a file that the client left lies, beside its standard output: `measure.NAME` by `measure.stdout`."""
+    return stdout.with_name(f"{stdout.stem}.{name}")
 
 
 @dataclass(frozen=True)

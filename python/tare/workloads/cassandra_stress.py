@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from tare.errors import RunFailed, StudyError
-from tare.workloads import ClientCommand, Measurement, Parameters, Target
-from tare.workloads.cassandra_stress_measurement import Asked, measurement
+from tare.workloads import ClientCommand, Measurement, Parameters, Target, left_by
+from tare.workloads.cassandra_stress_histograms import FILE as HISTOGRAMS
+from tare.workloads.cassandra_stress_histograms import read_histograms
+from tare.workloads.cassandra_stress_measurement import Asked, Logged, measurement
 from tare.workloads.cassandra_stress_output import read_output
 from tare.workloads.cassandra_stress_parameters import CassandraStressParameters
 
@@ -67,7 +70,8 @@ class CassandraStress:
     def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
         """Run the mix for `measure_s`."""
         own = _own(parameters)
-        return _run(own, target, run_dir, own.measure_s)
+        command = _run(own, target, run_dir, own.measure_s, f"hdrfile={run_dir}/{HISTOGRAMS}")
+        return replace(command, leaves=(HISTOGRAMS,))
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
         """Read a measure phase; `RunFailed` unless all of it is there and without errors."""
@@ -76,7 +80,12 @@ class CassandraStress:
         if by > 0:
             name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
             raise RunFailed(f"cassandra-stress was ended by {name}")
-        found = measurement(read_output(_text(stdout), _text(stderr)), _asked(own))
+        asked, log = _asked(own), left_by(stdout, HISTOGRAMS)
+        logged = Logged(
+            latency=read_histograms(log, asked.timed_from or "actual-send"),
+            service_time=read_histograms(log, "actual-send") if asked.timed_from == "intended-send" else None,
+        )
+        found = measurement(read_output(_text(stdout), _text(stderr)), asked, logged)
         if code != 0:
             raise RunFailed(f"cassandra-stress ended with {code}")
         return found
@@ -117,7 +126,9 @@ def _java(own: CassandraStressParameters, run_dir: str) -> tuple[str, ...]:
     )
 
 
-def _run(own: CassandraStressParameters, target: Target, run_dir: str, seconds: float) -> ClientCommand:
+def _run(
+    own: CassandraStressParameters, target: Target, run_dir: str, seconds: float, *logged: str
+) -> ClientCommand:
     words: list[str] = [own.command]
     if own.command == "mixed":
         words.append(f"ratio({','.join(f'{kind}={share:g}' for kind, share in sorted(own.ratio.items()))})")
@@ -128,7 +139,7 @@ def _run(own: CassandraStressParameters, target: Target, run_dir: str, seconds: 
     if own.throttle is not None:
         rate.append(f"throttle={own.throttle}/s")
     drawn = own.population or f"uniform(1..{own.records})"
-    log = ("-log", f"interval={own.window_s:.0f}s")
+    log = ("-log", f"interval={own.window_s:.0f}s", *logged)
     argv = (*_java(own, run_dir), *words, "-pop", f"dist={drawn}", "-rate", *rate, *log, *_schema(own))
     asked = Asked(max_error_share=own.max_error_share)
     return ClientCommand((*argv, *_server(target)), _ENV, {}, timeout_s=seconds + _MARGIN_S, judge=_judge(asked))

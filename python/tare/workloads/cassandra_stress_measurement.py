@@ -9,6 +9,7 @@ from typing import Literal
 
 from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
+from tare.workloads.cassandra_stress_histograms import Histograms
 from tare.workloads.cassandra_stress_output import TOTAL, Interval, Printed
 
 _NEEDED = ("op_rate", "mean_ms", "errors")
@@ -53,8 +54,17 @@ def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, .
     return totals
 
 
-def measurement(printed: Printed, asked: Asked) -> Measurement:
+@dataclass(frozen=True)
+class Logged:
+    """Histograms of the latency, and beside a schedule those of the service time; `None` where none were kept."""
+
+    latency: Histograms | None = None
+    service_time: Histograms | None = None
+
+
+def measurement(printed: Printed, asked: Asked, logged: Logged | None = None) -> Measurement:
     """Raises `RunFailed` unless all that was asked for is there, without errors."""
+    logged = logged or Logged()
     totals = must_be_whole(printed, asked.max_error_share)
     operations, seconds = totals[-1].operations, totals[-1].figures["time_s"] - _EARLY_S
     if asked.operations is not None and operations != asked.operations:
@@ -66,6 +76,9 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
     if asked.rate_per_s is not None and asked.seconds is not None:
         seconds = max(seconds, asked.seconds)  # a schedule runs on while threads still start, and is caught up with
     rate = operations / seconds
+    for each in (logged.latency, logged.service_time):
+        if each is not None and each.count() != operations:
+            raise RunFailed(f"cassandra-stress's log of histograms has {each.count()} of {operations} operations")
     return Measurement(
         operations=operations,
         unit="operations",
@@ -74,16 +87,23 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
         queries_per_s=None,
         errors=int(printed.results["errors"][TOTAL]),
         reconnects=0,
-        latency=latency(printed, TOTAL, asked.timed_from),
-        histogram=(),
+        latency=_of(logged.latency, TOTAL) or latency(printed, TOTAL, asked.timed_from),
+        histogram=() if logged.latency is None else logged.latency.buckets(),
         windows=_windows(totals, asked.window_s),
         details=_details(asked, rate),
-        by_operation=operations_of(printed, operations, asked.timed_from),
+        by_operation=operations_of(printed, operations, asked.timed_from, logged),
     )
 
 
-def operations_of(printed: Printed, total: int, timed_from: TimedFrom | None) -> Mapping[str, Operation]:
+def _of(histograms: Histograms | None, kind: str) -> Latency | None:
+    return None if histograms is None else histograms.latency(kind)
+
+
+def operations_of(
+    printed: Printed, total: int, timed_from: TimedFrom | None, logged: Logged | None = None
+) -> Mapping[str, Operation]:
     """Kind → what was told of it. `total`: of all, which is that of a run with a single kind."""
+    logged = logged or Logged()
     kinds = [kind for kind in printed.results["mean_ms"] if kind != TOTAL]
     found = {}
     for kind in kinds:
@@ -93,7 +113,9 @@ def operations_of(printed: Printed, total: int, timed_from: TimedFrom | None) ->
         found[kind.lower().replace("_", "-")] = Operation(
             operations=lines[-1].operations if lines else alone,
             errors=int(printed.results["errors"].get(kind, 0.0)),
-            latency=latency(printed, kind, timed_from),
+            latency=_of(logged.latency, kind) or latency(printed, kind, timed_from),
+            service_time=_of(logged.service_time, kind),
+            histogram=() if logged.latency is None else logged.latency.buckets(kind),
         )
     return found
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_LINE = re.compile(r"(total|[A-Z_]+), +(\d+)((?:, +(?:[\d.]+|NaN))+),?\s*")
+_LINE = re.compile(r"(total|[A-Z_]+), +(\d+)((?:, +(?:-?[\d.]+|NaN))+),?\s*")
 _SUMMARY = re.compile(r"([A-Z][A-Za-z0-9. ]*?) +: +([\d,]+(?:\.\d+)?|NaN)(?: [a-zA-Z/]+)?(?: +\[(.*)\])?")
 _KIND = re.compile(r"([A-Z_]+): ([\d,]+(?:\.\d+)?|NaN)")
 _TIME = re.compile(r"Total operation time +: (\d+):(\d\d):(\d\d)")

@@ -23,6 +23,10 @@ def asked(**more: Any) -> CassandraStressParameters:
     return CassandraStressParameters(**{"measure_s": 6.0, **more})
 
 
+SCHEDULED: dict[str, Any] = {"fixed": 150, "measure_s": 3.0}
+"""How the reporter was fed: docs in tests/data/cassandra-stress/README.md."""
+
+
 def parse(name: str, code: int = 0, **more: Any) -> Any:
     return CassandraStress().parse(asked(**more), DATA / f"{name}.stdout", DATA / f"{name}.stderr", code)
 
@@ -32,7 +36,7 @@ def test_a_mix_is_asked_for_with_its_rate_keys_and_table() -> None:
     argv = CassandraStress().measure(own, TARGET, "/run/tare").argv
     told = " ".join(argv[argv.index("org.apache.cassandra.stress.Stress") + 1 :])
     assert told.startswith("mixed ratio(read=3,write=1) duration=6s no-warmup cl=ONE -pop dist=uniform(1..8000) ")
-    assert "-rate threads=4 fixed=200/s -log interval=1s" in told
+    assert "-rate threads=4 fixed=200/s -log interval=1s hdrfile=/run/tare/latency.hdr -col" in told
     assert told.endswith("-node 10.0.0.2 -port native=9042 jmx=9")
 
 
@@ -116,4 +120,46 @@ def test_only_a_fixed_rate_sees_stalls() -> None:
 def test_a_run_that_is_not_whole_fails_in_one_line(name: str, code: int, more: dict[str, Any], told: str) -> None:
     with pytest.raises(RunFailed, match=told) as error:
         parse(name, code, **more)
+    assert "\n" not in error.value.what
+
+
+def test_percentiles_come_from_the_log_of_histograms_where_there_is_one() -> None:
+    told = parse("fed", **SCHEDULED)
+    reads, writes = told.by_operation["read"], told.by_operation["write"]
+    assert (told.operations, reads.operations, writes.operations) == (450, 300, 150)
+    assert reads.latency.timed_from == "intended-send"
+    assert (reads.latency.min_ms, reads.latency.max_ms) == pytest.approx((0.11, 1.1), rel=1e-3)
+    assert (reads.latency.p50_ms, reads.latency.p95_ms) == pytest.approx((0.6, 1.05), rel=1e-3)
+    assert reads.latency.mean_ms == pytest.approx(0.605, rel=1e-3)
+    assert (reads.service_time.p50_ms, reads.service_time.p95_ms) == pytest.approx((0.5, 0.95), rel=1e-3)
+    assert (writes.latency.p50_ms, writes.latency.p99_ms) == pytest.approx((4.0, 2001.0), rel=1e-3)
+    assert (told.latency.p50_ms, told.latency.p95_ms) == pytest.approx((0.86, 4.0), rel=0.02)
+    assert told.latency.resolution == pytest.approx(1e-3)
+    assert sum(count for _, count in told.histogram) == 450
+    assert [value for value, _ in told.histogram] == sorted(value for value, _ in told.histogram)
+
+
+def test_a_closed_loop_is_timed_from_the_actual_send() -> None:
+    told = parse("fed", measure_s=3.0)
+    assert told.by_operation["read"].latency.p50_ms == pytest.approx(0.5, rel=1e-3)
+    assert told.by_operation["read"].service_time is None
+    assert told.latency.blind_to_stalls
+
+
+def test_without_a_log_the_printed_table_counts() -> None:
+    told = parse("mixed", fixed=200)
+    assert told.histogram == ()
+    assert told.latency.resolution is None
+
+
+@pytest.mark.parametrize(
+    ("keep", "why"), [(0.9, "damaged|has .* of 450"), (0.5, "damaged|has .* of 450"), (0.0, "has 0 of 450")]
+)
+def test_a_log_that_is_not_whole_fails_the_run(keep: float, why: str, tmp_path: Path) -> None:
+    for name in ("fed.stdout", "fed.stderr"):
+        (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    log = (DATA / "fed.latency.hdr").read_bytes()
+    (tmp_path / "fed.latency.hdr").write_bytes(log[: int(keep * len(log))])
+    with pytest.raises(RunFailed, match=why) as error:
+        CassandraStress().parse(asked(**SCHEDULED), tmp_path / "fed.stdout", tmp_path / "fed.stderr", 0)
     assert "\n" not in error.value.what
