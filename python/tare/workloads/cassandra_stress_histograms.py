@@ -74,8 +74,6 @@ class Histograms:
 
 def read_histograms(path: Path, timed_from: TimedFrom) -> Histograms | None:
     """All that was timed from that moment; `None` where there is no log. `RunFailed` for one that is damaged."""
-    if not path.is_file():
-        return None
     counts: dict[str, Counts] = {}
     try:
         with closing(HistogramLogReader(str(path), HdrHistogram(1, _LONGEST_NS, _DIGITS))) as log:
@@ -83,6 +81,8 @@ def read_histograms(path: Path, timed_from: TimedFrom) -> Histograms | None:
                 kind, ending = str(interval.get_tag())[:-3], str(interval.get_tag())[-3:]
                 if ending == _TAGS[timed_from]:
                     counts[kind] = _sum(counts.get(kind), interval)
+    except FileNotFoundError:
+        return None
     except _BROKEN as error:
         raise RunFailed(f"cassandra-stress's log of histograms is damaged: {error}") from error
     if not counts:
