@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tare.databases.cassandra import Cassandra
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.deployments.path import Hop
 from tare.errors import NotComparable
@@ -20,7 +19,6 @@ from tare.run.record import Outcome, RunRecord
 from tare.run.references import References, until_refused
 from tare.run.usage import both_clocks
 from tare.study.model import Arm, ArmSettings, InterleaveSpec, LimitsSpec, Placement, Study, SutSpec
-from tare.study.patches import plain
 
 TOKEN = "0123456789ab"
 DIGEST = "sha256:" + "ab" * 32
@@ -367,20 +365,3 @@ def iter_runs(rig: Any, plan: Any) -> Any:
 def _keep(records: Iterable[tuple[RunRecord, ...]], into: list[RunRecord]) -> None:
     for together in records:
         into.extend(together)
-
-
-@pytest.mark.parametrize(
-    ("key", "table"),
-    [
-        ("workload.compaction", "standard1"),
-        ('workload.properties."cassandra.tableoptions"', "usertable"),
-        ("workload.properties.cassandra.tableoptions", "usertable"),
-    ],
-)
-def test_tables_may_differ_in_compaction_where_that_is_the_factor(key: str, table: str) -> None:
-    cassandra = Server(Cassandra().per_run, Cassandra().follows)
-    name = f"table.tare.{table}.compaction"
-    one, other = (record(arm, effective={name: arm}) for arm in ("bare", "bridge"))
-    assert differences(study((plain(key),)), one, other, cassandra) == ()
-    (told,) = differences(study(), one, other, cassandra)
-    assert told.name == f"variable {name}"

@@ -71,22 +71,6 @@ def test_a_setting_s_name_may_hold_dots(text: str, registry: Registry) -> None:
     assert settings == {"innodb_flush_method": "O_DIRECT", "storage.cache.size": 1}
 
 
-@pytest.mark.parametrize("key", ["sut.settings.storage.cache.size", 'sut.settings."storage.cache.size"'])
-def test_a_factor_may_vary_a_name_with_dots(key: str, text: str, registry: Registry) -> None:
-    sets = text.replace("sets: workload.threads", f"sets: {json.dumps(key)}")
-    study = loads(sets, registry)
-    assert {arm.settings.sut.settings["storage.cache.size"] for arm in study.arms} == {1, 16}
-    assert study.varies["load"] == ("sut.settings.storage.cache.size",)
-
-
-def test_a_quoted_key_is_the_key_without_quotes(text: str, registry: Registry) -> None:
-    named = text.replace("  path:\n", "  path:\n    sets: [sut.deployment, sut.network]\n")
-    quoted = named.replace("{sut.deployment: bare}", "{'sut.\"deployment\"': bare}")
-    assert loads(quoted, registry).arms == loads(named, registry).arms
-    with pytest.raises(StudyError, match="which factor 'path' sets too"):
-        loads(quoted.replace("sets: workload.threads", "sets: 'sut.\"network\"'"), registry)
-
-
 def test_published_figures_are_related_to_the_baseline_s(text: str, registry: Registry) -> None:
     bare, published = loads(text, registry).published
     assert bare.relative == 0.0
