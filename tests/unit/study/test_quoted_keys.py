@@ -31,8 +31,7 @@ def test_a_quoted_key_is_the_key_without_quotes(text: str, registry: Registry) -
     ("change", "where", "what"),
     [
         (
-            "host: {}",
-            "host: {'sut.settings.\"a.b': 1}",
+            ("host: {}", "host: {'sut.settings.\"a.b': 1}"),
             'levels.host.sut.settings."a.b',
             "a quotation is not closed",
         ),
