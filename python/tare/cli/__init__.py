@@ -19,6 +19,7 @@ from tare.cli import (
     calibrate,
     check,
     clean,
+    compare,
     doctor,
     images,
     importing,
@@ -50,6 +51,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("check")(check.check)
 app.command("views")(views.views)
 app.command("probe", context_settings=probe.SETTINGS)(probe.probe)

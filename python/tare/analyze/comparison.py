@@ -1,0 +1,158 @@
+"""The same study twice: what of each arm's overhead has changed between two stores. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tare.analyze.analysis import Analysis, analyze
+from tare.analyze.difference import Difference, difference
+from tare.analyze.estimate import Finding
+from tare.analyze.metrics import PRIMARY, Metric
+from tare.analyze.runs import Runs, select_runs
+from tare.analyze.verdict import holm
+from tare.plan.model import Plan
+from tare.plan.same_study import Shared, shared
+from tare.protocols import PROTOCOLS
+from tare.protocols.stopping import Rule
+from tare.run.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A study and what was recorded of it."""
+
+    plan: Plan
+    records: Sequence[RunRecord]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One arm in one metric: its overhead in A, in B, and what lies between them.
+
+    `p_zero` is adjusted by Holm over the `family`: in throughput the arms, in all other metrics together arms times
+    metrics. `changed`: the difference is not zero by it, and larger than what both generators can resolve.
+    """
+
+    arm: str
+    metric: str
+    a: Finding
+    b: Finding
+    difference: Difference
+    p_zero: float | None = None
+    family: int = 1
+    below_resolution: bool = False
+    changed: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`changes`: arms in A's order, each in every metric that both have. `withheld`: why none is called changed."""
+
+    a: Analysis
+    b: Analysis
+    shared: Shared
+    changes: tuple[Change, ...]
+    withheld: str | None
+
+    def change(self, arm: str, metric: str) -> Change:
+        """Of an arm in a metric; `KeyError` where there is none."""
+        for each in self.changes:
+            if each.arm == arm and each.metric == metric:
+                return each
+        raise KeyError(f"{arm}, {metric}")
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What both studies know of any arm."""
+        known = (each.metric for each in self.changes if each.difference.estimate.point is not None)
+        return tuple(dict.fromkeys(known))
+
+    @property
+    def compared(self) -> bool:
+        """Whether any difference has an interval."""
+        return any(each.difference.estimate.low is not None for each in self.changes)
+
+
+def compare(a: Recorded, b: Recorded) -> Comparison:
+    """Compare two stores of one study. Raises `NotComparable` where they are not of the same one."""
+    common = shared(a.plan, b.plan)
+    analyses = [analyze(each.plan.study, each.records) for each in (a, b)]
+    alpha = min(Rule.of(each.plan.study.protocol).alpha for each in (a, b))
+    withheld = _withheld(a, b, *analyses)
+    runs = [select_runs(each.plan.study, each.records) for each in (a, b)]
+    changes = _adjusted(tuple(_changes(analyses, runs, common.arms, alpha)))
+    judged = tuple(replace(each, changed=withheld is None and _changed(each, alpha)) for each in changes)
+    return Comparison(analyses[0], analyses[1], common, judged, withheld)
+
+
+def _withheld(a: Recorded, b: Recorded, in_a: Analysis, in_b: Analysis) -> str | None:
+    for label, each, analysis in (("A", a, in_a), ("B", b, in_b)):
+        if analysis.invalid:
+            return f"the control of {label} differs from its baseline, so that study is invalid"
+        name = each.plan.study.protocol.name
+        if PROTOCOLS[name].published_baseline:
+            return f"the protocol {name} of {label} is a published baseline, whose intervals do not hold"
+    return None
+
+
+def _changes(
+    analyses: Sequence[Analysis], runs: Sequence[Runs], arms: Sequence[str], alpha: float
+) -> Iterator[Change]:
+    """Each arm in every metric that both studies have."""
+    known = {metric.name for metric in analyses[1].metrics}
+    for arm in arms:
+        for metric in (each for each in analyses[0].metrics if each.name in known):
+            one, other = (each.finding(arm, metric.name) for each in analyses)
+            found = difference(_ratios(one), _ratios(other), alpha)
+            why = _counted_otherwise(metric, (arm, one.baseline), runs)
+            found = found if why is None else _none(found, why)
+            yield Change(arm, metric.name, one, other, found, below_resolution=_hidden(found, one, other))
+
+
+def _none(found: Difference, why: str) -> Difference:
+    return Difference(replace(found.estimate, point=None, low=None, high=None, why=why))
+
+
+def _ratios(finding: Finding) -> list[float]:
+    return [1 + effect for _, effect in finding.blocks]
+
+
+def _counted_otherwise(metric: Metric, arms: Sequence[str], runs: Sequence[Runs]) -> str | None:
+    """Why the values of the two studies are not of one kind."""
+    if metric.source is None:
+        return None
+    by = [{metric.source(run) for (_, arm), run in each.good.items() if arm in arms} - {None} for each in runs]
+    if by[0] == by[1] or not by[0] or not by[1]:
+        return None
+    names = [" and ".join(sorted(str(each) for each in side)) for side in by]
+    return f"counted by {names[0]} in A and by {names[1]} in B"
+
+
+def _hidden(found: Difference, one: Finding, other: Finding) -> bool:
+    """Whether the difference is no larger than the histogram buckets of both studies together."""
+    widths = [each.resolution for each in (one, other) if each.resolution is not None]
+    point = found.estimate.point
+    return bool(widths) and point is not None and abs(math.log1p(point)) <= sum(math.log1p(each) for each in widths)
+
+
+def _adjusted(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """By Holm: throughput over the arms, what is secondary over arms and metrics together."""
+    families = [[each for each in changes if (each.metric == PRIMARY) is primary] for primary in (True, False)]
+    p: dict[tuple[str, str], tuple[float, int]] = {}
+    for family in families:
+        raw: Mapping[str, float] = {
+            str(n): each.difference.p_zero for n, each in enumerate(family) if each.difference.p_zero is not None
+        }
+        p |= {(family[int(n)].arm, family[int(n)].metric): (value, len(raw)) for n, value in holm(raw).items()}
+    return tuple(
+        replace(each, p_zero=p[each.arm, each.metric][0], family=p[each.arm, each.metric][1])
+        if (each.arm, each.metric) in p
+        else each
+        for each in changes
+    )
+
+
+def _changed(change: Change, alpha: float) -> bool:
+    return change.p_zero is not None and change.p_zero < alpha and not change.below_resolution
