@@ -105,8 +105,6 @@ class Monitor(Protocol):
     """Names of `Watched` processes that work for it; their CPU time is told beside its own."""
     tells_cost: ClassVar[bool]
     """It tells its CPU time itself, as `cpu_s`, so that nobody else need count it."""
-    optional: ClassVar[bool]
-    """A study goes on without it where the host lacks it, and says so."""
 
     def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:
         """Why the host cannot run it so, with what to do; `None` where it can."""
@@ -129,7 +127,8 @@ class Monitor(Protocol):
         ...
 
 
-from tare.monitors.docker_stats import DockerStats  # noqa: E402 - implementations build on the contract above
+from tare.monitors.cadvisor import Cadvisor  # noqa: E402 - implementations build on the contract above
+from tare.monitors.docker_stats import DockerStats  # noqa: E402
 from tare.monitors.fake import FakeMonitor  # noqa: E402
 from tare.monitors.iostat import Iostat  # noqa: E402
 from tare.monitors.mpstat import Mpstat  # noqa: E402
@@ -144,5 +143,6 @@ MONITORS: Mapping[str, Monitor] = {
     "sar": Sar(),
     "pidstat": Pidstat(),
     "docker-stats": DockerStats(),
+    "cadvisor": Cadvisor(),
     "fake": FakeMonitor(),
 }

@@ -27,7 +27,6 @@ class DockerStats:
 
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman", "shim"})
     tells_cost: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
 
     def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
         """Only the engine, which its arms need anyway."""

@@ -15,7 +15,6 @@ class FakeMonitor:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = True
-    optional: ClassVar[bool] = False
 
     def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
         """Nothing."""

@@ -18,7 +18,6 @@ class Mpstat:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = False
-    optional: ClassVar[bool] = False
 
     def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
         """Sysstat."""

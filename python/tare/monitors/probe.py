@@ -24,7 +24,6 @@ class Probe:
 
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = True
-    optional: ClassVar[bool] = False
 
     def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
         """The program itself; what it may not read it leaves out and says so."""

@@ -95,12 +95,17 @@ def _protocol(protocol: Repetition) -> dict[str, Any]:
 
 
 def _arm(arm: Arm) -> dict[str, Any]:
-    """An arm without monitors or a storage of its own means what it meant before arms could have any."""
+    """An arm without monitors or a storage of its own, or with no optional monitor, means what it meant before."""
     tree = arm.model_dump(mode="json")
-    if arm.placed is not None and arm.placed.sut.storage == StorageSpec():
+    if arm.placed is None:
+        return tree
+    if arm.placed.sut.storage == StorageSpec():
         del tree["settings"]["sut"]["storage"]
-    if arm.placed is not None and not arm.placed.monitors:
+    if not arm.placed.monitors:
         del tree["settings"]["monitors"]
+    for name, spec in arm.placed.monitors.items():
+        if not spec.optional:
+            del tree["settings"]["monitors"][name]["optional"]
     return tree
 
 

@@ -1,16 +1,19 @@
-"""What a reader must know of how the runs were made: a pilot, a cap that was raised on the way."""
+"""What a reader must know of how the runs were made: a pilot, a cap raised on the way, a monitor missed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tare.protocols.pilot import BLOCKS, Choice
+from tare.report.plain import plain
+from tare.run.monitoring import NOTHING
 from tare.run.record import RunRecord
 
 
 def made(records: Sequence[RunRecord]) -> tuple[str, ...]:
     """A sentence each."""
-    return (*_pilot(records), *_extended(records))
+    return (*_pilot(records), *_extended(records), *_unwatched(records))
 
 
 def _pilot(records: Sequence[RunRecord]) -> Iterator[str]:
@@ -27,3 +30,11 @@ def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
     if plans > 1:
         times = "once" if plans == 2 else f"{plans - 1} times"
         yield (f"The study was extended {times}: its runs were made under {plans} plans that differ in their caps.")
+
+
+def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
+    """Monitors that the study can do without, and did."""
+    watched = [(name, told) for record in records for name, told in (record.monitors or {}).items()]
+    missed = Counter((name, told["absent"]) for name, told in watched if told.get("absent", NOTHING) != NOTHING)
+    for (name, why), runs in missed.items():
+        yield f"The monitor {plain(name, 40)} did not watch {runs} of {len(records)} runs: {plain(why, 300)}."

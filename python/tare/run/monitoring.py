@@ -18,6 +18,8 @@ from tare.study.model import MonitorSpec
 
 DIRECTORY = "monitors"
 """Below a run's raw files: a directory for each monitor."""
+NOTHING = "there was nothing for it to watch"
+"""Why a monitor is absent that was not started: its record says so."""
 _START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
 _POLL_S = 0.005
 
@@ -101,7 +103,7 @@ class Watch:
         `raw`: the run's raw files, brought home. `phase`: when measuring lasted.
         """
         if self.idle:
-            return None, {"absent": "there was nothing for it to watch"}
+            return None, {"absent": NOTHING}
         reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
         if reading.table is not None:
             marked_table(reading.table, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")

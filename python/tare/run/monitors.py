@@ -54,7 +54,7 @@ class Monitors:
         """Start the monitors that the study names; those that it can do without, where they can be had."""
         for name, spec in others_of(bench.settings).items():
             why = self.machine.monitors[name].lacks(bench.room.host, interval_of(name, spec, 0.0), spec.options)
-            if why is not None and self.machine.monitors[name].optional:
+            if why is not None and spec.optional:
                 self.absent[name] = why
             else:
                 self._start(bench, parameters, name, spec)
@@ -164,6 +164,6 @@ def lacking_monitors(plan: Plan, monitors: Mapping[str, Monitor], host: Host) ->
     for settings in (arm.settings for arm in plan.study.arms):
         for name, spec in {TRACER: tracer_of(settings), **others_of(settings)}.items():
             why = monitors[name].lacks(host, interval_of(name, spec, 0.0), spec.options)
-            if why is not None and not monitors[name].optional:
+            if why is not None and not (spec.optional and name != TRACER):
                 found[name] = why
     return found

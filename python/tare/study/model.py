@@ -236,6 +236,8 @@ class MonitorSpec(Strict):
     """Samples at the beginning that are marked as not to be used."""
     drop_last: int = Field(default=0, ge=0)
     """The same at the end."""
+    optional: bool = False
+    """Where the host lacks it, runs go on without, and their records say so."""
     options: Mapping[str, Scalar] = Field(default_factory=dict)
     """What only this monitor knows: docs/reference/monitors.md."""
 

@@ -132,6 +132,27 @@ def test_a_bare_task_has_no_docker_stats_and_all_else(
     assert all("samples" in told[name] for name in NAMES if name != "docker-stats")
 
 
+def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
+    watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: LocalHost, ledger: SqliteLedger
+) -> None:
+    lacks = MONITORS["cadvisor"].lacks(host, 1.0, {})
+    if lacks is not None:
+        pytest.skip(lacks)  # in no package and no registry: CADVISOR=PATH
+    watch.bench.settings.monitors = {"cadvisor": MonitorSpec()}
+    sut = bare.start(make_task(*LOOP))
+    try:
+        told = watch.around(sut)
+    finally:
+        watch.monitors.end()
+        bare.stop(sut, 1.0)
+    assert told["cadvisor"]["cpu_s"] > 0
+    assert told["cadvisor"]["samples"] >= 3
+    kept = pl.read_parquet(watch.raw / "monitors" / "cadvisor.parquet").filter("kept")
+    assert kept.filter(quantity="cpu_cores_irate")["value"].max() > 0.05
+    assert not (watch.raw / "monitors" / "cadvisor" / "tsdb").exists()
+    assert not [entry for entry in ledger.entries() if entry.kind == "process"]
+
+
 def test_monitors_that_are_told_to_end_leave_no_process(
     watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: LocalHost, engine: DockerClient
 ) -> None:

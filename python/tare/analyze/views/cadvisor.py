@@ -12,6 +12,7 @@ from tare.analyze.views.samples import NS, at_readings, grown, over_intervals
 METRICS = "google/cadvisor lib/metrics/prometheus.go"
 HANDLER = "google/cadvisor lib/container/libcontainer/handler.go"
 RATE = "prometheus/prometheus promql/functions.go extrapolatedRate"
+INSTANT = "prometheus/prometheus promql/functions.go instantValue"
 RANGE_S = 5.0
 """Of the range selector: rate(counter[5s]). Prometheus has no default; Grafana takes four scrapes and more."""
 
@@ -63,9 +64,10 @@ def cpu_cores(readings: pl.DataFrame, range_s: float = RANGE_S) -> pl.DataFrame:
     return seen.with_columns(pl.col("value") / NS).drop("began_ns")
 
 
-def cpu_cores_between(readings: pl.DataFrame) -> pl.DataFrame:
-    """The same with a range that is exactly the time between two samples: nothing is extrapolated."""
-    return over_intervals(readings, grown("usage_ns") / grown("at_ns"))
+def cpu_cores_irate(readings: pl.DataFrame) -> pl.DataFrame:
+    """CPUs by irate(): the two newest samples, nothing extrapolated. Usage that fell began again at 0."""
+    usage = grown("usage_ns")
+    return over_intervals(readings, pl.when(usage < 0).then("usage_ns").otherwise(usage) / grown("at_ns"))
 
 
 def working_set_bytes(readings: pl.DataFrame) -> pl.DataFrame:
@@ -100,9 +102,24 @@ CADVISOR = View(
             kind=Kind.RATE,
             readings="cgroup cpu",
             formula=partial(cpu_cores, range_s=RANGE_S),
-            between=cpu_cores_between,
+            between=cpu_cores_irate,
             says="increase of usage over the range, extrapolated to its borders, / range",
             cites=f"{METRICS} container_cpu_usage_seconds_total; {RATE}",
+            step=1e-9,
+            grain=Grain("cgroup", "usage_ns", lambda _: 1 / NS),
+            cores=lambda _: 100.0,
+            clock_s=lambda _: 0.001,
+        ),
+        Quantity(
+            name="cpu_cores_irate",
+            shown="irate(container_cpu_usage_seconds_total[5s])",
+            unit="CPUs",
+            measure=Measure.CONTAINER_CPU,
+            kind=Kind.RATE,
+            readings="cgroup cpu",
+            formula=cpu_cores_irate,
+            says="Δusage / Δtime stamp of the two newest scrapes",
+            cites=f"{METRICS} container_cpu_usage_seconds_total; {INSTANT}",
             step=1e-9,
             grain=Grain("cgroup", "usage_ns", lambda _: 1 / NS),
             cores=lambda _: 100.0,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import SCHEMA
@@ -144,16 +145,37 @@ def _seen(values: pl.DataFrame, rows: pl.DataFrame) -> list[_Seen]:
 
 
 def _means(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
-    """What a level was between two readings of the trace nobody saw; it moves by so much from one to the next."""
+    """Of levels, which between two readings may have been beyond both."""
     seen, n = _seen(values, rows), len(rows)
-    half = quantity.step / 2 + float(np.abs(np.diff(values["value"].to_numpy())).mean() if len(values) > 1 else 0.0)
+    beyond, half = _beyond(values["value"].to_numpy(), n), quantity.step / 2
     return _Figures(
         samples=n,
         real=float(rows["value"].sum()) / n,
         view=sum(one.value for one in seen) / n,
-        low=sum(one.low for one in seen) / n - half,
-        high=sum(one.high for one in seen) / n + half,
+        low=sum(one.low for one in seen) / n - half - beyond.below,
+        high=sum(one.high for one in seen) / n + half + beyond.above,
     )
+
+
+@dataclass(frozen=True)
+class _Beyond:
+    """How far the mean of a level at moments between readings may lie beyond what these readings show."""
+
+    below: float
+    above: float
+
+
+def _beyond(values: NDArray[np.float64], samples: int) -> _Beyond:
+    """How far each reading is beyond its two neighbours, as one that nobody made may be beyond those about it.
+
+    The mean of that, and three standard errors of a mean of so many samples.
+    """
+    if len(values) < 3:
+        return _Beyond(0.0, 0.0)
+    before, left_out, after = values[:-2], values[1:-1], values[2:]
+    below = np.clip(np.minimum(before, after) - left_out, 0.0, None)
+    above = np.clip(left_out - np.maximum(before, after), 0.0, None)
+    return _Beyond(*(float(each.mean() + 3 * each.std() / np.sqrt(samples)) for each in (below, above)))
 
 
 def _growth(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
@@ -168,8 +190,13 @@ def _growth(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Fi
 
 
 def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> _Figures | None:
-    """Stretch by stretch: pidstat prints no line for a process that did nothing, so samples may be missing."""
-    broken = (pl.col("from_ns") > pl.col("to_ns").shift(1)).fill_null(value=False).cum_sum()
+    """Stretch by stretch: pidstat prints no line for a process that did nothing, so samples may be missing.
+
+    Samples that overlap, as rate() over a range does, are a stretch each.
+    """
+    middle_before = (pl.col("from_ns").shift(1) + pl.col("to_ns").shift(1)) / 2
+    apart = (pl.col("from_ns") > pl.col("to_ns").shift(1)) | (pl.col("from_ns") < middle_before)
+    broken = apart.fill_null(value=False).cum_sum()
     stretches = rows.with_columns(broken.alias("stretch")).partition_by("stretch", maintain_order=True)
     found = [(one, _weights(quantity, readings, one)) for one in stretches]
     told = [(_stretch(trace, quantity, readings, (one, weights)), float(weights.sum())) for one, weights in found]

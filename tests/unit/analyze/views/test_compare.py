@@ -78,6 +78,59 @@ def test_gauges_are_compared_at_their_moment() -> None:
     assert not one(said("docker-stats", "memory_bytes", [100.0 * MIB] * 2, gauge=True)).agrees
 
 
+def moving(levels_mib: list[float]) -> Trace:
+    """A container without page cache whose memory was at these levels, a reading each half second."""
+    whole = trace(seconds=(len(levels_mib) - 1) // 2)
+    levels = pl.Series([round(level * MIB) for level in levels_mib])
+    cgroup = whole.tables["cgroup"].with_columns(memory_bytes=levels, inactive_file_bytes=0)
+    return Trace(whole.header, whole.quanta, True, {**whole.tables, "cgroup": cgroup})
+
+
+def test_a_level_that_rises_is_between_its_readings_and_a_tool_beyond_them_is_caught() -> None:
+    # 1 MiB from reading to reading: at 2 s it is 104, and with 5 ms to each side the trace knows 103 to 105.
+    rising = moving([100.0 + n for n in range(13)])
+    found = one(said("docker-stats", "memory_bytes", [104.0 * MIB], begin_s=1.0, gauge=True), rising)
+    assert (found.low, found.high) == (103 * MIB - 2048, 105 * MIB + 2048)
+    assert not one(said("docker-stats", "memory_bytes", [105.1 * MIB], begin_s=1.0, gauge=True), rising).agrees
+
+
+def test_one_step_of_a_level_widens_nothing() -> None:
+    stepped = moving([100.0] * 6 + [180.0] * 7)
+    found = one(said("docker-stats", "memory_bytes", [180.0 * MIB] * 2, begin_s=3.5, gauge=True), stepped)
+    assert (found.low, found.high) == (180 * MIB - 2048, 180 * MIB + 2048)
+
+
+def test_a_level_that_comes_and_goes_between_readings_may_be_beyond_them_by_as_much_as_they_are() -> None:
+    # Eleven readings have two neighbours: five peaks stand 8 MiB above theirs, the other six not above.
+    jumping = moving([100.0, 100.0, 108.0] + [100.0, 108.0] * 4 + [100.0, 100.0])
+    excess = [8.0] * 5 + [0.0] * 6
+    mean = sum(excess) / 11
+    spread = (sum((each - mean) ** 2 for each in excess) / 11) ** 0.5
+    found = one(said("docker-stats", "memory_bytes", [107.0 * MIB] * 4, gauge=True), jumping)
+    assert found.high == pytest.approx(108 * MIB + 2048 + (mean + 3 * spread / 4**0.5) * MIB)
+    assert found.agrees
+    assert not one(said("docker-stats", "memory_bytes", [120.0 * MIB] * 4, gauge=True), jumping).agrees
+
+
+def test_how_far_a_level_may_be_beyond_its_readings_shrinks_with_the_samples() -> None:
+    jumping = moving([100.0, 108.0] * 30 + [100.0])
+    few, many = (one(said("docker-stats", "memory_bytes", [104.0 * MIB] * n, gauge=True), jumping) for n in (2, 28))
+    assert many.high < few.high
+    # What the tool left out of its memory, or counted twice, is not hidden by a level that moves.
+    assert not one(said("docker-stats", "memory_bytes", [90.0 * MIB] * 28, gauge=True), jumping).agrees
+
+
+def test_samples_that_overlap_are_each_held_against_their_own_stretch() -> None:
+    # rate() over 5 s, told each second: 0.6 of a CPU throughout, and one answer that is a tenth off.
+    at = [round((begin + 0.5) * S) for begin in range(24)]
+    rows = [("cadvisor", "cpu_cores", "db", begin, begin + 5 * S, 0.6, MS) for begin in at]
+    steady = one(pl.DataFrame(rows, schema=OBSERVED, orient="row"), trace(seconds=30))
+    assert (steady.samples, steady.agrees) == (24, True)
+    assert steady.view == pytest.approx(0.6)
+    off = [(*row[:5], 0.75, MS) for row in rows]
+    assert not one(pl.DataFrame(off, schema=OBSERVED, orient="row"), trace(seconds=30)).agrees
+
+
 def test_totals_are_compared_by_what_they_grew() -> None:
     # The container's interface received before the trace began; what counts is 2 KiB in a second, two times.
     grew = said("docker-stats", "network_rx_bytes", [50_000.0, 52_048.0, 54_096.0], gauge=True)

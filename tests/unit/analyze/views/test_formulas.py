@@ -127,7 +127,9 @@ def test_rate_is_told_once_the_trace_is_as_long_as_its_range() -> None:
 
 
 def test_rate_between_two_scrapes_is_their_slope() -> None:
-    assert values(cadvisor.cpu_cores_between(readings([0, 2], usage_ns=[0, 10**9]))) == [0.5]
+    assert values(cadvisor.cpu_cores_irate(readings([0, 2], usage_ns=[0, 10**9]))) == [0.5]
+    again = readings([0, 2, 4], usage_ns=[5 * 10**9, 6 * 10**9, 10**9])
+    assert values(cadvisor.cpu_cores_irate(again)) == [0.5, 0.5]
 
 
 def test_mpstat_divides_by_all_fields_with_steal_and_takes_guests_from_usr() -> None:

@@ -1,0 +1,224 @@
+"""`cadvisor`: the SUT's control group by cAdvisor, as a Prometheus has it that scrapes it and answers rate().
+
+Neither program is tare's: cAdvisor is the user's own, Prometheus Debian's (docs/reference/monitors.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, ClassVar
+
+from tare.errors import RunFailed
+from tare.monitors import SUT, Handed, Program, Reading, Scene, Watched
+from tare.monitors.samples import SECOND_NS, Moment, Row, table
+from tare.sites import Host
+
+SERVER = Path(__file__).with_name("cadvisor_server.py")
+READER = Path(__file__).with_name("prometheus_reader.py")
+PROMETHEUS = "prometheus"
+RANGE_S = 5.0
+"""Of rate(), as the view has it."""
+_ANSWERS = "prometheus.json"
+_PIDS = "pids"
+_CALL_S = 10.0
+_FASTEST_S = 0.1
+_STAMP_NS = 6_000_000
+"""cAdvisor stamps once it has read all files of a group, and Prometheus keeps whole milliseconds."""
+_REACH = 1.1
+"""Mean gaps that rate() extrapolates over: prometheus/prometheus promql/functions.go extrapolatedRate."""
+
+
+class Cadvisor:
+    """The SUT's control group, of a bare one too. Without one nothing is started."""
+
+    daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman"})
+    tells_cost: ClassVar[bool] = False
+
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:
+        """Both programs."""
+        if interval_s < _FASTEST_S or round(interval_s * 1000) != interval_s * 1000:
+            return f"cadvisor reads every {_FASTEST_S:g} s at most, in whole milliseconds; change interval_s"
+        if unknown := sorted(set(options) - {"binary"}):
+            return f"cadvisor knows no option {unknown[0]!r}; it has `binary`"
+        binary = _binary(options)
+        if not _runs(host, binary):
+            return (
+                f"cAdvisor is not here: {binary} cannot be run; build it (in a clone of google/cadvisor: cd cmd && "
+                "go build -o PATH .) and set CADVISOR=PATH, or let the study go on without: `optional: true`"
+            )
+        return None if _runs(host, PROMETHEUS) else "prometheus is not installed; apt-get install prometheus"
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        """One that runs both, so that each gets a port that is free."""
+        if scene.sut is not None and not scene.sut.own_cgroup:
+            return ()
+        path = f"{scene.directory}/{SERVER.name}"
+        limits = (f"{scene.interval_s:g}", f"{scene.most_s:g}")
+        return (
+            Program(
+                name="cadvisor",
+                argv=("python3", "-I", "-S", path, scene.directory, _binary(scene.options), PROMETHEUS, *limits),
+                files={file.name: file.read_text() for file in (SERVER, READER)} | {_PIDS: _pids(scene.watched)},
+                started=f"{scene.directory}/ready",
+                counts_itself=False,
+            ),
+        )
+
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:
+        """A program that is measured by itself comes later than its monitors."""
+        pids = _pids(later)
+        return Handed(_PIDS, _pids(scene.watched) + pids, "HUP") if pids else None
+
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:
+        """All that Prometheus has, before it is gone."""
+        reader = ("python3", "-I", "-S", f"{scene.directory}/{READER.name}", scene.directory)
+        return {_ANSWERS: (*reader, f"{scene.interval_s:g}", f"{RANGE_S:g}", SUT)}
+
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+        """The answers of Prometheus. Raises `RunFailed` for a control group of which there is nothing."""
+        try:
+            told = json.loads((directory / _ANSWERS).read_text())
+        except (OSError, ValueError) as error:
+            raise RunFailed(f"what Prometheus had of cAdvisor is not whole: {error}") from error
+        if told["group"] is None:
+            raise RunFailed("cAdvisor was told of no control group of the SUT")
+        scraped = Scraped.of(told)
+        if len(scraped.stamps) < 2:
+            raise RunFailed(f"cAdvisor showed no CPU time of the control group {told['group']}")
+        rates = _rate_rows(scraped, told["rate"], float(told["range_s"]))
+        rows = [*_between_rows(scraped), *rates, *_gauge_rows(scraped)]
+        return Reading(len(scraped.stamps), table("cadvisor", rows), {})
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """What was scraped of one group: metric → a mapping from time to value for each series, a CPU or a device.
+
+    Times are nanoseconds of CLOCK_MONOTONIC, `to_monotonic_ns` less than those of CLOCK_REALTIME.
+    """
+
+    series: Mapping[str, Sequence[Mapping[int, float]]]
+    to_monotonic_ns: int
+    within_ns: int
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Scraped:
+        """From the document of prometheus_reader.py."""
+        shifts = [clock["realtime_ns"] - clock["monotonic_ns"] for clock in told["clocks"]]
+        series = {
+            metric: [{_ns(at) - shifts[-1]: float(value) for at, value in one["values"]} for one in found]
+            for metric, found in told["raw"].items()
+        }
+        return cls(series, shifts[-1], _STAMP_NS + abs(shifts[-1] - shifts[0]) + _scatter(_stamps(series[_CPU])))
+
+    @property
+    def stamps(self) -> list[int]:
+        """When cAdvisor read the group's CPU time."""
+        return _stamps(self.series[_CPU])
+
+    def sums(self, metric: str) -> dict[int, float]:
+        """Over all series that have a value then."""
+        found: dict[int, float] = {}
+        for one in self.series[metric]:
+            for at, value in one.items():
+                found[at] = found.get(at, 0.0) + value
+        return found
+
+
+_CPU = "container_cpu_usage_seconds_total"
+_GAUGES = {
+    "container_memory_working_set_bytes": "working_set_bytes",
+    "container_fs_reads_bytes_total": "fs_reads_bytes",
+    "container_fs_writes_bytes_total": "fs_writes_bytes",
+}
+
+
+def _between_rows(scraped: Scraped) -> Iterator[Row]:
+    """What irate() gives of two scrapes that follow each other; a CPU that is new counts from then on."""
+    stamps = scraped.stamps
+    for begin, end in pairwise(stamps):
+        grown = sum(_grown(one[begin], one[end]) for one in scraped.series[_CPU] if begin in one and end in one)
+        moment = Moment(begin, end, scraped.within_ns)
+        yield Row("cpu_cores_irate", SUT, moment, grown / ((end - begin) / SECOND_NS))
+
+
+def _grown(before: float, after: float) -> float:
+    """A counter that fell began again at 0."""
+    return after - before if after >= before else after
+
+
+def _rate_rows(scraped: Scraped, answers: Sequence[Sequence[Any]], range_s: float) -> Iterator[Row]:
+    """Answers of rate() whose range was filled, of equal ones the first."""
+    before = None
+    for at, value in answers:
+        moment = _filled(scraped, _ns(at) - scraped.to_monotonic_ns, round(range_s * SECOND_NS))
+        if moment is not None and moment != before:
+            yield Row("cpu_cores", SUT, moment, float(value))
+        before = moment
+
+
+def _filled(scraped: Scraped, end: int, range_ns: int) -> Moment | None:
+    """From the first to the last scrape in a range; `None` where rate() guesses what was beyond them."""
+    begin = end - range_ns
+    inside = [stamp for stamp in scraped.stamps if begin <= stamp <= end]
+    if len(inside) < 2 or not all(_fills(one, inside, begin, end) for one in scraped.series[_CPU]):
+        return None
+    return Moment(inside[0], inside[-1], scraped.within_ns)
+
+
+def _fills(one: Mapping[int, float], inside: Sequence[int], begin: int, end: int) -> bool:
+    """Whether rate() carries a series on to both borders of the range, not only half a gap or to where it was 0."""
+    if not all(stamp in one for stamp in inside):
+        return False
+    first, last = inside[0], inside[-1]
+    reach = _REACH * (last - first) / (len(inside) - 1)
+    grown = one[last] - one[first]
+    from_zero = (last - first) * one[first] / grown if grown > 0 else reach
+    return first - begin < min(reach, from_zero) and end - last < reach
+
+
+def _gauge_rows(scraped: Scraped) -> Iterator[Row]:
+    """As they stood. A metric without a series has no row: nothing is not 0."""
+    for metric, quantity in _GAUGES.items():
+        for at, value in sorted(scraped.sums(metric).items()):
+            yield Row(quantity, SUT, Moment(at, at, scraped.within_ns), value, is_gauge=True)
+
+
+def _stamps(series: Sequence[Mapping[int, float]]) -> list[int]:
+    return sorted({at for one in series for at in one})
+
+
+def _scatter(stamps: Sequence[int]) -> int:
+    """How far distances of stamps are from the usual one, or from a multiple where a scrape was missed."""
+    gaps = [after - before for before, after in pairwise(stamps)]
+    usual = round(median(gaps)) if gaps else 1
+    return max((abs(gap - max(1, round(gap / usual)) * usual) for gap in gaps), default=0)
+
+
+def _ns(seconds: float) -> int:
+    """Prometheus's times are whole milliseconds."""
+    return round(seconds * 1000) * 1_000_000
+
+
+def _pids(watched: tuple[Watched, ...]) -> str:
+    """`PID NAME` of the SUT, where it has a control group of its own."""
+    return "".join(f"{each.pid} {each.name}\n" for each in watched if each.name == SUT and each.own_cgroup)
+
+
+def _binary(options: Mapping[str, str | int | float | bool]) -> str:
+    """As the study says, else as the environment does, else by name."""
+    return str(options.get("binary") or os.environ.get("CADVISOR") or "cadvisor")
+
+
+def _runs(host: Host, program: str) -> bool:
+    try:
+        host.run([program, "--version"], timeout_s=_CALL_S)
+    except RunFailed:
+        return False
+    return True
