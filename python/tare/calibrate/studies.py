@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tare.calibrate.behind_proxy import BehindProxy
-from tare.calibrate.throttled import ReadsLimited
+from tare.calibrate.behind_proxy import behind_proxy
+from tare.calibrate.throttled import reads_limited
 from tare.deployments.registry import DeploymentFactory
 from tare.study.load import loads
 from tare.study.model import Study
@@ -29,9 +29,9 @@ READS_PER_S = (1000, 900)
 """Without and with the injection. Both are limited, as a disk that is not has a speed of its own each time."""
 
 INJECTING: Mapping[str, DeploymentFactory] = {
-    "bare-behind-proxy": BehindProxy(0),
-    "bare-behind-delay": BehindProxy(DELAY_US),
-    **{f"bare-{rate}-reads": ReadsLimited(rate) for rate in READS_PER_S},
+    "bare-behind-proxy": behind_proxy(0),
+    "bare-behind-delay": behind_proxy(DELAY_US),
+    **{f"bare-{rate}-reads": reads_limited(rate) for rate in READS_PER_S},
 }
 """Deployments that no other study may use."""
 

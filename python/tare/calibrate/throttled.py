@@ -2,109 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
 
-from tare.deployments import Instance, Observation, Right, Task
-from tare.deployments.bare import Bare
+from tare.calibrate.around_bare import BareWith
+from tare.deployments import Instance, Task
 from tare.deployments.cgroups import CgroupKind, Cgroups, parse_proc_cgroup
 from tare.deployments.mountinfo import covering, parse_mountinfo
 from tare.deployments.placement import Placement, leaf, placement_of
 from tare.errors import EnvironmentLacks
-from tare.sites import Completed, Host
-from tare.sites.ledger import Ledger
-
-if TYPE_CHECKING:
-    from docker import DockerClient
+from tare.sites import Host
 
 
-@dataclass(frozen=True)
-class ReadsLimited:
+def reads_limited(reads_per_s: int) -> BareWith:
     """Makes the deployment. `reads_per_s`: of the device that the task's first bind lies on."""
-
-    reads_per_s: int
-
-    @property
-    def needs(self) -> frozenset[Right]:
-        """As `bare`."""
-        return Bare.needs
-
-    @property
-    def isolates_network(self) -> bool:
-        """As `bare`."""
-        return Bare.isolates_network
-
-    @property
-    def own_root(self) -> bool:
-        """As `bare`."""
-        return Bare.own_root
-
-    def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> Throttled:
-        """On one host."""
-        return Throttled(Bare(host, ledger, engine), host, placement_of(host, ledger, engine), self.reads_per_s)
+    return BareWith(lambda host, ledger, engine: ReadLimit(host, placement_of(host, ledger, engine), reads_per_s))
 
 
 @dataclass(frozen=True)
-class Throttled:
-    """A bare task with a limit on its reads (cgroup-v1/blkio-controller.rst; `io.max` in cgroup-v2.rst)."""
+class ReadLimit:
+    """A limit on a task's reads (cgroup-v1/blkio-controller.rst; `io.max` in cgroup-v2.rst)."""
 
-    inner: Bare
     host: Host
     placement: Placement
     reads_per_s: int
-    needs: ClassVar[frozenset[Right]] = Bare.needs
-    isolates_network: ClassVar[bool] = Bare.isolates_network
-    own_root: ClassVar[bool] = Bare.own_root
 
-    def start(self, task: Task) -> Instance:
-        """The limit first, so that no read escapes it; a group that systemd makes is there after the start only."""
+    def prepare(self, task: Task) -> None:
+        """The limit first, so that no read escapes it."""
         self.placement.make(task)
         try:
-            before = self._limit(task, f"/{leaf(task)}")
+            self._limit(task, f"/{leaf(task)}")
         except BaseException:
             self.placement.remove(task)
             raise
-        instance = self.inner.start(task)
-        if not before:
-            try:
-                self._limit(task, self._own(instance))
-            except BaseException:
-                self.inner.stop(instance)
-                raise
+
+    def begin(self, instance: Instance) -> Instance:
+        """Again where the task is now: a group that systemd makes is there after the start only."""
+        self._limit(instance.task, self._own(instance))
         return instance
 
-    def exec(
-        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
-    ) -> Completed:
-        """As `bare`."""
-        return self.inner.exec(instance, argv, timeout_s=timeout_s, user=user, stdin=stdin)
+    def end(self, instance: Instance) -> None:
+        """It went with the control group."""
 
-    def wait(self, instance: Instance, timeout_s: float) -> int:
-        """As `bare`."""
-        return self.inner.wait(instance, timeout_s)
-
-    def observe(self, instance: Instance) -> Observation:
-        """As `bare`."""
-        return self.inner.observe(instance)
-
-    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
-        """As `bare`."""
-        self.inner.stop(instance, grace_s)
-
-    def _limit(self, task: Task, path: str) -> bool:
-        """Write the rule into the task's control group; `False` where there is no such group yet."""
+    def _limit(self, task: Task, path: str) -> None:
+        """Write the rule into the task's control group, where it is there already."""
         cgroups = self.placement.cgroups
         directory = f"{io_mount(cgroups)}{path}"
         if self.host.read(f"{directory}/cgroup.procs") is None:
-            return False
+            return
         device = whole_disk(self.host, task.binds[0].source)
         if cgroups.kind is CgroupKind.V2:
             self.host.put(f"{device} riops={self.reads_per_s}".encode(), f"{directory}/io.max")
         else:
             rule = f"{device} {self.reads_per_s}".encode()
             self.host.put(rule, f"{directory}/blkio.throttle.read_iops_device")
-        return True
 
     def _own(self, instance: Instance) -> str:
         paths = parse_proc_cgroup((self.host.read(f"/proc/{instance.process.pid}/cgroup") or b"").decode())

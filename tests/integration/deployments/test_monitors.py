@@ -148,7 +148,7 @@ def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
     assert told["cadvisor"]["cpu_s"] > 0
     assert told["cadvisor"]["samples"] >= 3
     kept = pl.read_parquet(watch.raw / "monitors" / "cadvisor.parquet").filter("kept")
-    assert kept.filter(quantity="cpu_cores_irate")["value"].max() > 0.05
+    assert kept.filter(quantity="cpu_cores_irate")["value"].to_numpy().max() > 0.05
     assert not (watch.raw / "monitors" / "cadvisor" / "tsdb").exists()
     assert not [entry for entry in ledger.entries() if entry.kind == "process"]
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tare.errors import StudyError
-from tare.plan.expand import decisive, expand
+from tare.plan.expand import expand
 from tare.plan.model import Plan
-from tare.study.model import Arm, ArmSettings, FixedSpec, InterleaveSpec, MonitorSpec, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, FixedSpec, InterleaveSpec, Placement, Study, SutSpec
 
 
 def a_study(arms: int = 4, blocks: int = 3, seed: int = 5) -> Study:
@@ -137,16 +137,3 @@ def test_runs_that_are_kept_together_are_numbered_by_repetition() -> None:
     spec = FixedSpec(name="fixed", blocks=2, sequence="together", control=False)
     plan = expand(a_study(arms=2).model_copy(update={"protocol": spec}))
     assert [run.id for run in plan.runs] == ["b01-1-arm0", "b02-1-arm0", "b01-2-arm1", "b02-2-arm1"]
-
-
-@pytest.mark.parametrize(("optional", "known"), [(False, {}), (True, {"optional": True})])
-def test_a_monitor_that_is_not_optional_means_what_it_meant_before_any_could_be(
-    optional: bool, known: dict[str, bool]
-) -> None:
-    study = a_study()
-    monitors = {"mpstat": MonitorSpec(optional=optional)}
-    settings = study.arms[0].settings.model_copy(update={"monitors": monitors})
-    arm = study.arms[0].model_copy(update={"settings": settings})
-    (told, *_) = decisive(expand(study.model_copy(update={"arms": (arm, *study.arms[1:])})))["arms"]
-    as_before = {"interval_s": None, "drop_first": 0, "drop_last": 0, "options": {}}
-    assert told["settings"]["monitors"]["mpstat"] == {**as_before, **known}

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,11 @@ import pytest
 from tare.errors import RunFailed
 from tare.monitors import Program, Reading, Scene
 from tare.monitors.fake import FakeMonitor
-from tare.plan.expand import expand
-from tare.report.making import made
-from tare.run.monitors import interval_of, lacking_monitors
+from tare.run.monitors import interval_of
 from tare.run.record import Phase
 from tare.run.sut_io import with_sut_io
 from tare.run.traced import growth
 from tare.run.trimming import Span, marked_table
-from tare.sites import Host
-from tare.sites.fake import FakeHost
 from tare.study.model import MonitorSpec
 
 
@@ -28,13 +23,6 @@ class Blind(FakeMonitor):
 
     def read(self, scene: Scene, directory: Path) -> Reading:
         raise RunFailed("the trace is cut short")
-
-
-class Lacking(FakeMonitor):
-    """Is not installed."""
-
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:
-        return "it is not installed; apt-get install it"
 
 
 @dataclass(frozen=True)
@@ -70,45 +58,6 @@ def test_a_run_whose_trace_is_not_whole_is_no_good_run(rig: Any, plans: Any) -> 
     assert (record.outcome.ok, record.outcome.failed_in) == (False, Phase.COLLECT)
     assert record.outcome.reason == "the trace is cut short"
     assert record.measurement is None
-
-
-def watched_by(plans: Any, **monitors: MonitorSpec) -> Any:
-    """A plan whose arms have these monitors."""
-    plan = plans()
-    (arm,) = plan.study.arms
-    settings = arm.settings.model_copy(update={"monitors": monitors})
-    study = plan.study.model_copy(update={"arms": (arm.model_copy(update={"settings": settings}),)})
-    return expand(study, plan.seed)
-
-
-def test_a_monitor_that_is_not_installed_is_lacking_with_a_way_forward(rig: Any, plans: Any) -> None:
-    monitors = {"probe": FakeMonitor(), "eye": Lacking()}
-    plan = watched_by(plans, eye=MonitorSpec())
-    assert lacking_monitors(plan, monitors, FakeHost()) == {"eye": "it is not installed; apt-get install it"}
-
-
-def test_without_an_optional_monitor_runs_go_on_and_their_records_and_the_report_say_so(
-    rig: Any, plans: Any
-) -> None:
-    rig.swap(monitors={"probe": FakeMonitor(), "eye": Lacking()})
-    plan = watched_by(plans, eye=MonitorSpec(optional=True))
-    assert lacking_monitors(plan, rig.machine.monitors, FakeHost()) == {}
-    records = rig.execute(plan)
-    assert [record.outcome.ok for record in records] == [True]
-    assert records[0].monitors["eye"] == {"absent": "it is not installed; apt-get install it"}
-    assert made(records) == ("The monitor eye did not watch 1 of 1 runs: it is not installed; apt-get install it.",)
-
-
-def test_an_optional_monitor_that_is_there_watches(rig: Any, plans: Any) -> None:
-    rig.swap(monitors={"probe": FakeMonitor(), "eye": FakeMonitor()})
-    records = rig.execute(watched_by(plans, eye=MonitorSpec(optional=True)))
-    assert "absent" not in records[0].monitors["eye"]
-    assert made(records) == ()
-
-
-def test_the_trace_of_a_run_is_not_optional(plans: Any) -> None:
-    plan = watched_by(plans, probe=MonitorSpec(optional=True))
-    assert "probe" in lacking_monitors(plan, {"probe": Lacking()}, FakeHost())
 
 
 @pytest.mark.parametrize(("monitor", "words"), [(Short(0.05), "no space left"), (Stillborn(), "could not begin")])
@@ -240,14 +189,6 @@ def test_samples_count_that_lie_in_the_measure_phase_whole_but_for_those_dropped
     samples = pl.concat([samples, _samples((1.5, 1.5), (2.5, 2.5))])
     marked = marked_table(samples, spec, Span(1.4, 5.0)).filter("kept")
     assert sorted(set(marked["to_ns"] / 1e9)) == kept
-
-
-def test_samples_over_a_range_count_where_all_of_it_lies_in_the_phase_and_move_no_others() -> None:
-    each_second = _samples(*((float(n), n + 1.0) for n in range(1, 9)))
-    ranges = _samples(*((float(n), n + 4.0) for n in range(1, 5)))
-    marked = marked_table(pl.concat([each_second, ranges]), MonitorSpec(drop_first=1), Span(2.0, 8.0))
-    kept = [(row["from_ns"] / 1e9, row["to_ns"] / 1e9) for row in marked.filter("kept").iter_rows(named=True)]
-    assert kept == [(3, 4), (4, 5), (5, 6), (6, 7), (7, 8), (2, 6), (3, 7), (4, 8)]
 
 
 def test_without_a_measure_phase_no_sample_counts() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 
 from tare.analyze.views.model import Formula, Grain, Kind, Measure, Quantity, View
 from tare.analyze.views.samples import grown, hundredths, over_intervals, risen
-from tare.analyze.views.sysstat import SOURCE
+from tare.analyze.views.sysstat import SOURCE, per_second
 
 
 def per_s(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
@@ -44,20 +44,17 @@ def _quantity(
     name: str, printed: tuple[str, str], formula: Formula, says: str, grain: Grain | None = None
 ) -> Quantity:
     shown, unit = printed
-    return Quantity(
+    return per_second(
         name=name,
         shown=shown,
         unit=unit,
         measure=Measure.HOST_DISK,
-        kind=Kind.RATE,
         readings="disks",
         formula=formula,
         says=says,
         cites=f"{_LINE}; common.c compute_ext_disk_stats" if name == "util" else _LINE,
-        step=0.01,
         one={"1/s": 1.0, "KiB/s": 0.5}.get(unit, 0.0),
         grain=grain,
-        clock_s=lambda _: 0.01,
     )
 
 

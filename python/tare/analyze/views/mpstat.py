@@ -6,9 +6,9 @@ from functools import partial
 
 import polars as pl
 
-from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
-from tare.analyze.views.samples import over_intervals, risen
-from tare.analyze.views.sysstat import INTERVAL, SOURCE, cpu_interval, without_guest
+from tare.analyze.views.model import View
+from tare.analyze.views.samples import risen
+from tare.analyze.views.sysstat import INTERVAL, SOURCE, share_of, share_of_cpus, without_guest
 
 _PRINTED = {
     "usr": without_guest("user", "guest"),
@@ -28,17 +28,8 @@ FIELDS = tuple(_PRINTED)
 
 
 def share(readings: pl.DataFrame, field: str) -> pl.DataFrame:
-    """A field's growth in percent of the growth of all fields, steal included; a CPU without ticks was idle."""
-    whole = cpu_interval()
-    still = 100.0 if field == "idle" else 0.0
-    return over_intervals(
-        readings, pl.when(whole > 0).then(_PRINTED[field] / whole * 100).when(whole == 0).then(still)
-    )
-
-
-def passed_seconds(readings: pl.DataFrame) -> pl.DataFrame:
-    """The ticks by which it divides, of which each sample's percentages are parts."""
-    return over_intervals(readings, cpu_interval())
+    """A field's growth in percent of the growth of all fields."""
+    return share_of(readings, _PRINTED[field], idle=field == "idle")
 
 
 _SAYS = {
@@ -60,22 +51,12 @@ MPSTAT = View(
     title="mpstat",
     cadence="Any whole number of seconds, by an alarm that does not drift.",
     quantities=tuple(
-        Quantity(
+        share_of_cpus(
             name=field,
             shown=f"%{field}",
-            unit="%",
-            measure=Measure.HOST_CPU,
-            kind=Kind.RATE,
-            readings="host cpu",
             formula=partial(share, field=field),
             says=says,
             cites=f"{SOURCE} mpstat.c write_json_cpu_stats; {INTERVAL}",
-            step=0.01,
-            # Of one CPU; the mean over all of them is finer by their number.
-            grain=Grain("cpu", "user_ticks", lambda trace: 100 / trace.user_hz),
-            weight=passed_seconds,
-            # Each of eight fields is cut down to a tick.
-            clock_s=lambda trace: 8 / trace.user_hz,
         )
         for field, says in _SAYS.items()
     ),

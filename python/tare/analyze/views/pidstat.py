@@ -6,9 +6,9 @@ from functools import partial
 
 import polars as pl
 
-from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
+from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.samples import at_readings, grown, hundredths, over_intervals, risen
-from tare.analyze.views.sysstat import SOURCE
+from tare.analyze.views.sysstat import OF_ONE_CPU, SOURCE, per_second
 
 
 def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:
@@ -42,89 +42,74 @@ def disk_kib(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
     return over_intervals(readings, grown(counter) / 1024 / hundredths())
 
 
-_CPU_LINE = f"{SOURCE} pidstat.c write_plain_pid_task_cpu_data"
-_OF_ONE_CPU = Grain("process", "user_ticks", lambda trace: 100 / trace.user_hz)
+_CPU = tuple(
+    per_second(
+        name=name,
+        shown=shown,
+        unit="%",
+        measure=Measure.PROCESS_CPU,
+        readings="processes",
+        formula=formula,
+        says=says,
+        cites=f"{SOURCE} pidstat.c write_plain_pid_task_cpu_data",
+        grain=OF_ONE_CPU("process"),
+        cores=lambda _: 1.0,
+    )
+    for name, shown, formula, says in (
+        ("cpu_percent", "%CPU", cpu_percent, "Δ(utime + stime) / interval * 100; 100 % is one CPU"),
+        ("usr_percent", "%usr", usr_percent, "Δ(utime - guest_time) / interval * 100"),
+        ("system_percent", "%system", system_percent, "Δstime / interval * 100"),
+    )
+)
+_RESIDENT = Quantity(
+    name="resident_kib",
+    shown="RSS",
+    unit="KiB",
+    measure=Measure.PROCESS_MEMORY,
+    kind=Kind.GAUGE,
+    readings="processes",
+    formula=resident_kib,
+    says="rss of /proc/PID/stat * page size",
+    cites=f"{SOURCE} pidstat.c read_proc_pid_stat",
+    step=4.0,
+)
+_FAULTS = tuple(
+    per_second(
+        name=counter,
+        shown=shown,
+        unit="1/s",
+        measure=Measure.PROCESS_MEMORY,
+        readings="processes",
+        formula=partial(faults_per_s, counter=counter),
+        says=f"Δ{field} / interval",
+        cites=f"{SOURCE} pidstat.c write_plain_pid_task_memory_data",
+        one=1.0,
+    )
+    for counter, shown, field in (("minor_faults", "minflt/s", "minflt"), ("major_faults", "majflt/s", "majflt"))
+)
+_DISK = tuple(
+    per_second(
+        name=name,
+        shown=shown,
+        unit="KiB/s",
+        measure=Measure.PROCESS_DISK,
+        readings="process io",
+        formula=partial(disk_kib, counter=counter),
+        says=f"Δ{field} of /proc/PID/io / 1024 / interval",
+        cites=f"{SOURCE} pidstat.c write_plain_pid_io_data",
+    )
+    for name, shown, counter, field in (
+        ("read_kib", "kB_rd/s", "read_bytes", "read_bytes"),
+        ("written_kib", "kB_wr/s", "written_bytes", "write_bytes"),
+        ("cancelled_kib", "kB_ccwr/s", "cancelled_bytes", "cancelled_write_bytes"),
+    )
+)
 
 PIDSTAT = View(
     tool="pidstat",
     title="pidstat",
     cadence="Any whole number of seconds. It opens files of every process anew each time.",
-    quantities=(
-        *(
-            Quantity(
-                name=name,
-                shown=shown,
-                unit="%",
-                measure=Measure.PROCESS_CPU,
-                kind=Kind.RATE,
-                readings="processes",
-                formula=formula,
-                says=says,
-                cites=_CPU_LINE,
-                step=0.01,
-                grain=_OF_ONE_CPU,
-                cores=lambda _: 1.0,
-                clock_s=lambda _: 0.01,
-            )
-            for name, shown, formula, says in (
-                ("cpu_percent", "%CPU", cpu_percent, "Δ(utime + stime) / interval * 100; 100 % is one CPU"),
-                ("usr_percent", "%usr", usr_percent, "Δ(utime - guest_time) / interval * 100"),
-                ("system_percent", "%system", system_percent, "Δstime / interval * 100"),
-            )
-        ),
-        Quantity(
-            name="resident_kib",
-            shown="RSS",
-            unit="KiB",
-            measure=Measure.PROCESS_MEMORY,
-            kind=Kind.GAUGE,
-            readings="processes",
-            formula=resident_kib,
-            says="rss of /proc/PID/stat * page size",
-            cites=f"{SOURCE} pidstat.c read_proc_pid_stat",
-            step=4.0,
-        ),
-        *(
-            Quantity(
-                name=name,
-                shown=shown,
-                unit="1/s",
-                measure=Measure.PROCESS_MEMORY,
-                kind=Kind.RATE,
-                readings="processes",
-                formula=partial(faults_per_s, counter=counter),
-                says=f"Δ{field} / interval",
-                cites=f"{SOURCE} pidstat.c write_plain_pid_task_memory_data",
-                step=0.01,
-                one=1.0,
-                clock_s=lambda _: 0.01,
-            )
-            for name, shown, counter, field in (
-                ("minor_faults", "minflt/s", "minor_faults", "minflt"),
-                ("major_faults", "majflt/s", "major_faults", "majflt"),
-            )
-        ),
-        *(
-            Quantity(
-                name=name,
-                shown=shown,
-                unit="KiB/s",
-                measure=Measure.PROCESS_DISK,
-                kind=Kind.RATE,
-                readings="process io",
-                formula=partial(disk_kib, counter=counter),
-                says=f"Δ{field} of /proc/PID/io / 1024 / interval",
-                cites=f"{SOURCE} pidstat.c write_plain_pid_io_data",
-                step=0.01,
-                clock_s=lambda _: 0.01,
-            )
-            for name, shown, counter, field in (
-                ("read_kib", "kB_rd/s", "read_bytes", "read_bytes"),
-                ("written_kib", "kB_wr/s", "written_bytes", "write_bytes"),
-                ("cancelled_kib", "kB_ccwr/s", "cancelled_bytes", "cancelled_write_bytes"),
-            )
-        ),
-    ),
+    quantities=(*_CPU, _RESIDENT, *_FAULTS, *_DISK),
     blind_to=(
         "processes that start and end between two samples, and the children of -p PID that it was not told of",
         "containers as such: a container's processes have to be known by their pids in the host's namespace",

@@ -6,10 +6,9 @@ from functools import partial
 
 import polars as pl
 
-from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
-from tare.analyze.views.mpstat import passed_seconds
+from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.samples import at_readings, hundredths, over_intervals, risen
-from tare.analyze.views.sysstat import INTERVAL, SOURCE, cpu_interval
+from tare.analyze.views.sysstat import INTERVAL, SOURCE, per_second, share_of, share_of_cpus
 
 _PRINTED = {
     "user": risen("user_ticks"),
@@ -23,11 +22,7 @@ _PRINTED = {
 
 def share(readings: pl.DataFrame, field: str) -> pl.DataFrame:
     """As mpstat, but guests count as user and interrupts as system time."""
-    whole = cpu_interval()
-    still = 100.0 if field == "idle" else 0.0
-    return over_intervals(
-        readings, pl.when(whole > 0).then(_PRINTED[field] / whole * 100).when(whole == 0).then(still)
-    )
+    return share_of(readings, _PRINTED[field], idle=field == "idle")
 
 
 def memory_used_kib(readings: pl.DataFrame) -> pl.DataFrame:
@@ -52,20 +47,12 @@ def interface_kib(readings: pl.DataFrame, counter: str) -> pl.DataFrame:
 
 
 _CPU = tuple(
-    Quantity(
+    share_of_cpus(
         name=field,
         shown=f"%{field}",
-        unit="%",
-        measure=Measure.HOST_CPU,
-        kind=Kind.RATE,
-        readings="host cpu",
         formula=partial(share, field=field),
         says=says,
         cites=f"{SOURCE} json_stats.c json_print_cpu_stats; {INTERVAL}",
-        step=0.01,
-        grain=Grain("cpu", "user_ticks", lambda trace: 100 / trace.user_hz),
-        weight=passed_seconds,
-        clock_s=lambda trace: 8 / trace.user_hz,
     )
     for field, says in {
         "user": "Δuser / Σ * 100, guests included; Σ as mpstat's, steal included",
@@ -76,74 +63,63 @@ _CPU = tuple(
         "idle": "Δidle / Σ * 100",
     }.items()
 )
-_REST = (
-    Quantity(
+_used_memory = partial(
+    Quantity,
+    unit="KiB",
+    measure=Measure.HOST_MEMORY,
+    kind=Kind.GAUGE,
+    readings="host memory",
+    step=1.0,
+)
+_MEMORY = (
+    _used_memory(
         name="memory_used_kib",
         shown="kbmemused until 12.7.7",
-        unit="KiB",
-        measure=Measure.HOST_MEMORY,
-        kind=Kind.GAUGE,
-        readings="host memory",
         formula=memory_used_kib,
         says="MemTotal - MemFree - Buffers - Cached - Slab",
         cites=f"{SOURCE} 12.6.1 json_stats.c json_print_memory_stats",
-        step=1.0,
     ),
-    Quantity(
+    _used_memory(
         name="memory_used_kib_12_7_8",
         shown="kbmemused since 12.7.8",
-        unit="KiB",
-        measure=Measure.HOST_MEMORY,
-        kind=Kind.GAUGE,
-        readings="host memory",
         formula=memory_used_kib_12_7_8,
         says="MemTotal - MemAvailable",
         cites=f"{SOURCE} pr_stats.c stub_print_memory_stats (commit 6f34da35)",
-        step=1.0,
     ),
-    *(
-        Quantity(
-            name=name,
-            shown=shown,
-            unit="KiB/s",
-            measure=Measure.HOST_DISK,
-            kind=Kind.RATE,
-            readings="disks",
-            formula=partial(disk_kib, sectors=sectors),
-            says=f"Δ{sectors} / 2 / interval",
-            cites=f"{SOURCE} json_stats.c json_print_disk_stats",
-            step=0.01,
-            one=0.5,
-            clock_s=lambda _: 0.01,
-        )
-        for name, shown, sectors in (
-            ("disk_rkb", "rkB/s", "read_sectors"),
-            ("disk_wkb", "wkB/s", "written_sectors"),
-        )
-    ),
-    *(
-        Quantity(
-            name=name,
-            shown=shown,
-            unit="KiB/s",
-            measure=Measure.HOST_NETWORK,
-            kind=Kind.RATE,
-            readings="interfaces",
-            formula=partial(interface_kib, counter=counter),
-            says=f"Δ{counter} / 1024 / interval",
-            cites=f"{SOURCE} json_stats.c json_print_net_dev_stats",
-            step=0.01,
-            clock_s=lambda _: 0.01,
-        )
-        for name, shown, counter in (("rxkb", "rxkB/s", "rx_bytes"), ("txkb", "txkB/s", "tx_bytes"))
-    ),
+)
+_DISKS = tuple(
+    per_second(
+        name=name,
+        shown=shown,
+        unit="KiB/s",
+        measure=Measure.HOST_DISK,
+        readings="disks",
+        formula=partial(disk_kib, sectors=sectors),
+        says=f"Δ{sectors} / 2 / interval",
+        cites=f"{SOURCE} json_stats.c json_print_disk_stats",
+        one=0.5,
+    )
+    for name, shown, sectors in (("disk_rkb", "rkB/s", "read_sectors"), ("disk_wkb", "wkB/s", "written_sectors"))
+)
+_NETWORK = tuple(
+    per_second(
+        name=name,
+        shown=shown,
+        unit="KiB/s",
+        measure=Measure.HOST_NETWORK,
+        readings="interfaces",
+        formula=partial(interface_kib, counter=counter),
+        says=f"Δ{counter} / 1024 / interval",
+        cites=f"{SOURCE} json_stats.c json_print_net_dev_stats",
+    )
+    for name, shown, counter in (("rxkb", "rxkB/s", "rx_bytes"), ("txkb", "txkB/s", "tx_bytes"))
 )
 
 SAR = View(
     tool="sar",
     title="sar",
     cadence="Any whole number of seconds; from cron usually 10 min.",
-    quantities=_CPU + _REST,
+    quantities=(*_CPU, *_MEMORY, *_DISKS, *_NETWORK),
     blind_to=(
         "containers of every kind: it knows the host alone",
         "interfaces inside other network namespaces: of a container only its veth's outer end",

@@ -1,13 +1,20 @@
-"""What mpstat, sar, iostat and pidstat share: how sysstat divides CPU time and treats counters that fall."""
+"""What mpstat, sar, iostat and pidstat share: how sysstat divides CPU time, and by which clock all else."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
-from tare.analyze.views.samples import before, grown, risen
+from tare.analyze.views.model import Grain, Kind, Measure, Quantity
+from tare.analyze.views.samples import before, grown, over_intervals, risen
 
 SOURCE = "sysstat/sysstat"
 INTERVAL = f"{SOURCE} rd_stats.c get_per_cpu_interval"
+OF_ONE_CPU = partial(Grain, column="user_ticks", worth=lambda trace: 100 / trace.user_hz)
+"""Ticks of user time, of which a second's are 100 % of one CPU; the mean over all CPUs is finer by their number."""
+per_second = partial(Quantity, kind=Kind.RATE, step=0.01, clock_s=lambda _: 0.01)
+"""A quantity divided by /proc/uptime in hundredths of a second, and printed with two decimals."""
 _WHOLE = ("user_ticks", "nice_ticks", "system_ticks", "iowait_ticks", "irq_ticks", "softirq_ticks", "steal_ticks")
 
 
@@ -22,6 +29,32 @@ def cpu_interval() -> pl.Expr:
     return pl.sum_horizontal(
         *fields, idle, _ahead("user", "guest"), _ahead("nice", "guest_nice"), ignore_nulls=False
     )
+
+
+def passed(readings: pl.DataFrame) -> pl.DataFrame:
+    """The ticks by which mpstat and sar divide, of which each sample's percentages are parts."""
+    return over_intervals(readings, cpu_interval())
+
+
+def share_of(readings: pl.DataFrame, ticks: pl.Expr, *, idle: bool) -> pl.DataFrame:
+    """Ticks in percent of the growth of all fields, steal included; a CPU without ticks was idle."""
+    whole, still = cpu_interval(), 100.0 if idle else 0.0
+    return over_intervals(readings, pl.when(whole > 0).then(ticks / whole * 100).when(whole == 0).then(still))
+
+
+share_of_cpus = partial(
+    Quantity,
+    unit="%",
+    measure=Measure.HOST_CPU,
+    kind=Kind.RATE,
+    readings="host cpu",
+    step=0.01,
+    grain=OF_ONE_CPU("cpu"),
+    weight=passed,
+    # Each of eight fields is cut down to a tick.
+    clock_s=lambda trace: 8 / trace.user_hz,
+)
+"""A quantity that `share_of` gives."""
 
 
 def without_guest(field: str, guest: str) -> pl.Expr:

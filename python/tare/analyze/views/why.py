@@ -8,7 +8,7 @@ import polars as pl
 
 from tare.analyze.views import docker_stats
 from tare.analyze.views.readings import cgroup_block, cgroup_cpu, cgroup_io, cgroup_memory, disks, every, host_cpu
-from tare.analyze.views.samples import grown
+from tare.analyze.views.samples import risen
 from tare.store.trace import Trace
 
 _WORTH_TELLING = 0.001
@@ -136,9 +136,11 @@ def _listed(names: list[str]) -> str:
 
 def writeback(trace: Trace, _interval_s: float) -> Iterator[str]:
     """Writes of the device that no group is charged with."""
-    device = sum(_moved(rows, "written_sectors") * 512 for rows in _each(disks(trace)))
-    groups = sum(_moved(rows, "block_written_bytes") for rows in _each(cgroup_block(trace)))
-    if device > groups and trace.table("cgroup") is not None and not cgroup_block(trace).is_empty():
+    sectors, groups = _moved(disks(trace), "written_sectors"), _moved(cgroup_block(trace), "block_written_bytes")
+    if sectors is None or groups is None:
+        return
+    device = sectors * 512
+    if device > groups:
         yield (
             f"The host's devices wrote {_mib(device)}, of which {_mib(groups)} were the watched groups' own "
             "requests. The rest is others' and, on control groups v1, buffered writes: they reach the disk in "
@@ -168,13 +170,10 @@ REASONS: tuple[Callable[[Trace, float], Iterator[str]], ...] = (
 )
 
 
-def _each(readings: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    for _, rows in readings.group_by("series", maintain_order=True):
-        yield rows
-
-
-def _moved(rows: pl.DataFrame, column: str) -> float:
-    return float(rows.select(grown(column).clip(lower_bound=0).sum())[column][0] or 0)
+def _moved(readings: pl.DataFrame, column: str) -> float | None:
+    """By how much the counters of all series grew; `None` where no two readings tell of any."""
+    known = [] if readings.is_empty() else readings.select(risen(column))[column].drop_nulls()
+    return float(sum(known)) if len(known) else None
 
 
 def _ends(readings: pl.DataFrame) -> pl.DataFrame:

@@ -51,6 +51,14 @@ def test_steps_and_page_cache_are_told_in_their_units() -> None:
     assert "wrote 40.0 MiB, of which 32.0 MiB were the watched groups' own requests" in text
 
 
+def test_writes_that_nobody_counted_are_not_told_as_none() -> None:
+    whole = trace()
+    uncounted = whole.tables["cgroup"].with_columns(block_written_bytes=pl.lit(None, pl.Int64))
+    of = Trace(whole.header, whole.quanta, True, {**whole.tables, "cgroup": uncounted})
+    assert "The host's devices wrote" in told(whole)
+    assert "The host's devices wrote" not in told(of)
+
+
 def test_an_empty_trace_has_nothing_to_explain() -> None:
     assert why(Trace(HEADER, QUANTA, True, {}), 1.0) == ()
 
