@@ -69,7 +69,8 @@ def test_an_optional_monitor_that_is_lacking_is_recorded_as_absent(tmp_path: Pat
     settings = plan_with(eye=MonitorSpec(optional=True)).study.arms[0].settings
     bench: Any = SimpleNamespace(room=SimpleNamespace(host=FakeHost()), settings=settings)
     monitors = Monitors(machine)
-    monitors.begin_measure(bench, Any)
+    nothing: Any = None
+    monitors.begin_measure(bench, nothing)
     assert monitors.running == {}
     assert monitors.read(tmp_path, None) == {"eye": {"absent": WHY}}
 

@@ -172,8 +172,10 @@ REASONS: tuple[Callable[[Trace, float], Iterator[str]], ...] = (
 
 def _moved(readings: pl.DataFrame, column: str) -> float | None:
     """By how much the counters of all series grew; `None` where no two readings tell of any."""
-    known = [] if readings.is_empty() else readings.select(risen(column))[column].drop_nulls()
-    return float(sum(known)) if len(known) else None
+    if readings.is_empty():
+        return None
+    known = readings.select(risen(column))[column].drop_nulls()
+    return float(known.sum()) if len(known) else None
 
 
 def _ends(readings: pl.DataFrame) -> pl.DataFrame:
