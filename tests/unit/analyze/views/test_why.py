@@ -53,7 +53,8 @@ def test_steps_and_page_cache_are_told_in_their_units() -> None:
 
 def test_writes_that_nobody_counted_are_not_told_as_none() -> None:
     whole = trace()
-    uncounted = whole.tables["cgroup"].with_columns(block_written_bytes=pl.lit(None, pl.Int64))
+    nothing = pl.lit(None, pl.Int64)
+    uncounted = whole.tables["cgroup"].with_columns(block_read_bytes=nothing, block_written_bytes=nothing)
     of = Trace(whole.header, whole.quanta, True, {**whole.tables, "cgroup": uncounted})
     assert "The host's devices wrote" in told(whole)
     assert "The host's devices wrote" not in told(of)
