@@ -99,6 +99,7 @@ def test_runs_to_a_width_as_worked_out_by_hand() -> None:
     of = Components(within=0.0, between=0.015**2)
     assert runs_for(0.02, of, 1800) == 6  # t(10) 2.228 · 0.015 · √(2/6) = 0.0193; 5 runs give 0.0219
     assert width_of(6, of, 1800) == pytest.approx(0.0193, abs=1e-4)
+    assert runs_for(0.0212, of, 1800) == 6  # 5 runs: t(8) 2.306 gives 0.02188, though t(10) would give 0.02114
     assert width_of(1, of, 1800) is None
 
 

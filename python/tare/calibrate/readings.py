@@ -62,8 +62,8 @@ def time_not_held_back(record: RunRecord, raw: Raw) -> float | None:
 def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
     """By the kernel's account of the program's control group, as the run's trace has it: the slope of the counter.
 
-    From the first to the last sample in which it had grown, so that neither the program's start nor its end, which
-    fall between samples, is in it.
+    From the first sample in which it had grown to the last before the one in which it grew no more, so that neither
+    the program's start nor its end, which fall between samples, is in it.
     """
     source = next((each for each in SOURCES if each.name == (record.usage or {}).get("sut_io_source")), None)
     if source is None:
@@ -73,8 +73,11 @@ def bytes_read_per_second(record: RunRecord, raw: Raw) -> float | None:
         return None
     rows = pl.read_parquet(path, columns=["name", source.at, source.read])
     seen = rows.filter((pl.col("name") == SUT) & (pl.col(source.read) > 0)).drop_nulls().sort(source.at)
-    if len(seen) < 2:
+    stood = seen[source.read].to_list()
+    still = len(stood) - stood.index(stood[-1]) if stood else 0
+    running = seen if still < 2 else seen.head(len(stood) - still)
+    if len(running) < 2:
         return None
-    first, last = seen.row(0, named=True), seen.row(-1, named=True)
+    first, last = running.row(0, named=True), running.row(-1, named=True)
     took_ns = last[source.at] - first[source.at]
     return 1e9 * float(last[source.read] - first[source.read]) / took_ns if took_ns > 0 else None

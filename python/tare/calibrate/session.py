@@ -47,6 +47,8 @@ def calibrate(session: Session, minutes: float | None, studies: int | None = Non
     """
     deadline = None if minutes is None else Deadline(session.clock, 60 * minutes)
     summary = session.archive.summarise(session.identity)
+    if summary.effort.studies:
+        session.archive.keep(summary)  # another version may have read other figures off the same stores
     made = 0
     while (studies is None or made < studies) and not (deadline and deadline.passed):
         place = next_place(session.archive, session.identity, session.kinds)

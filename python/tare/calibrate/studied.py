@@ -18,8 +18,9 @@ from tare.run.resume import Done
 from tare.store import Store, open_store
 from tare.study.model import Strict
 
-FORMAT = 1
-"""Raised when the same records begin to say something else."""
+FORMAT = 2
+"""Raised when the same records begin to say something else; the stores are then read again. 2: the rate of reads is
+no longer that of samples after the program's end, too."""
 
 
 class Studied(Strict):
