@@ -18,16 +18,20 @@ def store_of(path: Path, records: Sequence[RunRecord], study: Study | None = Non
     """A store of the study, which is synthetic's of the records' arms unless it is given."""
     arms = tuple(dict.fromkeys(record.arm for record in records if record.arm != "baseline-again"))
     plan = expand(synthetic.study(arms) if study is None else study)
-    planned = {(run.block, run.arm): run for run in plan.runs}
     with resume_store(path, plan) as writer:
-        writer.commit_all([_of_plan(plan, planned.get((record.block, record.arm)), record) for record in records])
+        writer.commit_all([record.model_copy(update={"raw": ()}) for record in of_plan(plan, records)])
     return path
 
 
-def _of_plan(plan: Plan, run: PlannedRun | None, record: RunRecord) -> RunRecord:
-    """Under the plan's own name for it, where the plan has such a run."""
+def of_plan(plan: Plan, records: Sequence[RunRecord]) -> list[RunRecord]:
+    """Records under the plan's own names for them, where the plan has such a run."""
+    planned = {(run.block, run.arm): run for run in plan.runs}
+    return [_named(plan, planned.get((record.block, record.arm)), record) for record in records]
+
+
+def _named(plan: Plan, run: PlannedRun | None, record: RunRecord) -> RunRecord:
     place = {} if run is None else {"run_id": run.id, "index": run.index, "position": run.position}
-    return record.model_copy(update={"raw": (), "plan_digest": plan.digest, **place})
+    return record.model_copy(update={"plan_digest": plan.digest, **place})
 
 
 def known(rates: Mapping[str, Sequence[float]]) -> list[RunRecord]:

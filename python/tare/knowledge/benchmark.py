@@ -104,7 +104,8 @@ def network_of(settings: ArmSettings) -> str:
 
 
 def _storage(settings: ArmSettings, given: str | None, *, contained: bool) -> str:
-    """Tare's containers have their data in a directory of the host."""
+    """Where the data lie; of tare's containers in a directory of the host, unless the arm says otherwise."""
     if settings.sut.database is None and "file_total_size" not in settings.workload:
         return "none"
-    return (given or "bind") if contained else "host"
+    own = settings.sut.storage.kind
+    return (given or own) if contained else "host" if own == "bind" else own

@@ -20,7 +20,10 @@ from tare.knowledge.benchmark import benchmark_of, setup_of
 from tare.knowledge.claim import FORMAT, Claim
 from tare.plan.model import Plan
 from tare.protocols import PROTOCOLS
+from tare.run.ending import ending_of
 from tare.run.record import RunRecord
+from tare.run.resume import Done
+from tare.study.model import ArmSettings
 
 METRICS = re.compile(r"throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)|cpu_per_operation")
 _FEWEST = 3
@@ -31,17 +34,10 @@ def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
     """Id → claim, one for each arm and metric with an interval.
 
     Raises `StudyError` for what is no finding of one's own (imported, emulated or invalid results), and for what is
-    of another kind: two arms at once, or runs that were not made in pairs.
+    of another kind: two arms at once, runs that were not made in pairs, or a study that has not ended.
     """
     study = plan.study
-    if study.imported is not None:
-        raise StudyError("these results were imported", hint="write a claim by hand, with the source's own figures")
-    if any(emulated(record) for record in records):
-        raise StudyError("runs of this store were emulated: what emulation costs is not what a machine costs")
-    if PROTOCOLS[study.protocol.name].at_once:
-        raise StudyError("two arms of a duet run at once: another operating point than that of other claims")
-    if getattr(study.protocol, "sequence", None) == "together":
-        raise StudyError("the runs of an arm were made together and not made in pairs, so no ratio has an error")
+    _refuse(plan, records)
     analysis = analyze(study, records)
     if analysis.invalid:
         raise StudyError(
@@ -56,6 +52,21 @@ def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
     if not told:
         raise StudyError("no arm has an interval against its baseline yet", hint="`tare run` makes more blocks")
     return told
+
+
+def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:
+    """What is none of one's own findings, or of another kind than the claims."""
+    study = plan.study
+    if study.imported is not None:
+        raise StudyError("these results were imported", hint="write a claim by hand, with the source's own figures")
+    if any(emulated(record) for record in records):
+        raise StudyError("runs of this store were emulated: what emulation costs is not what a machine costs")
+    if PROTOCOLS[study.protocol.name].at_once:
+        raise StudyError("two arms of a duet run at once: another operating point than that of other claims")
+    if getattr(study.protocol, "sequence", None) == "together":
+        raise StudyError("the runs of an arm were made together and not made in pairs, so no ratio has an error")
+    if ending_of(plan, Done.of(records)) is None:
+        raise StudyError("this study has not ended: its figures will move", hint="`tare run` goes on with it")
 
 
 def emulated(record: RunRecord) -> bool:
@@ -128,7 +139,7 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
         setup |= {"engine_version": version} if (version := engine.get("engine_version")) else {}
         setup |= {"runtime": runtime} if (runtime := engine.get("engine_default_runtime")) else {}
     operation = finding.metric.partition("_latency")[0] if "_latency" in finding.metric else None
-    load = {"workload": arm.settings.workload_name, "threads": arm.settings.workload.get("threads")}
+    load = {"workload": workload_words(arm.settings), "threads": arm.settings.workload.get("threads")}
     return {
         "database": {"name": benchmark_of(plan.study).database, "version": (run.effective or {}).get("version")},
         "load": {**load, "operation": operation},
@@ -137,6 +148,14 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
         "machine": ", ".join(_machine(run.host)) or None,
         "client_host": "same",
     }
+
+
+def workload_words(settings: ArmSettings) -> str:
+    """Generator and what it does, in the claims' words: `sysbench oltp_read_only`, `YCSB A`."""
+    script, core = settings.workload.get("script"), settings.workload.get("core_workload")
+    if core:
+        return f"YCSB {str(core).upper()}"
+    return f"{settings.workload_name} {script}" if script else settings.workload_name
 
 
 def _machine(host: Mapping[str, Any]) -> Iterator[str]:

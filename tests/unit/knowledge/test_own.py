@@ -8,30 +8,36 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.stores import of_plan
 from typer.testing import CliRunner
 
 from tare.cli import app
 from tare.errors import StudyError
+from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Measured
-from tare.knowledge.own import claims_of, write_claims
+from tare.knowledge.own import claims_of, workload_words, write_claims
 from tare.knowledge.read import load_claims
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.store import resume_store
-from tare.study.model import BucketsSpec, DuetSpec, FixedSpec, Imported, ProtocolSpec
+from tare.study.model import BucketsSpec, DuetSpec, FixedSpec, Imported, ProtocolSpec, StorageSpec
 
 ARMS = ("bare", "bridge")
 
 
 @pytest.fixture
 def plan() -> Plan:
-    return expand(synthetic.study(ARMS))
+    return expand(synthetic.study(ARMS, blocks=8))
 
 
 @pytest.fixture
-def records() -> list[RunRecord]:
-    return synthetic.records(ARMS, 8)
+def records(plan: Plan) -> list[RunRecord]:
+    """Of 8 blocks, all that the plan has; the control is the baseline but for a thousandth."""
+    made = [each.model_copy(update={"block": each.block + 1}) for each in synthetic.records(ARMS, 8)]
+    rates = {each.block: (each.measurement or {})["throughput_per_s"] for each in made if each.arm == "bare"}
+    again = [synthetic.record(n, "baseline-again", rate * (1 + (-1) ** n / 1000)) for n, rate in rates.items()]
+    return of_plan(plan, [*made, *again])
 
 
 def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[RunRecord], tmp_path: Path) -> None:
@@ -42,7 +48,7 @@ def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[Ru
     logs = [
         math.log(next(r for r in records if (r.block, r.arm) == (block, "bridge")).measurement["throughput_per_s"]  # type: ignore[index]
                  / next(r for r in records if (r.block, r.arm) == (block, "bare")).measurement["throughput_per_s"])  # type: ignore[index]
-        for block in range(8)
+        for block in range(1, 9)
     ]  # fmt: skip
     assert effect.log_ratio == pytest.approx(sum(logs) / 8)
     assert effect.n == 8
@@ -50,7 +56,8 @@ def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[Ru
     assert (context.database.name, context.arm.deployment, context.baseline.deployment) == (
         "mariadb", "container", "bare",
     )  # fmt: skip
-    assert context.arm.engine == "docker"
+    assert (context.arm.engine, context.arm.storage, context.baseline.storage) == ("docker", "bind", "host")
+    assert (context.load.workload, context.load.threads) == ("sysbench oltp_read_only", 16)
     assert known.claim.how.parity == "known"
     assert known.claim.source.store == plan.digest
     assert known.claim.source.year == 2026
@@ -103,7 +110,30 @@ def test_imported_results_are_refused(plan: Plan, records: list[RunRecord]) -> N
 
 def test_too_few_blocks_make_no_claim(plan: Plan, records: list[RunRecord]) -> None:
     with pytest.raises(StudyError, match="no arm has an interval"):
-        claims_of(plan, [record for record in records if record.block < 2])
+        claims_of(expand(synthetic.study(ARMS, blocks=2)), [record for record in records if record.block < 3])
+
+
+def test_a_study_that_has_not_ended_is_refused(plan: Plan, records: list[RunRecord]) -> None:
+    with pytest.raises(StudyError, match="has not ended"):
+        claims_of(plan, [record for record in records if record.block < 8])
+
+
+def test_where_the_data_lie_is_told_as_the_arm_has_it(plan: Plan) -> None:
+    settings = plan.arm("bridge").settings
+    kept = settings.sut.model_copy(update={"storage": StorageSpec(kind="layer")})
+    arm = plan.arm("bridge").model_copy(update={"settings": settings.model_copy(update={"sut": kept})})
+    assert setup_of(arm).storage == "layer"
+    assert setup_of(arm, "volume").storage == "volume"
+
+
+def test_a_mix_of_ycsb_is_called_as_in_the_publications(plan: Plan) -> None:
+    settings = plan.arm("bridge").settings
+    mixed = {"workload_name": "ycsb", "workload": {"core_workload": "a", "threads": 4}}
+    assert workload_words(settings.model_copy(update=mixed)) == "YCSB A"
+    assert (
+        workload_words(settings.model_copy(update={"workload_name": "sysbench-cpu", "workload": {}}))
+        == "sysbench-cpu"
+    )
 
 
 def test_the_command_adds_a_store_and_advice_takes_it_into_account(

@@ -11,7 +11,7 @@ from tare.errors import NotComparable
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.plan.same_study import shared
-from tare.study.model import DuetSpec, InterleaveSpec, Study
+from tare.study.model import DuetSpec, InterleaveSpec, StorageSpec, Study
 
 ARMS = ("bare", "host", "bridge")
 
@@ -43,6 +43,7 @@ def with_settings(side: str, **changes: Any) -> Study:
         (with_settings("workload", threads=64), "settings.workload.threads is 16 in A and 64 in B"),
         (with_settings("sut", database="mongodb"), "settings.sut.database is mariadb in A and mongodb in B"),
         (with_settings("client", deployment="container"), "settings.client.deployment is bare in A"),
+        (with_settings("sut", storage=StorageSpec(kind="layer")), "storage.kind is not set in A and layer in B"),
         (synthetic.study(ARMS).model_copy(update={"baseline": "host"}), "the baseline is bare in A and host in B"),
         (synthetic.study(("bare", "shared")), "no arm in common"),
         (synthetic.study(ARMS).model_copy(update={"protocol": DuetSpec(name="duet")}), "name is interleave"),

@@ -145,11 +145,6 @@ def _absolute(compared: Compared) -> Table:
     for title in ("A", "B", "B against A"):
         table.add_column(title, justify="right", no_wrap=True)
     for each in absolutes(compared):
-        cells = (
-            plain(each.arm, 80),
-            amount(each.a),
-            f"{amount(each.b)} {plain(each.unit, 24)}",
-            percent(each.ratio),
-        )
+        cells = (plain(each.arm, 80), amount(each.a), amount(each.b), percent(each.ratio))
         table.add_row(*(Text(cell) for cell in cells))
     return table
