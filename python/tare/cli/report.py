@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +44,7 @@ def report(
     style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
     table: Annotated[Table | None, typer.Option(help="Rows of CSV and Parquet (default: estimates).")] = None,
+    runs: Annotated[list[str] | None, typer.Option("--run", help="Run to draw over time in HTML; several.")] = None,
 ) -> None:
     """Show the overhead of each arm against the baseline.
 
@@ -52,9 +52,8 @@ def report(
     the study is invalid; the report then says why.
     """
     _check(style, table, to_file=output is not None)
-    from tare.analyze.timelines import timelines
-    from tare.analyze.views.of_run import telling
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
+    from tare.report.in_full import in_full
     from tare.report.quantities import with_quantities
 
     opened = open_store(store)
@@ -62,10 +61,9 @@ def report(
     ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration)
     content = with_quantities(content, records, opened.raw)
-    if style is Format.HTML:
-        views, lines = telling(opened, records, plan.study.baseline), timelines(plan.study, opened, records)
-        content = replace(content, views=views, timelines=lines)
     text: str | bytes
+    if style in (Format.HTML, Format.MD):
+        content = in_full(content, opened, records, runs or ())
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)

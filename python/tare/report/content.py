@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analyze import Analysis, analyze
+from tare.analyze.factorial import Effect
+from tare.analyze.quantile_shift import QuantileShift
 from tare.analyze.quantities import Told
 from tare.analyze.timelines import Timelines
+from tare.analyze.timelines.laid_over import LaidOver
 from tare.analyze.views.of_run import RunViews
 from tare.protocols import rule_of, runs_of_blocks
 from tare.report.answer import answer
@@ -56,6 +59,14 @@ class Report:
     """How one run of each arm went; read from the traces only where an exporter shows it."""
     quantities: tuple[Told, ...] = ()
     """What the study's source reports by definitions of its own; read from all traces."""
+    plan_digest: str | None = None
+    """Of the plan under which the last run was made; `None` before the first."""
+    shifts: tuple[QuantileShift, ...] = ()
+    """Latency over quantiles; worked out only where an exporter shows it."""
+    effects: tuple[Effect, ...] = ()
+    """Main effects and interactions of several factors; the same."""
+    laid_over: LaidOver | None = None
+    """Single runs over time; read from raw files only where an exporter shows it."""
 
 
 def build_report(
@@ -86,6 +97,7 @@ def build_report(
         planned=planned,
         blind_to_stalls=any(_blind(record) for record in records),
         calibration=calibration,
+        plan_digest=records[-1].plan_digest if records else None,
     )
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,38 +15,30 @@ from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.report import figures
 from tare.report.against import against
-from tare.report.charts import blocks, overheads
-from tare.report.charts import timelines as timelines_chart
-from tare.report.charts import views as views_chart
-from tare.report.charts.svg import draw
-from tare.report.charts.theme import FRAMES
+from tare.report.charts.laid_over import PANELS
+from tare.report.charts.shift import MOST_ROWS
+from tare.report.citing import again, citation
 from tare.report.content import Report
+from tare.report.drawings import drawings
+from tare.report.effect_rows import effect_rows
 from tare.report.known import known
+from tare.report.laid_rows import hiding, laid_rows
 from tare.report.made_of import unpaired
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
 from tare.report.quantities import COLUMNS, READING, sections
+from tare.report.shift_rows import shift_rows
 from tare.report.strata import TITLES, strata_rows
 from tare.report.summary import summary
 from tare.report.validity import warnings
 from tare.report.verdicts import method, verdicts
 from tare.report.views_rows import monitors
 
-_LATENCY = "latency_p95"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart in every frame, each already SVG."""
-
-    name: str
-    drawings: tuple[tuple[str, Markup], ...]
-    """(frame's name, SVG)"""
-
 
 def render(report: Report) -> str:
     """The page."""
     style = files("tare.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    style += hiding(report.laid_over)
     environment = Environment(
         loader=PackageLoader("tare.report"),
         autoescape=True,
@@ -57,7 +46,10 @@ def render(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plain=plain, plain_lines=plain_lines, typeset=typeset, amount=figures.amount)
+    environment.filters.update(
+        plain=plain, plain_lines=plain_lines, typeset=typeset, two_lines=two_lines, amount=figures.amount
+    )
+    figure = drawings(report)
     page = environment.get_template("report.html.j2").render(
         report=report,
         study=report.study,
@@ -70,7 +62,16 @@ def render(report: Report) -> str:
         section_columns=COLUMNS,
         section_reading=READING,
         facts=summary(report),
-        figure=_figures(report),
+        figure=figure,
+        other_metrics=[each for each in report.analysis.metrics if f"metric-{each.name}" in figure],
+        shift_rows=shift_rows(report.shifts),
+        shift_most=MOST_ROWS,
+        effect_rows=effect_rows(report),
+        laid=laid_rows(report.laid_over),
+        laid_panels=PANELS,
+        citation=citation(report),
+        again=again(report.study),
+        study_file=_as_link(report.study.text),
         strata_titles=TITLES,
         strata_rows=strata_rows(report),
         metrics=known(report.analysis),
@@ -100,6 +101,12 @@ def typeset(text: object) -> Markup:
     return escape(figures.signed(whole).replace(" %", "\N{NO-BREAK SPACE}%"))
 
 
+def two_lines(text: Markup) -> Markup:
+    """A figure above its interval."""
+    figure, bracket, bounds = text.partition(" [")
+    return figure + Markup("<small>[{}</small>").format(bounds) if bracket else text
+
+
 def standing(finding: Finding) -> str:
     """`worse`, `better` or `open`, as far as the interval bears it out."""
     if not finding.borne_out or finding.estimate.point is None:
@@ -112,40 +119,9 @@ def safe_url(url: str) -> str | None:
     return url if re.match(r"https?://[^\s<>\"']+\Z", url) else None
 
 
-def _figures(report: Report) -> dict[str, Figure]:
-    """The charts for which there is anything to draw."""
-    throughput, latency = (_pointed(report, metric) for metric in (PRIMARY, _LATENCY))
-    drawn = {}
-    if throughput:
-        drawn["throughput"] = _figure(
-            "throughput", partial(overheads.overheads, throughput), overheads.in_words(throughput)
-        )
-        drawn["blocks"] = _figure("blocks", partial(blocks.blocks, throughput), blocks.in_words(throughput))
-    if latency:
-        drawn["latency"] = _figure("latency", partial(overheads.overheads, latency), overheads.in_words(latency))
-    if report.timelines is not None and report.timelines.runs:
-        lines = report.timelines
-        drawn["timelines"] = _figure(
-            "timelines", partial(timelines_chart.timelines, lines), timelines_chart.in_words(lines)
-        )
-    if report.views is not None and views_chart.drawable(report.views):
-        drawn["views"] = _figure(
-            "views", partial(views_chart.views, report.views), views_chart.in_words(report.views)
-        )
-    return drawn
-
-
-def _pointed(report: Report, metric: str) -> Sequence[Finding]:
-    found = (finding for finding in report.analysis.findings if finding.metric == metric)
-    return [finding for finding in found if finding.estimate.point is not None]
-
-
-def _figure(name: str, specification: partial[dict[str, object]], label: str) -> Figure:
-    drawings = [
-        (frame.name, Markup(draw(specification(frame), f"{name}-{frame.name}", label)))  # noqa: S704 - made by Vega
-        for frame in FRAMES
-    ]
-    return Figure(name, tuple(drawings))
+def _as_link(text: str) -> str:
+    """The study file as an address of its own, for a reader to save."""
+    return f"data:application/yaml;base64,{base64.b64encode(text.encode(errors='replace')).decode()}"
 
 
 def _digest(style: str) -> str:

@@ -12,14 +12,15 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.known import known
 from tare.report.made_of import unpaired
+from tare.report.markdown_details import details
+from tare.report.markdown_text import code, text
 from tare.report.notes import failures
 from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.strata import TITLES, strata_rows
+from tare.report.summary import summary
 from tare.report.validity import warnings
 from tare.report.verdicts import method, verdicts
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
 
 
 def render(report: Report) -> str:
@@ -31,7 +32,9 @@ def render(report: Report) -> str:
         "",
         text(report.answer, 4000),
         "",
-        f"Study `{_code(study.name)}` at scale `{_code(study.scale)}`: {_took(report)}.",
+        f"Study `{code(study.name)}` at scale `{code(study.scale)}`: {_took(report)}.",
+        "",
+        *(f"- {fact.title}: {text(fact.text, 400)}" for fact in summary(report)),
         "",
         *_table(report),
         "",
@@ -51,12 +54,7 @@ def render(report: Report) -> str:
             "",
             f"Published: {text(source.authors)}, *{text(source.title)}* ({source.year}), <{_url(source.url)}>",
         ]
-    return "\n".join(lines) + "\n"
-
-
-def text(value: object, longest: int = 200) -> str:
-    """A text in which nothing is Markdown or HTML."""
-    return _SPECIAL.sub(r"\\\1", plain(value, longest))
+    return "\n".join([*lines, *details(report)]) + "\n"
 
 
 def _intervals(report: Report) -> str:
@@ -149,10 +147,6 @@ def _latency(report: Report, arm: str, metric: str) -> str:
 
 def _list(title: str, items: tuple[str, ...]) -> list[str]:
     return ["", f"## {title}", "", *(f"- {text(item, 700)}" for item in items)] if items else []
-
-
-def _code(value: str) -> str:
-    return plain(value, 80).replace("`", "'")
 
 
 def _url(value: str) -> str:

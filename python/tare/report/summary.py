@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tare.analyze.control import RULE
 from tare.plural import counted
 from tare.report.content import Report
 from tare.report.figures import duration, moment, size
@@ -18,17 +19,19 @@ class Fact:
 
     title: str
     text: str
+    link: str | None = None
+    """Where in the page more is said of it."""
 
 
 def summary(report: Report) -> tuple[Fact, ...]:
-    """What, how often, on what, how long and when."""
+    """What, how often, how well, on what, how long and when."""
     facts = [
         Fact("Measured", _measured(report)),
         Fact("Runs", _runs(report)),
+        Fact("Validity", _validity(report), link="#validity"),
         Fact("Machine", _machine(report.setting.host)),
         Fact("Engine", _engine(report.setting.engine)),
-        Fact("Machine time", _time(report)),
-        Fact("When", _when(report)),
+        Fact("Machine time", ", ".join(filter(None, [_time(report), _when(report)]))),
     ]
     return tuple(fact for fact in facts if fact.text)
 
@@ -52,6 +55,17 @@ def _runs(report: Report) -> str:
     failed = len(analysis.failures)
     spoilt = "" if failed == 0 else f", {counted(failed, 'failed attempt')}"
     return f"{analysis.good} good of {report.planned} planned, in {counted(len(analysis.blocks), 'block')}{spoilt}"
+
+
+def _validity(report: Report) -> str:
+    """As far as the runs can tell; nothing can be said of none."""
+    analysis = report.analysis
+    if not analysis.good:
+        return "no good run to judge by"
+    broken = list(dict.fromkeys(alarm.rule for alarm in analysis.alarms))
+    if analysis.invalid:
+        return f"invalid: {', '.join([RULE, *broken])}"
+    return f"to be read with care: {', '.join(broken)}" if broken else "no rule is broken"
 
 
 def _machine(host: Sequence[Property]) -> str:
@@ -87,7 +101,7 @@ def _when(report: Report) -> str:
     began, ended = report.spent.began_at, report.spent.ended_at
     if began is None or ended is None:
         return ""
-    return f"{moment(began)}, over {duration(ended - began)}"
+    return f"from {moment(began)} on, over {duration(ended - began)}"
 
 
 def _value(properties: Sequence[Property], name: str) -> str | None:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.analyze.timelines.laid_over import Laid, LaidOver
+from tare.analyze.timelines.marks import Mark
+from tare.analyze.timelines.series import Point
 from tare.report import html_page
+from tare.report.charts.theme import NARROW
 from tare.report.content import Report, build_report
+from tare.report.drawings import drawings
+from tare.report.in_full import with_details
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction", "ping", "xlink:href"}
@@ -55,7 +62,7 @@ class Page(HTMLParser):
 def usual() -> Report:
     made = [each for each in synthetic.records() if (each.block, each.arm) != (2, "bridge")]
     made.append(synthetic.record(2, "bridge", None, reason="Lost connection"))
-    return build_report(synthetic.study(), made)
+    return with_details(build_report(synthetic.study(), made), made)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +110,8 @@ def test_it_is_small(source: str) -> None:
 
 def test_forty_blocks_of_ten_arms_stay_far_below_three_megabytes() -> None:
     arms = ("bare", *(f"arm-{n}" for n in range(9)))
-    text = html_page.render(build_report(synthetic.study(arms, blocks=40), synthetic.records(arms, blocks=40)))
+    made = synthetic.records(arms, blocks=40)
+    text = html_page.render(with_details(build_report(synthetic.study(arms, blocks=40), made), made))
     assert len(text.encode()) < 1_000_000
 
 
@@ -117,13 +125,14 @@ def test_the_first_screen_has_question_answer_and_what_was_measured(page: Page) 
         "8.0 GiB of memory",
         "docker 20.10.24+dfsg1, overlay2, docker-proxy on",
         "of which 1 min 56 s measuring",
+        "to be read with care: few-blocks",
     ):
         assert words in begin.replace("\xa0", " "), words
 
 
 def test_every_chart_has_words_for_those_who_cannot_see_it(page: Page) -> None:
     charts = page.all("svg")
-    assert len(charts) == 6
+    assert len(charts) == 2 * len(("throughput", "blocks", "p95", "mean", "p50", "p99", "CPU/op", "shift"))
     for chart in charts:
         assert chart["role"] == "img"
         assert "published-loopback" in str(chart["aria-label"])
@@ -182,7 +191,10 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_names_are_harmless(name: str) -> None:
+def test_hostile_names_are_harmless_in_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are slow to draw, and are tried with all the names at once."""
+    monkeypatch.setattr(html_page, "drawings", lambda report: {})
+
     def spoil(tree: dict[str, Any]) -> None:
         tree["host"] = {"cpu_model": name, name: name}
         tree["effective"] = {name: name, "version": name}
@@ -196,7 +208,9 @@ def test_hostile_names_are_harmless(name: str) -> None:
     made = [synthetic.changed(each, spoil) for each in synthetic.records(arms, blocks=3)]
     made.append(synthetic.record(3, name, None, reason=name))
     study = synthetic.study(arms, blocks=4, question=name, deviations=(name,), text=name, scale=name)
-    page = Page(html_page.render(build_report(study, made)))
+    one = Laid(name, name, 1, 1.0, (), (), (Mark(name, 1.0, name),), shown=True)
+    whole = replace(with_details(build_report(study, made), made), laid_over=LaidOver((one,), 1))
+    page = Page(html_page.render(whole))
     assert page.open == []
     assert page.all("script") == page.all("img") == []
     assert not [key for _, attributes in page.elements for key in attributes if key[:2] == "on"]
@@ -204,7 +218,39 @@ def test_hostile_names_are_harmless(name: str) -> None:
     assert "49" not in page.text or "7 * 7" in page.text
 
 
+def test_hostile_names_are_harmless_in_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tare.report.drawings.FRAMES", (NARROW,))
+    arms = ("bare", *HOSTILE)
+    made = synthetic.records(arms, blocks=3)
+    line = tuple(Point("throughput, /s", "SUT", float(n), 1.0) for n in range(3))
+    runs = tuple(Laid(name, name, 1, 1.0, line, (), (Mark(name, 1.0, name),), shown=True) for name in HOSTILE)
+    whole = replace(with_details(build_report(synthetic.study(arms), made), made), laid_over=LaidOver(runs, 8))
+    drawn = {name: figure.drawings for name, figure in drawings(whole).items()}
+    assert {"throughput", "blocks", "latency", "shift", "laid-over"} <= set(drawn)
+    for figures in drawn.values():
+        for _, svg in figures:
+            picture = Page(svg)
+            assert picture.open == []
+            assert picture.all("script") == picture.all("img") == picture.all("foreignobject") == []
+            assert not [key for _, attributes in picture.elements for key in attributes if key[:2] == "on"]
+            assert not set("".join(picture.words)) & set("\x00\x1b\u202e\u2066")
+
+
 def test_a_link_leads_to_the_web_or_is_no_link() -> None:
     assert html_page.safe_url("https://example.org/a?b=c#d") == "https://example.org/a?b=c#d"
     for bad in ("javascript:alert(1)", "data:text/html,x", "https://a.example/ x", "HTTPS:evil", 'https://a/"x'):
         assert html_page.safe_url(bad) is None
+
+
+def test_it_can_be_run_again_and_cited(page: Page) -> None:
+    assert "tare run study.yaml --scale demo --seed 0 --blocks 5 --store again" in page.text
+    (link,) = [each for each in page.all("a") if each.get("download") == "study.yaml"]
+    kept = base64.b64decode(str(link["href"]).partition(",")[2]).decode()
+    assert kept == synthetic.study().text
+    assert "@misc{tare-percona-2016-demo-20261118," in page.text
+
+
+def test_shifts_of_latency_are_told_in_figures_too(page: Page) -> None:
+    shifts = page.text.partition("The shifts in figures")[2]
+    assert "arm n p5 p10" in shifts
+    assert "published-loopback 5" in shifts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tare.analyze.metrics import METRICS
 from tare.report import csv_rows, findings_file, markdown, schema
 from tare.report.content import build_report
 from tare.report.frames.estimates import COLUMNS
+from tare.report.in_full import with_details
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "report"
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
@@ -27,13 +29,22 @@ EMPTY = build_report(synthetic.study(), [])
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("report.md", markdown.render(REPORT)),
+        ("report.md", markdown.render(with_details(REPORT, synthetic.records()))),
         ("findings.csv", csv_rows.render(REPORT)),
         ("findings.json", findings_file.render(REPORT)),
     ],
 )
 def test_a_format_is_as_it_was_approved(name: str, text: str) -> None:
     assert_as_approved(text, GOLDEN / name)
+
+
+def test_markdown_of_a_study_without_a_good_run_says_so_and_how_to_run_it() -> None:
+    made = [synthetic.record(0, arm, None, position=n) for n, arm in enumerate(("bare", "bridge"))]
+    text = markdown.render(with_details(build_report(synthetic.study(("bare", "bridge")), made), made))
+    assert "There is no answer" in text
+    assert "b00-1-bridge, attempt 1, failed in measure" in text
+    assert "no good run to judge by" in text
+    assert "tare run study.yaml" in text
 
 
 @pytest.mark.parametrize("report", [REPORT, EMPTY], ids=["usual", "empty"])
@@ -87,9 +98,10 @@ def test_markdown_shows_hostile_names_as_they_are_spelt() -> None:
     name = "<script>x|y\n# no *heading* [l](javascript:x) `z`"
     text = markdown.render(build_report(synthetic.study(("bare", name)), synthetic.records(("bare", name))))
     assert "<script>" not in text
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(rows) == 4
-    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+    tables = [list(rows) for table, rows in groupby(text.splitlines(), lambda line: line[:1] == "|") if table]
+    assert len(tables[0]) == 4
+    for rows in tables:
+        assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
     assert "[l](" not in text
 
 

@@ -19,8 +19,8 @@ _ABOVE_PX = 13
 _LONGEST_LABEL = 30
 
 
-def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification; findings are those of one metric, one an arm."""
+def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True) -> dict[str, Any]:
+    """The Vega-Lite specification; findings are those of one metric, one an arm. `blocks`: whether to show each."""
     labels = distinct(tuple(finding.arm for finding in findings), _LONGEST_LABEL)
     rows = [_row(finding, labels[finding.arm]) for finding in findings]
     y = alt.Y(
@@ -42,7 +42,7 @@ def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
     pointed = whole.transform_filter("isValid(datum.point)")
     layers = [
         alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=alt.datum(0)),
-        _blocks(findings, labels, y),
+        *([_blocks(findings, labels, y)] if blocks else []),
         measured.mark_bar(color=ACCENT, height=5, cornerRadius=2.5, minBandSize=2).encode(
             x=room.axis(percent_axis(title, tickCount=frame.ticks)), x2="high:Q", y=y
         ),
@@ -59,7 +59,9 @@ def overheads(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
                 x=alt.value(frame.plot_px + 18), y=y, text="words:N"
             )
         )
-    chart = alt.layer(*layers).properties(width=frame.plot_px, height=alt.Step(_ROW_PX))
+    chart = alt.layer(*layers).properties(
+        width=frame.plot_px, height=alt.Step(_ROW_PX if blocks else _ROW_PX * 2 // 3)
+    )
     return themed(chart, frame)
 
 

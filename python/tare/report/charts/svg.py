@@ -13,7 +13,14 @@ from tare.report.plain import plain
 _SVG = "http://www.w3.org/2000/svg"
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _SPARE_PX = 20
-_NEEDLESS = ("class", "style", "aria-hidden", "aria-roledescription", "role", "pointer-events", "version")
+_NEEDLESS = (
+    "class", "style", "aria-hidden", "aria-label", "aria-roledescription", "role", "pointer-events", "version",
+    "font-family",
+)  # fmt: skip
+"""Of the parts of a picture that is one image to those who cannot see it; the page sets the type."""
+_LONG = re.compile(r"-?\d+\.\d{2,}")
+_CLASS = re.compile(r"run-\d+\Z")
+"""What is described so gets it as its class, by which a page may hide it."""
 
 
 def draw(spec: dict[str, Any], ident: str, label: str) -> str:
@@ -34,13 +41,25 @@ def draw(spec: dict[str, Any], ident: str, label: str) -> str:
 
 
 def _dress(element: ElementTree.Element, ident: str) -> None:
+    described = element.get("aria-label", "")
     for name in _NEEDLESS:
         element.attrib.pop(name, None)
+    if _CLASS.match(described):
+        element.set("class", described)
+    if element.get("opacity") == "1":
+        del element.attrib["opacity"]
     for name, value in element.attrib.items():
         if name == "id":
             element.set(name, f"{ident}-{value}")
         elif "url(#" in value:
             element.set(name, _REFERENCE.sub(rf"url(#{ident}-\1)", value))
+        elif name in ("d", "transform", "x", "y", "x1", "x2", "y1", "y2"):
+            element.set(name, _LONG.sub(_tenths, value))
+
+
+def _tenths(number: re.Match[str]) -> str:
+    """A tenth of a pixel is as fine as eyes go."""
+    return f"{float(number[0]):.1f}".removesuffix(".0").replace("-0.0", "0")
 
 
 def _widen(root: ElementTree.Element) -> None:

@@ -1,0 +1,135 @@
+"""Which factor moves what: main effects and two-way interactions of a study with several factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from tare.analyze.cell_means import contrast_of_means
+from tare.analyze.contrasts import Cell, Levels, Step, contrast, reference_of
+from tare.analyze.estimate import Estimate
+from tare.analyze.metrics import Metric
+from tare.analyze.paired_t import paired_log_ratio_t
+from tare.analyze.runs import Runs, select_runs
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What going from one level of a factor to another does, or how far two such steps do more than each alone.
+
+    One step: the relative effect on the metric, averaged over all else. Two: the ratio of the ratios, less 1; zero
+    where one step does the same at both levels of the other factor.
+    """
+
+    steps: tuple[Step, ...]
+    metric: str
+    estimate: Estimate
+    within_blocks: bool
+    """Paired by block; else blocks of one condition are compared with those of another."""
+
+    @property
+    def interaction(self) -> bool:
+        """Whether it is of two factors."""
+        return len(self.steps) > 1
+
+
+@dataclass(frozen=True)
+class _Design:
+    """What was made: arms with their levels, and the conditions of each block."""
+
+    study: Study
+    runs: Runs
+    arms: tuple[Cell, ...]
+    conditions: Mapping[int, Levels]
+
+
+def factorial(study: Study, records: Sequence[RunRecord], metrics: Sequence[Metric]) -> tuple[Effect, ...]:
+    """Main effects, then interactions, each in every metric; nothing of a study in which only one factor varies.
+
+    A block gives one number: the contrast of the logarithms over the arms that an effect takes, so that what all
+    runs of a block have in common falls out; a block that lacks one of these arms does without. Over blocks the
+    numbers are independent, and their mean has a t interval (`paired_log_ratio_t`). Where a condition is part of
+    the effect, blocks of its levels are compared (`contrast_of_means`). Contrasts of factorial designs:
+    Montgomery, Design and Analysis of Experiments, chapters 5 and 6.
+    """
+    design = _design(study, select_runs(study, records))
+    inner, outer = _inner(design), _outer(design)
+    if len({step.factor for step in (*inner, *outer)}) < 2:
+        return ()
+    pairs = [pair for pair in combinations((*inner, *outer), 2) if pair[0].factor != pair[1].factor]
+    effects = (
+        _effect(design, steps, metric)
+        for steps in (*((one,) for one in (*inner, *outer)), *pairs)
+        for metric in metrics
+    )
+    return tuple(effect for effect in effects if effect is not None)
+
+
+def _design(study: Study, runs: Runs) -> _Design:
+    return _Design(
+        study=study,
+        runs=runs,
+        arms=tuple(Cell(arm.name, arm.levels) for arm in study.arms if not arm.control),
+        conditions={
+            block: {factor: run.levels[factor] for factor in study.conditions}
+            for (block, _), run in sorted(runs.good.items())
+        },
+    )
+
+
+def _inner(design: _Design) -> tuple[Step, ...]:
+    """Steps between arms."""
+    factors = [factor for factor in design.study.factors if factor not in design.study.conditions]
+    return tuple(_steps(design.study, factors, [cell.levels for cell in design.arms]))
+
+
+def _outer(design: _Design) -> tuple[Step, ...]:
+    """Steps between blocks."""
+    return tuple(_steps(design.study, design.study.conditions, list(design.conditions.values())))
+
+
+def _steps(study: Study, factors: Sequence[str], made: Sequence[Levels]) -> Iterator[Step]:
+    """Each level against the first one of which as much else is known."""
+    for factor in factors:
+        for n, level in enumerate(study.factors[factor]):
+            reference = reference_of(factor, level, study.factors[factor][:n], made)
+            if reference is not None:
+                yield Step(factor, level, reference)
+
+
+def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect | None:
+    """`None` where nothing was made that tells it."""
+    inner = [step for step in steps if step.factor not in design.study.conditions]
+    outer = [step for step in steps if step.factor in design.study.conditions]
+    logs = dict(_logs(design, contrast(design.arms, inner), metric))
+    if not logs:
+        return None
+    if not outer:
+        estimate = paired_log_ratio_t([math.exp(value) for value in logs.values()])
+        return Effect(steps, metric.name, estimate, within_blocks=True)
+    groups: dict[str, list[float]] = {}
+    levels: dict[str, Levels] = {}
+    for block, value in logs.items():
+        name = str(sorted(design.conditions[block].items()))
+        groups.setdefault(name, []).append(value)
+        levels[name] = design.conditions[block]
+    weights = contrast([Cell(name, each) for name, each in levels.items()], outer)
+    compared = contrast_of_means(groups, weights)
+    return None if compared is None else Effect(steps, metric.name, compared, within_blocks=False)
+
+
+def _logs(design: _Design, weights: Mapping[str, float], metric: Metric) -> Iterator[tuple[int, float]]:
+    """Block → the contrast of the logarithms in it; without blocks that lack a usable value of one of the arms."""
+    for block in design.runs.blocks if weights else ():
+        runs = {arm: design.runs.good.get((block, arm)) for arm in weights}
+        values = {arm: None if run is None else metric.of(run) for arm, run in runs.items()}
+        sources = {metric.source(run) for run in runs.values() if run is not None and metric.source is not None}
+        if len(sources) > 1:
+            continue
+        known = {arm: math.log(value) for arm, value in values.items() if value is not None and value > 0}
+        if len(known) == len(weights):
+            yield block, sum(weights[arm] * value for arm, value in known.items())

@@ -1,0 +1,105 @@
+"""What happened at a moment of a run: marks to lay over its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from tare.analyze.numbers import number_at
+from tare.run.record import RunRecord
+from tare.store.trace import Trace
+
+
+@dataclass(frozen=True)
+class Mark:
+    """`second`, and `until` of what lasts: since measuring began. `kind`: of what it is, in a word or two."""
+
+    kind: str
+    second: float
+    text: str
+    until: float | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What marks are read from. `zero_s`: when measuring began on the trace's clock, `over_s`: how long it took."""
+
+    run: RunRecord
+    trace: Trace | None
+    zero_s: float
+    over_s: float | None
+
+
+Source = Callable[[Seen], Iterator[Mark]]
+"""A source yields nothing of a run that it has nothing to say of."""
+
+_TOLD = {
+    "missed": "the probe missed ticks",
+    "suspended": "the machine slept",
+    "dropped": "the probe dropped rows",
+}
+"""Event of a trace → what it means: docs/reference/trace-format.md."""
+_TROUBLES = ("errors", "reconnects")
+_ENDED = ("sut", "proxy")
+"""Whose processes must not end while measuring."""
+
+
+def marks_of(seen: Seen) -> tuple[Mark, ...]:
+    """All marks of a run, in the order in which they happened."""
+    found = (mark for source in SOURCES.values() for mark in source(seen))
+    return tuple(sorted(found, key=lambda mark: (mark.second, mark.kind)))
+
+
+def of_trace(seen: Seen) -> Iterator[Mark]:
+    """Gaps of the recording; server or docker-proxy ending while it was measured."""
+    events = None if seen.trace is None else seen.trace.table("event")
+    if events is None:
+        return
+    for row in events.sort("at_ns").iter_rows(named=True):
+        second = round(row["at_ns"] / 1e9 - seen.zero_s, 2)
+        if row["what"] in _TOLD:
+            yield Mark("recording", second, f"{_TOLD[row['what']]}: {row['detail']}")
+        elif row["what"] == "vanished" and row["name"] in _ENDED and _while_measuring(second, seen):
+            yield Mark("process", second, f"{row['name']} ended: {row['detail']}")
+
+
+def _while_measuring(second: float, seen: Seen) -> bool:
+    """A tick of the probe before the end: a program that is itself the SUT ends with the phase."""
+    slack = 0.0 if seen.trace is None else 2 * seen.trace.period_ns / 1e9
+    return seen.over_s is not None and 0 <= second < seen.over_s - slack
+
+
+def of_windows(seen: Seen) -> Iterator[Mark]:
+    """Errors and reconnects as the generator counted them, a mark for each row of windows that have any."""
+    windows = (seen.run.measurement or {}).get("windows") or ()
+    ends = [0.0, *(number_at(window, ("end_s",)) for window in windows)]
+    rates = [_troubles(window) for window in windows]
+    for troubled, group in groupby(range(len(windows)), key=lambda n: bool(rates[n])):
+        row = list(group)
+        began, ended = ends[row[0]], ends[row[-1] + 1]
+        if troubled and began is not None and ended is not None:
+            worst = {what: max(rates[n].get(what, 0.0) for n in row) for what in _TROUBLES}
+            told = ", ".join(f"up to {rate:g} {what}/s" for what, rate in worst.items() if rate)
+            yield Mark("errors", round(began, 2), told, until=round(ended, 2))
+
+
+def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
+    """What → how many a second, without what there was none of, or is not known."""
+    found = {what: number_at(window, (f"{what}_per_s",)) for what in _TROUBLES}
+    return {what: rate for what, rate in found.items() if rate}
+
+
+def of_duet(seen: Seen) -> Iterator[Mark]:
+    """When the two sides of a duet exchanged their CPUs."""
+    duet: Mapping[str, Any] = seen.run.duet or {}
+    started, began, ended = (number_at(duet, (key,)) for key in ("started_s", "swap_began_s", "swap_ended_s"))
+    if started is not None and began is not None and ended is not None:
+        yield Mark(
+            "duet", round(began - started, 2), "the CPU sets were exchanged", until=round(ended - started, 2)
+        )
+
+
+SOURCES: Mapping[str, Source] = {"trace": of_trace, "windows": of_windows, "duet": of_duet}
+"""Where marks come from. What else happens in a run (a compaction, say) is one more source."""

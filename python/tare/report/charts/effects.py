@@ -1,0 +1,89 @@
+"""Which factor moves throughput: main effects above, interactions beneath, each with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tare.analyze.contrasts import Step
+from tare.analyze.factorial import Effect
+from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, percent_axis, themed
+from tare.report.figures import decimals_of, interval, percent, signed
+from tare.report.plain import distinct, plain
+
+MOST_ROWS = 40
+_ROW_PX = 26
+_LONGEST_LABEL = 46
+
+
+def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification; effects are those of one metric."""
+    names = [name(each) for each in found]
+    labels = distinct(tuple(names), _LONGEST_LABEL if frame.values else 26)
+    rows = [_row(each, labels[called]) for each, called in zip(found, names, strict=True)]
+    label_px = frame.label_px + (120 if frame.values else 30)
+    plot_px = frame.plot_px - (120 if frame.values else 30)
+    axis = alt.Axis(
+        title=None, labelColor=INK, labelFontSize=frame.text_px - 1, labelLimit=label_px - 10, minExtent=label_px,
+        grid=False,
+    )  # fmt: skip
+    y = alt.Y("effect:N", sort=None, axis=axis)
+    whole = alt.Chart(alt.InlineData(values=rows))
+    room = (
+        alt.X("low:Q")
+        .scale(nice=False, padding=14)
+        .axis(percent_axis("effect on throughput", tickCount=frame.ticks))
+    )
+    colour = alt.condition("datum.two", alt.value(INK), alt.value(ACCENT))
+    layers = [
+        alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=alt.datum(0)),
+        whole.transform_filter("isValid(datum.low)")
+        .mark_bar(height=4, cornerRadius=2, minBandSize=2)
+        .encode(x=room, x2="high:Q", y=y, color=colour),
+        whole.mark_point(shape="circle", size=60, filled=True, opacity=1).encode(x="point:Q", y=y, color=colour),
+    ]
+    if frame.values:
+        layers.append(
+            whole.mark_text(align="left", color=INK, fontSize=frame.text_px - 1).encode(
+                x=alt.value(plot_px + 16), y=y, text="words:N"
+            )
+        )
+    return themed(alt.layer(*layers).properties(width=plot_px, height=alt.Step(_ROW_PX)), frame)
+
+
+def drawable(found: Sequence[Effect]) -> list[Effect]:
+    """Main effects first, then the strongest interactions for which there is room."""
+    main = [each for each in found if not each.interaction][:MOST_ROWS]
+    two = sorted((each for each in found if each.interaction), key=lambda one: -abs(one.estimate.point or 0.0))
+    return [*main, *two[: MOST_ROWS - len(main)]]
+
+
+def name(effect: Effect) -> str:
+    """`deployment container`, or `deployment container x disk overlay` of two; the reference where it takes it."""
+    return f" {chr(0x00D7)} ".join(_step(step) for step in effect.steps)
+
+
+def _step(step: Step) -> str:
+    return f"{plain(step.factor, 24)} {plain(step.level, 24)}"
+
+
+def in_words(found: Sequence[Effect]) -> str:
+    """The chart for those who cannot see it."""
+    told = [
+        f"{name(each)} {percent(each.estimate.point)}, 95 % interval {interval(each.estimate)}" for each in found
+    ]
+    return f"Chart: what each factor does to throughput. {'; '.join(told)}."
+
+
+def _row(effect: Effect, label: str) -> dict[str, Any]:
+    estimate = effect.estimate
+    return {
+        "effect": label,
+        "two": effect.interaction,
+        "point": estimate.point,
+        "low": estimate.low,
+        "high": estimate.high,
+        "words": signed(f"{percent(estimate.point, decimals_of(estimate))}  {interval(estimate)}"),
+    }

@@ -1,0 +1,131 @@
+"""Runs laid over each other: a panel a quantity, a line a run, which a page can show or hide by its class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import altair as alt
+
+from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
+from tare.analyze.timelines.series import CPU, DISK, MEMORY, NETWORK
+from tare.report.charts.theme import INK, MUTED, Frame, themed
+from tare.report.figures import amount
+from tare.report.plain import plain
+
+PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, DISK, NETWORK)
+COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
+"""Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
+_DASHES: Mapping[str, tuple[int, ...]] = {"whole": (1, 0), "dashes": (5, 3), "dots": (2, 2), "both": (8, 3, 2, 3)}
+"""Tell runs of an arm apart, block by block."""
+_PANEL_PX = 120
+_LABELS_PX = 48
+_GAPS = alt.RowColnumber(row=58, column=66)
+
+
+def laid_over(shown: LaidOver, frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification. What is drawn of run N (from 0) is described as `run-N`."""
+    panels = [panel for panel in PANELS if any(point.panel == panel for run in shown.runs for point in run.points)]
+    width, columns = (320, 2) if frame.values else (220, 1)
+    reach = _reach(shown.runs)
+    drawn = [_panel(shown.runs, panel, reach, frame).properties(width=width, height=_PANEL_PX) for panel in panels]
+    return themed(alt.concat(*drawn, columns=columns, bounds="flush", spacing=_GAPS), frame)
+
+
+def colours(runs: Sequence[Laid]) -> Mapping[str, str]:
+    """Arm → the name of its colour in the page's style."""
+    arms = list(dict.fromkeys(run.arm for run in runs))
+    first, *others = COLOURS
+    return {arm: first if n == 0 else others[(n - 1) % len(others)] for n, arm in enumerate(arms)}
+
+
+def in_words(shown: LaidOver) -> str:
+    """The chart for those who cannot see it: what it begins with; the table beneath has every run."""
+    told = [f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}" for run in shown.runs if run.shown]
+    return f"Chart: runs over time, laid over each other. Means while measuring: {'; '.join(told)}."
+
+
+def means(run: Laid) -> str:
+    """`throughput, /s 1,905; CPU, cores 0.98`, over the measure phase."""
+    found = ((panel, mean(run, panel)) for panel in PANELS)
+    return ", ".join(f"{amount(value)} ({panel})" for panel, value in found if value is not None)
+
+
+def mean(run: Laid, panel: str) -> float | None:
+    """Mean of a panel's line over the measure phase; `None` where it has none."""
+    measure = next((span for span in run.phases if span.phase == "measure"), None)
+    values = [
+        point.value
+        for point in run.points
+        if point.panel == panel and (measure is None or measure.began <= point.second <= measure.ended)
+    ]
+    return sum(values) / len(values) if values else None
+
+
+def _reach(runs: Sequence[Laid]) -> tuple[float, float]:
+    """From the first to the last second that any run tells of."""
+    seconds = [point.second for run in runs for point in run.points]
+    return min(seconds, default=0.0), max(seconds, default=1.0)
+
+
+def _panel(runs: Sequence[Laid], panel: str, reach: tuple[float, float], frame: Frame) -> Any:
+    axis = alt.Axis(title=None, format="~g", grid=False, tickCount=5)
+    x = alt.X("second:Q", axis=axis, scale=alt.Scale(domain=list(reach), nice=False))
+    y = alt.Y("value:Q", axis=alt.Axis(title=None, tickCount=3, minExtent=_LABELS_PX, format="~s"))
+    pens = _pens(runs)
+    rows = [row for n, run in enumerate(runs) for row in _line(run, panel, {**pens[run.run_id], "run": f"run-{n}"})]
+    heads = [
+        {**pens[run.run_id], "run": f"run-{n}", "second": mark.second}
+        for n, run in enumerate(runs)
+        for mark in run.marks
+        if reach[0] <= mark.second <= reach[1]
+    ]
+    each: dict[str, Any] = {"color": alt.Color("colour:N", scale=None, legend=None), "description": "run:N"}
+    dashes: list[Any] = [list(dash) for dash in _DASHES.values()]
+    dashed = alt.StrokeDash("dash:N", scale=alt.Scale(domain=list(_DASHES), range=dashes), legend=None)
+    layers: list[Any] = [
+        _data([{"second": 0.0}]).mark_rule(color=MUTED, strokeDash=[2, 2]).encode(x=x),
+        _data(rows)
+        .mark_line(strokeWidth=1.5, point=False)
+        .encode(x=x, y=y.scale(zero=True), detail="run:N", strokeDash=dashed, **each),
+        _heading(panel, frame),
+    ]
+    if heads:
+        hanging = _data(heads).mark_point(shape="triangle-down", size=70, filled=True, opacity=1)
+        layers.append(hanging.encode(x=x, y=alt.value(2), **each))
+    return alt.layer(*layers)
+
+
+def _pens(runs: Sequence[Laid]) -> Mapping[str, Mapping[str, str]]:
+    """Run → how it is drawn: in the colour of its arm, dashed by its place among the runs of it."""
+    hues, names = colours(runs), list(_DASHES)
+    counts = dict.fromkeys(hues, 0)
+    pens = {}
+    for run in runs:
+        pens[run.run_id] = {"colour": f"var(--{hues[run.arm]})", "dash": names[counts[run.arm] % len(names)]}
+        counts[run.arm] += 1
+    return pens
+
+
+def _line(run: Laid, panel: str, pen: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Broken where there was nobody, as between two clients."""
+    points = [point for point in run.points if point.panel == panel]
+    gaps = sorted(later.second - sooner.second for sooner, later in pairwise(points))
+    rows: list[dict[str, Any]] = []
+    for point in points:
+        if rows and point.second - rows[-1]["second"] > 2.5 * gaps[len(gaps) // 2]:
+            rows.append({**pen, "second": point.second, "value": None})
+        rows.append({**pen, "second": point.second, "value": point.value})
+    return rows
+
+
+def _heading(words: str, frame: Frame) -> Any:
+    mark = _data([{}]).mark_text(
+        align="left", baseline="bottom", fontWeight="normal", fontSize=frame.text_px, color=INK, text=words
+    )
+    return mark.encode(x=alt.value(0), y=alt.value(-10))
+
+
+def _data(values: list[dict[str, Any]]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=values))

@@ -1,0 +1,121 @@
+"""Latency over quantiles, a row an arm: both distributions, and how far one is shifted from the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tare.analyze.quantile_shift import Quantile, QuantileShift
+from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, percent_axis, themed
+from tare.report.figures import interval, percent
+from tare.report.plain import plain
+
+MOST_ROWS = 16
+"""In one chart; what is left out is told beside it."""
+_PANEL_PX = 120
+_LABELS_PX = 58
+_GAPS = alt.RowColnumber(row=72, column=72)
+_LONGEST_LABEL = 40
+
+
+def shift(shifts: Sequence[QuantileShift], frame: Frame) -> dict[str, Any]:
+    """The Vega-Lite specification: left latency in ms, right the shift in percent, both over the same quantiles."""
+    percents = list(dict.fromkeys(each.percent for one in shifts for each in one.quantiles))
+    order = [label(each) for each in sorted(percents)]
+    panels = [panel for one in shifts for panel in _row(one, order, frame)]
+    return themed(alt.concat(*panels, columns=2, bounds="flush", spacing=_GAPS), frame)
+
+
+def label(percent_of_events: float) -> str:
+    """`p95`, `p99.9`."""
+    return f"p{percent_of_events:g}"
+
+
+def title(one: QuantileShift, longest: int = _LONGEST_LABEL) -> str:
+    """The arm, and the kind of operation where there are several."""
+    arm = plain(one.arm, longest)
+    return arm if one.operation is None else f"{arm}, {plain(one.operation, 20)}"
+
+
+def in_words(shifts: Sequence[QuantileShift]) -> str:
+    """The chart for those who cannot see it."""
+    told = [
+        f"{title(one, 60)} against {plain(one.baseline, 60)}: "
+        + ", ".join(f"{label(each.percent)} {shifted(each)}" for each in one.quantiles)
+        for one in shifts
+    ]
+    return f"Chart: latency over quantiles, and its shift with 95 % intervals. {'; '.join(told)}."
+
+
+def shifted(one: Quantile) -> str:
+    """`+8.5 % [+6.1, +10.9]`; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
+    bounds = interval(one.estimate)
+    middle = percent(one.estimate.point) if one.resolved else f"≤{percent(one.resolution, signed=False)}"
+    return middle if bounds == "—" else f"{middle} {bounds}"
+
+
+def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, Any]:
+    width = 270 if frame.values else frame.panel_px
+    ticks = list(order)[:: 1 if frame.values else 3]
+    x = alt.X(
+        "quantile:N",
+        sort=list(order),
+        scale=alt.Scale(domain=list(order)),
+        axis=alt.Axis(title=None, grid=False, labelAngle=0, values=ticks, labelFontSize=frame.text_px - 2),
+    )
+    left = alt.layer(*_distributions(one, x), _heading(title(one, 40 if frame.values else 24), frame))
+    right = alt.layer(*_shifts(one, x), _heading("shift", frame))
+    return tuple(panel.properties(width=width, height=_PANEL_PX) for panel in (left, right))  # type: ignore[return-value]
+
+
+def _distributions(one: QuantileShift, x: alt.X) -> list[Any]:
+    axis = alt.Axis(title=None, tickCount=4, minExtent=_LABELS_PX, labelExpr="format(datum.value, '~g') + ' ms'")
+    y = alt.Y("ms:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
+    sides = ((MUTED, "baseline_ms", 4.0, 0.55), (ACCENT, "arm_ms", 1.5, 1.0))
+    return [
+        _data([{"quantile": label(each.percent), "ms": getattr(each, key)} for each in one.quantiles])
+        .mark_line(color=colour, strokeWidth=width, opacity=opacity)
+        .encode(x=x, y=y)
+        for colour, key, width, opacity in sides
+    ]
+
+
+def _shifts(one: QuantileShift, x: alt.X) -> list[Any]:
+    y = alt.Y("point:Q", axis=percent_axis("", tickCount=4, minExtent=_LABELS_PX))
+    rows = [_shift(each) for each in one.quantiles]
+    bounded = [row for row in rows if row["low"] is not None]
+    layers: list[Any] = [_data(rows).mark_area(color=LINE, opacity=0.6).encode(x=x, y="under:Q", y2="over:Q")]
+    layers.append(
+        alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=alt.datum(0))
+    )
+    if bounded:
+        layers.append(_data(bounded).mark_rule(color=ACCENT, strokeWidth=4).encode(x=x, y="low:Q", y2="high:Q"))
+    layers.append(
+        _data(rows).mark_point(shape="circle", size=34, filled=True, opacity=1, color=INK).encode(x=x, y=y)
+    )
+    return layers
+
+
+def _shift(each: Quantile) -> dict[str, Any]:
+    width = each.resolution or 0.0
+    return {
+        "quantile": label(each.percent),
+        "point": each.estimate.point,
+        "low": each.estimate.low,
+        "high": each.estimate.high,
+        "under": -width,
+        "over": width,
+    }
+
+
+def _heading(words: str, frame: Frame) -> Any:
+    mark = _data([{}]).mark_text(
+        align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=words
+    )
+    return mark.encode(x=alt.value(0), y=alt.value(-10))
+
+
+def _data(values: list[dict[str, Any]]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=values))

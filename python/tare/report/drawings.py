@@ -1,0 +1,95 @@
+"""The charts of a page, each drawn for every width that it may be shown at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from markupsafe import Markup
+
+from tare.analyze import Finding
+from tare.analyze.metrics import PRIMARY
+from tare.report.charts import blocks as blocks_chart
+from tare.report.charts import effects, overheads, shift, timelines, views
+from tare.report.charts import laid_over as laid_over_chart
+from tare.report.charts.svg import draw
+from tare.report.charts.theme import FRAMES, Frame
+from tare.report.content import Report
+
+Specification = Callable[[Frame], dict[str, Any]]
+LATENCY = "latency_p95"
+_MOST_OTHER = 24
+"""Charts of metrics beside throughput and latency; with kinds of operation there may be very many."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart in every frame, each already SVG."""
+
+    name: str
+    drawings: tuple[tuple[str, Markup], ...]
+    """(frame's name, SVG)"""
+
+
+def drawings(report: Report) -> dict[str, Figure]:
+    """The charts for which there is anything to draw; those of further metrics are named `metric-NAME`."""
+    drawn: dict[str, Figure] = {}
+    throughput, latency = (pointed(report, metric) for metric in (PRIMARY, LATENCY))
+    if throughput:
+        drawn["throughput"] = _forest("throughput", throughput)
+        drawn["blocks"] = figure(
+            "blocks", partial(blocks_chart.blocks, throughput), blocks_chart.in_words(throughput)
+        )
+    if latency:
+        drawn["latency"] = _forest("latency", latency)
+    for metric in [each.name for each in report.analysis.metrics if each.name not in (PRIMARY, LATENCY)][
+        :_MOST_OTHER
+    ]:
+        found = pointed(report, metric)
+        if found:
+            drawn[f"metric-{metric}"] = _forest(f"metric-{metric}", found, blocks=False)
+    if report.shifts:
+        shown = report.shifts[: shift.MOST_ROWS]
+        drawn["shift"] = figure("shift", partial(shift.shift, shown), shift.in_words(shown))
+    moved = [each for each in report.effects if each.metric == PRIMARY and each.estimate.point is not None]
+    if moved:
+        moved = effects.drawable(moved)
+        drawn["effects"] = figure("effects", partial(effects.effects, moved), effects.in_words(moved))
+    return drawn | _of_runs(report)
+
+
+def _of_runs(report: Report) -> dict[str, Figure]:
+    """Of single runs, read from their traces."""
+    drawn = {}
+    if report.timelines is not None and report.timelines.runs:
+        lines = report.timelines
+        drawn["timelines"] = figure("timelines", partial(timelines.timelines, lines), timelines.in_words(lines))
+    if report.laid_over is not None and any(run.points for run in report.laid_over.runs):
+        over = report.laid_over
+        drawn["laid-over"] = figure(
+            "laid-over", partial(laid_over_chart.laid_over, over), laid_over_chart.in_words(over)
+        )
+    if report.views is not None and views.drawable(report.views):
+        drawn["views"] = figure("views", partial(views.views, report.views), views.in_words(report.views))
+    return drawn
+
+
+def pointed(report: Report, metric: str) -> Sequence[Finding]:
+    """The findings of a metric of which at least a point is known."""
+    found = (finding for finding in report.analysis.findings if finding.metric == metric)
+    return [finding for finding in found if finding.estimate.point is not None]
+
+
+def figure(name: str, specification: Specification, label: str) -> Figure:
+    """A chart, drawn. `label`: what is read out in place of it."""
+    drawn = [
+        (frame.name, Markup(draw(specification(frame), f"{name}-{frame.name}", label)))  # noqa: S704 - made by Vega
+        for frame in FRAMES
+    ]
+    return Figure(name, tuple(drawn))
+
+
+def _forest(name: str, findings: Sequence[Finding], *, blocks: bool = True) -> Figure:
+    return figure(name, partial(overheads.overheads, findings, blocks=blocks), overheads.in_words(findings))

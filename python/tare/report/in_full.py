@@ -1,0 +1,38 @@
+"""What only a report in full shows: read from raw files, or too slow to be worked out for a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tare.analyze.factorial import factorial
+from tare.analyze.quantile_shift import quantile_shifts
+from tare.analyze.timelines import timelines
+from tare.analyze.timelines.laid_over import laid_over
+from tare.analyze.views.of_run import telling
+from tare.report.content import Report
+from tare.report.known import known
+from tare.run.record import RunRecord
+from tare.store import Store
+
+
+def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: Sequence[str] = ()) -> Report:
+    """The report with what the raw files of its store tell besides: monitors' views, timelines, single runs.
+
+    `chosen`: ids of runs to be shown first. Raises `StoreError` for one that is not there, and for damaged files.
+    """
+    return replace(
+        with_details(report, records),
+        views=telling(store, records, report.study.baseline),
+        timelines=timelines(report.study, store, records),
+        laid_over=laid_over(report.study, store, records, chosen),
+    )
+
+
+def with_details(report: Report, records: Sequence[RunRecord]) -> Report:
+    """The report with what follows from the records alone: shifts of latency, effects of factors."""
+    return replace(
+        report,
+        shifts=quantile_shifts(report.study, records),
+        effects=factorial(report.study, records, known(report.analysis)),
+    )

@@ -1,0 +1,44 @@
+"""Texts from outside as Markdown in which they are nothing but text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tare.report.plain import plain
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
+
+
+def text(value: object, longest: int = 200) -> str:
+    """A text in which nothing is Markdown or HTML."""
+    return _SPECIAL.sub(r"\\\1", plain(value, longest))
+
+
+def code(value: object, longest: int = 80) -> str:
+    """What may stand between two backticks."""
+    return plain(value, longest).replace("`", "'")
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> list[str]:
+    """A table's lines, the first `left` columns to the left; nothing without rows."""
+    if not rows:
+        return []
+    lines = [_line(titles), "|" + "---|" * left + "---:|" * (len(titles) - left)]
+    return lines + [_line(row) for row in rows]
+
+
+def folded(title: str, lines: Sequence[str]) -> list[str]:
+    """Lines that a reader opens; nothing without any."""
+    return ["", f"<details><summary>{text(title)}</summary>", "", *lines, "", "</details>"] if lines else []
+
+
+def fenced(words: str, language: str = "") -> list[str]:
+    """A block of code that nothing in it can end."""
+    longest = max((len(run) for run in re.findall(r"`+", words)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language}", words.rstrip("\n"), fence]
+
+
+def _line(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(text(cell) for cell in cells) + " |"

@@ -1,0 +1,35 @@
+"""Shifts of latency as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.analyze.quantile_shift import PERCENTS, QuantileShift
+from tare.report.charts.shift import label, shifted, title
+from tare.report.figures import NONE
+from tare.report.plain import plain
+
+
+@dataclass(frozen=True)
+class ShiftRows:
+    """A column a quantile, a row an arm: its name, blocks, and a shift with its interval for each column."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def shift_rows(shifts: Sequence[QuantileShift]) -> ShiftRows:
+    """Quantiles that no arm has are left out."""
+    percents = [
+        each for each in PERCENTS if any(each == one.percent for shift in shifts for one in shift.quantiles)
+    ]
+    return ShiftRows(
+        ("arm", "n", *(label(each) for each in percents)), tuple(_row(shift, percents) for shift in shifts)
+    )
+
+
+def _row(shift: QuantileShift, percents: Sequence[float]) -> tuple[str, ...]:
+    found = {one.percent: shifted(one) for one in shift.quantiles}
+    counts = {one.estimate.n for one in shift.quantiles}
+    return (plain(title(shift, 60), 90), str(max(counts)), *(found.get(each, NONE) for each in percents))
