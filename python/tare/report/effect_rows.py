@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from tare.analyze.contrasts import Step
 from tare.analyze.factorial import Effect
-from tare.report.charts.effects import name
 from tare.report.content import Report
 from tare.report.figures import NONE, decimals_of, interval, percent
 from tare.report.known import known
@@ -80,3 +79,12 @@ def _cell(effect: Effect | None) -> EffectCell:
     estimate = effect.estimate
     apart = estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0)
     return EffectCell(percent(estimate.point, decimals_of(estimate)), interval(estimate), apart)
+
+
+def name(effect: Effect) -> str:
+    """`deployment container`, or `deployment container x disk overlay` of two; the reference where it takes it."""
+    return f" {chr(0x00D7)} ".join(_step(step) for step in effect.steps)
+
+
+def _step(step: Step) -> str:
+    return f"{plain(step.factor, 24)} {plain(step.level, 24)}"

@@ -15,14 +15,13 @@ from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.report import figures
 from tare.report.against import against
-from tare.report.charts.laid_over import PANELS
 from tare.report.charts.shift import MOST_ROWS
 from tare.report.citing import again, citation
 from tare.report.content import Report
 from tare.report.drawings import drawings
 from tare.report.effect_rows import effect_rows
 from tare.report.known import known
-from tare.report.laid_rows import hiding, laid_rows
+from tare.report.laid_rows import PANELS, hiding, laid_rows
 from tare.report.made_of import unpaired
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines

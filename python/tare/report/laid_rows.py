@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.analyze.timelines.laid_over import Laid, LaidOver
+from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
 from tare.analyze.timelines.marks import Mark
-from tare.report.charts.laid_over import PANELS, colours, mean
+from tare.analyze.timelines.series import CPU, DISK, MEMORY, NETWORK
 from tare.report.figures import amount
 from tare.report.plain import plain
 
+PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, DISK, NETWORK)
+COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
+"""Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
 _MOST_MARKS = 8
 """Of one run, in words."""
 
@@ -65,3 +68,27 @@ def _told(marks: Sequence[Mark]) -> tuple[str, ...]:
         for mark in marks[:_MOST_MARKS]
     ]
     return (*told, f"{len(marks) - _MOST_MARKS} more") if len(marks) > _MOST_MARKS else tuple(told)
+
+
+def colours(runs: Sequence[Laid]) -> Mapping[str, str]:
+    """Arm → the name of its colour in the page's style."""
+    arms = list(dict.fromkeys(run.arm for run in runs))
+    first, *others = COLOURS
+    return {arm: first if n == 0 else others[(n - 1) % len(others)] for n, arm in enumerate(arms)}
+
+
+def means(run: Laid) -> str:
+    """`throughput, /s 1,905; CPU, cores 0.98`, over the measure phase."""
+    found = ((panel, mean(run, panel)) for panel in PANELS)
+    return ", ".join(f"{amount(value)} ({panel})" for panel, value in found if value is not None)
+
+
+def mean(run: Laid, panel: str) -> float | None:
+    """Mean of a panel's line over the measure phase; `None` where it has none."""
+    measure = next((span for span in run.phases if span.phase == "measure"), None)
+    values = [
+        point.value
+        for point in run.points
+        if point.panel == panel and (measure is None or measure.began <= point.second <= measure.ended)
+    ]
+    return sum(values) / len(values) if values else None

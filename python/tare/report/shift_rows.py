@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tare.analyze.quantile_shift import PERCENTS, QuantileShift
-from tare.report.charts.shift import label, shifted, title
-from tare.report.figures import NONE
+from tare.analyze.quantile_shift import PERCENTS, Quantile, QuantileShift
+from tare.report.figures import NONE, interval, percent
 from tare.report.plain import plain
 
 
@@ -33,3 +32,21 @@ def _row(shift: QuantileShift, percents: Sequence[float]) -> tuple[str, ...]:
     found = {one.percent: shifted(one) for one in shift.quantiles}
     counts = {one.estimate.n for one in shift.quantiles}
     return (plain(title(shift, 60), 90), str(max(counts)), *(found.get(each, NONE) for each in percents))
+
+
+def label(percent_of_events: float) -> str:
+    """`p95`, `p99.9`."""
+    return f"p{percent_of_events:g}"
+
+
+def title(one: QuantileShift, longest: int = 40) -> str:
+    """The arm, and the kind of operation where there are several."""
+    arm = plain(one.arm, longest)
+    return arm if one.operation is None else f"{arm}, {plain(one.operation, 20)}"
+
+
+def shifted(one: Quantile) -> str:
+    """`+8.5 % [+6.1, +10.9]`; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
+    bounds = interval(one.estimate)
+    middle = percent(one.estimate.point) if one.resolved else f"≤{percent(one.resolution, signed=False)}"
+    return middle if bounds == NONE else f"{middle} {bounds}"

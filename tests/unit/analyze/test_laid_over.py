@@ -18,7 +18,7 @@ from tare.errors import StoreError
 from tare.report.charts import laid_over as chart
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import NARROW, WIDE
-from tare.report.laid_rows import hiding, laid_rows
+from tare.report.laid_rows import PANELS, colours, hiding, laid_rows
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
 
@@ -124,7 +124,7 @@ def test_as_many_runs_as_there_is_room_for_stay_far_below_three_megabytes() -> N
 def test_a_run_that_is_not_ticked_is_hidden_without_a_script() -> None:
     over = many(2, 2)
     svg = draw(chart.laid_over(over, NARROW), "l", "label")
-    assert svg.count('class="run-3"') == 2 * len([each for each in chart.PANELS if f">{each}<" in svg]) > 0
+    assert svg.count('class="run-3"') == 2 * len([each for each in PANELS if f">{each}<" in svg]) > 0
     assert ".laid:has(#pick-3:not(:checked)) .run-3 { display: none; }" in hiding(over)
     assert [[(row.number, row.shown) for row in arm.rows] for arm in laid_rows(over)] == [
         [(0, True), (1, False)],
@@ -134,5 +134,5 @@ def test_a_run_that_is_not_ticked_is_hidden_without_a_script() -> None:
 
 def test_arms_have_colours_of_their_own_and_the_chart_is_told_in_words() -> None:
     over = many(3, 1)
-    assert list(chart.colours(over.runs).values()) == ["ink", "c1", "c2"]
+    assert list(colours(over.runs).values()) == ["ink", "c1", "c2"]
     assert "b1-2 of arm-2: 130 (throughput, /s), 0.500 (CPU, cores)" in chart.in_words(over)

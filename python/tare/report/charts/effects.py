@@ -7,11 +7,11 @@ from typing import Any
 
 import altair as alt
 
-from tare.analyze.contrasts import Step
 from tare.analyze.factorial import Effect
 from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, percent_axis, themed
+from tare.report.effect_rows import name
 from tare.report.figures import decimals_of, interval, percent, signed
-from tare.report.plain import distinct, plain
+from tare.report.plain import distinct
 
 MOST_ROWS = 40
 _ROW_PX = 26
@@ -58,15 +58,6 @@ def drawable(found: Sequence[Effect]) -> list[Effect]:
     main = [each for each in found if not each.interaction][:MOST_ROWS]
     two = sorted((each for each in found if each.interaction), key=lambda one: -abs(one.estimate.point or 0.0))
     return [*main, *two[: MOST_ROWS - len(main)]]
-
-
-def name(effect: Effect) -> str:
-    """`deployment container`, or `deployment container x disk overlay` of two; the reference where it takes it."""
-    return f" {chr(0x00D7)} ".join(_step(step) for step in effect.steps)
-
-
-def _step(step: Step) -> str:
-    return f"{plain(step.factor, 24)} {plain(step.level, 24)}"
 
 
 def in_words(found: Sequence[Effect]) -> str:

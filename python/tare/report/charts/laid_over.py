@@ -8,15 +8,11 @@ from typing import Any
 
 import altair as alt
 
-from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
-from tare.analyze.timelines.series import CPU, DISK, MEMORY, NETWORK
+from tare.analyze.timelines.laid_over import Laid, LaidOver
 from tare.report.charts.theme import INK, MUTED, Frame, themed
-from tare.report.figures import amount
+from tare.report.laid_rows import PANELS, colours, means
 from tare.report.plain import plain
 
-PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, DISK, NETWORK)
-COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
-"""Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
 _DASHES: Mapping[str, tuple[int, ...]] = {"whole": (1, 0), "dashes": (5, 3), "dots": (2, 2), "both": (8, 3, 2, 3)}
 """Tell runs of an arm apart, block by block."""
 _PANEL_PX = 120
@@ -33,34 +29,10 @@ def laid_over(shown: LaidOver, frame: Frame) -> dict[str, Any]:
     return themed(alt.concat(*drawn, columns=columns, bounds="flush", spacing=_GAPS), frame)
 
 
-def colours(runs: Sequence[Laid]) -> Mapping[str, str]:
-    """Arm → the name of its colour in the page's style."""
-    arms = list(dict.fromkeys(run.arm for run in runs))
-    first, *others = COLOURS
-    return {arm: first if n == 0 else others[(n - 1) % len(others)] for n, arm in enumerate(arms)}
-
-
 def in_words(shown: LaidOver) -> str:
     """The chart for those who cannot see it: what it begins with; the table beneath has every run."""
     told = [f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}" for run in shown.runs if run.shown]
     return f"Chart: runs over time, laid over each other. Means while measuring: {'; '.join(told)}."
-
-
-def means(run: Laid) -> str:
-    """`throughput, /s 1,905; CPU, cores 0.98`, over the measure phase."""
-    found = ((panel, mean(run, panel)) for panel in PANELS)
-    return ", ".join(f"{amount(value)} ({panel})" for panel, value in found if value is not None)
-
-
-def mean(run: Laid, panel: str) -> float | None:
-    """Mean of a panel's line over the measure phase; `None` where it has none."""
-    measure = next((span for span in run.phases if span.phase == "measure"), None)
-    values = [
-        point.value
-        for point in run.points
-        if point.panel == panel and (measure is None or measure.began <= point.second <= measure.ended)
-    ]
-    return sum(values) / len(values) if values else None
 
 
 def _reach(runs: Sequence[Laid]) -> tuple[float, float]:

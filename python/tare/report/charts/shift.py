@@ -9,15 +9,14 @@ import altair as alt
 
 from tare.analyze.quantile_shift import Quantile, QuantileShift
 from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, percent_axis, themed
-from tare.report.figures import interval, percent
 from tare.report.plain import plain
+from tare.report.shift_rows import label, shifted, title
 
 MOST_ROWS = 16
 """In one chart; what is left out is told beside it."""
 _PANEL_PX = 120
 _LABELS_PX = 58
 _GAPS = alt.RowColnumber(row=72, column=72)
-_LONGEST_LABEL = 40
 
 
 def shift(shifts: Sequence[QuantileShift], frame: Frame) -> dict[str, Any]:
@@ -28,17 +27,6 @@ def shift(shifts: Sequence[QuantileShift], frame: Frame) -> dict[str, Any]:
     return themed(alt.concat(*panels, columns=2, bounds="flush", spacing=_GAPS), frame)
 
 
-def label(percent_of_events: float) -> str:
-    """`p95`, `p99.9`."""
-    return f"p{percent_of_events:g}"
-
-
-def title(one: QuantileShift, longest: int = _LONGEST_LABEL) -> str:
-    """The arm, and the kind of operation where there are several."""
-    arm = plain(one.arm, longest)
-    return arm if one.operation is None else f"{arm}, {plain(one.operation, 20)}"
-
-
 def in_words(shifts: Sequence[QuantileShift]) -> str:
     """The chart for those who cannot see it."""
     told = [
@@ -47,13 +35,6 @@ def in_words(shifts: Sequence[QuantileShift]) -> str:
         for one in shifts
     ]
     return f"Chart: latency over quantiles, and its shift with 95 % intervals. {'; '.join(told)}."
-
-
-def shifted(one: Quantile) -> str:
-    """`+8.5 % [+6.1, +10.9]`; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
-    bounds = interval(one.estimate)
-    middle = percent(one.estimate.point) if one.resolved else f"≤{percent(one.resolution, signed=False)}"
-    return middle if bounds == "—" else f"{middle} {bounds}"
 
 
 def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, Any]:
