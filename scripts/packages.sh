@@ -8,11 +8,11 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 # mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own. pgrep finds the
 # engine's proxies. Integration tests make their smallest image of a busybox that needs no library, run the monitors
-# of sysstat, build YCSB with its bindings, make each file system that a SUT's data may lie on, and ask a Prometheus for
-# what the dashboard shows.
+# of sysstat, build YCSB with its bindings, make each file system that a SUT's data may lie on, ask a Prometheus for what
+# the dashboard shows, and look at pages in Chromium.
 set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
-    mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
+    mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "tare"
 
-STAGES = ("study", "plan", "run", "store", "analyze", "calibrate", "report", "knowledge")
+STAGES = ("study", "plan", "run", "store", "analyze", "calibrate", "report", "knowledge", "live")
 PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites", "storage")
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {

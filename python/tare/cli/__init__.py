@@ -29,6 +29,7 @@ from tare.cli import (
     probe,
     report,
     run,
+    serve,
     views,
 )
 from tare.errors import EnvironmentLacks, TareError
@@ -50,6 +51,7 @@ app.command("doctor")(doctor.doctor)
 app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
+app.command("serve")(serve.serve)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("check")(check.check)

@@ -14,7 +14,9 @@ from rich.console import Console
 from tare.calibrate.quote import quote_for
 from tare.cli.planned import planned
 from tare.cli.progress import progress
+from tare.cli.serve import page_beside
 from tare.errors import StoreError
+from tare.live.herald import Herald, heralded
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.model import Plan
@@ -53,6 +55,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
+    serve: Annotated[bool, typer.Option("--serve", help="Show the run as a page meanwhile.")] = False,  # noqa: FBT002
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0: any that is free.")] = 0,
 ) -> None:
     """Run a study, or go on with one that was broken off; every finished run is kept."""
     plan = planned(study, scale, seed, blocks)
@@ -62,7 +66,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     interrupts = Interrupts()
     with resume_store(path, plan) as writer, interrupts.installed():
         try:
-            _run(plan, writer, interrupts, quiet=quiet)
+            with page_beside(path, wanted=serve, port=port):
+                _run(plan, writer, interrupts, quiet=quiet)
         except Interrupted as interrupted:
             good = len(Done.of(writer.records()).good)
             sys.stderr.write(
@@ -91,7 +96,12 @@ def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> 
     done = Done.of(writer.records())
     if not remaining(plan, done):
         return
-    with local_engine() as engine, progress(plan, done, quiet=quiet) as observer:
+    herald = Herald(writer.now, plan, writer.id, default_layout().work)
+    with (
+        local_engine() as engine,
+        progress(plan, done, quiet=quiet) as shown,
+        heralded(herald, shown) as observer,
+    ):
         machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
         runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
         for records in until_refused(runs, observer):

@@ -32,6 +32,11 @@ class StoreLayout:
         """Held (flock(2)) by the one process that writes."""
         return self.root / "lock"
 
+    @property
+    def now(self) -> Path:
+        """What that process is doing, for those who watch; renewed by a rename, and worthless once it is gone."""
+        return self.root / "now.json"
+
 
 def attempt_name(run_id: str, attempt: int) -> str:
     """Name of an attempt's directory under `raw` and `staging`."""

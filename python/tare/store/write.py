@@ -43,6 +43,11 @@ class Writer(Store):
         """Where the attempt under way leaves its raw files, in a directory `RUN-ATTEMPT`."""
         return self._layout.staging
 
+    @property
+    def now(self) -> Path:
+        """Where those who watch are told what is being done."""
+        return self._layout.now
+
     def commit(self, record: RunRecord) -> None:
         """Make a record and its staged raw files durable; after this returns, no crash loses it.
 

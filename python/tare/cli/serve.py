@@ -1,0 +1,52 @@
+"""`tare serve`: a store as a live page on this machine's loopback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tare.errors import EnvironmentLacks
+
+
+def serve(
+    store: Annotated[Path, typer.Argument(help="A store, also while `tare run` writes it.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any that is free.")] = 0,
+) -> None:
+    """Show a store as a page in the browser, live: plan, phase, figures, intervals, log. It only reads.
+
+    Whoever has the printed link may see the page; nobody without it can. Ctrl-C ends it.
+    """
+    from tare.live.guard import new_token  # a web server is slow to import
+    from tare.live.serving import open_door
+    from tare.live.serving import serve as serve_page
+    from tare.store import open_store
+
+    open_store(store)  # before there is a link to a page that cannot be shown
+    door = open_door(port, new_token())
+    sys.stdout.write(f"{door.link}\n")
+    sys.stdout.flush()
+    sys.stderr.write("tare: the page is on this machine only; Ctrl-C ends it\n")
+    serve_page(store, door)
+
+
+@contextmanager
+def page_beside(store: Path, *, wanted: bool, port: int) -> Iterator[None]:
+    """The page while a study is run, where it is wanted; that it cannot be had is told, and the run goes on."""
+    if not wanted:
+        yield
+        return
+    from tare.live.beside import beside
+    from tare.live.guard import new_token
+
+    with ExitStack() as stack:
+        try:
+            door = stack.enter_context(beside(store, port, new_token()))
+            sys.stderr.write(f"tare: the run can be watched at {door.link}\n")
+        except (EnvironmentLacks, OSError) as error:
+            sys.stderr.write(f"tare: the run goes on without its page: {error}\n")
+        yield

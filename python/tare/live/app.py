@@ -1,0 +1,136 @@
+"""The page's addresses. All of them only read, and none is answered before the guard has seen the request."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from importlib.resources import files
+
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from tare import __version__
+from tare.errors import TareError
+from tare.live.charts import specifications
+from tare.live.detail import of_arm
+from tare.live.guard import HEADERS, Guard
+from tare.live.knowledge import rows as claim_rows
+from tare.live.look import Looking, reports
+from tare.live.script import charting_script
+from tare.live.view import View
+from tare.live.watch import Watch, ident, tags_of
+
+_STATIC = {"live.js": "text/javascript", "knowledge.js": "text/javascript", "live.css": "text/css"}
+_REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""A report is shown with its own style and without any script, whatever is in the file."""
+
+
+class Page:
+    """What is behind the addresses."""
+
+    def __init__(
+        self, looking: Looking, watch: Watch, script: Callable[[], bytes], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._looking, self._watch, self._script, self._clock = looking, watch, script, clock
+        self._static = {name: files("tare.live").joinpath(f"static/{name}").read_bytes() for name in _STATIC}
+        self._static["live.css"] = (
+            files("tare.report").joinpath("templates/report.css").read_bytes() + self._static["live.css"]
+        )
+
+    @property
+    def _view(self) -> View:
+        return self._looking.view
+
+    def _html(self, template: str, **given: object) -> Response:
+        page = self._watch.templates.get_template(template).render(version=__version__, **given)
+        return HTMLResponse(page)
+
+    async def page(self, request: Request) -> Response:  # noqa: ARG002 - Starlette's signature
+        """The page; its parts come by events."""
+        await self._watch.newest()
+        return self._html("page.html.j2", view=self._view)
+
+    async def events(self, request: Request) -> Response:
+        """Parts that differ from what the viewer has, now and as they change."""
+        seen = dict(tags_of(request.headers.get("last-event-id")))
+        return StreamingResponse(self._told(seen), media_type="text/event-stream")
+
+    async def _told(self, tags: dict[str, str]) -> AsyncIterator[str]:
+        yield f"retry: 2000\nevent: clock\ndata: {self._clock():.3f}\n\n"
+        async for new in self._watch.changes(tags):
+            if not new:
+                yield ": still here\n\n"
+            for part in new:
+                tags[part.name] = part.tag
+                content = json.dumps({"name": part.name, "content": part.content})
+                yield f"id: {ident(tags)}\nevent: part\ndata: {content}\n\n"
+        yield "event: end\ndata: {}\n\n"
+
+    async def arm(self, request: Request) -> Response:
+        """All runs of one arm, as a piece of the page."""
+        found = of_arm(self._view, request.path_params["number"])
+        if found is None:
+            return PlainTextResponse("There is no such arm.\n", 404)
+        return self._html("arm.html.j2", arm=found)
+
+    async def charts(self, request: Request) -> Response:  # noqa: ARG002
+        """How the browser draws what it is sent."""
+        return JSONResponse(specifications())
+
+    async def static(self, request: Request) -> Response:
+        """The page's own script and style."""
+        name = request.path_params["name"]
+        if name not in self._static:
+            return PlainTextResponse("There is no such file.\n", 404)
+        return Response(self._static[name], media_type=_STATIC[name])
+
+    async def vega(self, request: Request) -> Response:  # noqa: ARG002
+        """The charting library."""
+        script = await to_thread.run_sync(self._script)
+        return Response(script, media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
+
+    async def report(self, request: Request) -> Response:
+        """A report that lies in the store's directory."""
+        name = request.path_params["name"]
+        if name not in {file.name for file in reports(self._looking.path)}:
+            return PlainTextResponse("There is no such report.\n", 404)
+        headers = {**HEADERS, "Content-Security-Policy": _REPORT_POLICY}
+        return FileResponse(self._looking.path / name, media_type="text/html", headers=headers)
+
+    async def knowledge(self, request: Request) -> Response:  # noqa: ARG002
+        """The claims that come with tare, and one's own."""
+        try:
+            claims = await to_thread.run_sync(claim_rows)
+        except (TareError, OSError) as error:
+            return self._html("knowledge.html.j2", claims=(), problem=str(error))
+        return self._html("knowledge.html.j2", claims=claims, problem=None)
+
+
+def application(
+    looking: Looking, watch: Watch, token: str, port: int, script: Callable[[], bytes] = charting_script
+) -> ASGIApp:
+    """The page for one store."""
+    page = Page(looking, watch, script)
+    routes = [
+        Route("/", page.page),
+        Route("/events", page.events),
+        Route("/arm/{number:int}", page.arm),
+        Route("/charts.json", page.charts),
+        Route("/static/{name}", page.static),
+        Route("/vega.js", page.vega),
+        Route("/report/{name}", page.report),
+        Route("/knowledge", page.knowledge),
+    ]
+    return Guard(Starlette(routes=routes), token, port)

@@ -1,0 +1,78 @@
+"""How the browser draws: Vega-Lite specifications without data, in the colours of the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+
+from tare.analyze.timelines.series import CLIENT, ENGINE, HOST, SUT
+from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, WIDE, themed
+
+DATA = "rows"
+"""Name of the data that the page fills in."""
+_HEIGHT_PX = 120
+_LABELS_PX = 46
+
+
+def specifications() -> Mapping[str, Any]:
+    """Kind of chart → its specification; each is as wide as its place on the page."""
+    return {"trail": _trail(), "line": _line(), "trace": _trace()}
+
+
+def _trail() -> Any:
+    """One arm's effect with its interval after each block, in percent; dashed: the width that is aimed at."""
+    x = alt.X("blocks:Q", axis=_axis(title="blocks", tickMinStep=1, format="d"), scale=alt.Scale(nice=False))
+    y = alt.Y("point:Q", axis=_axis(labelExpr="datum.label + ' %'"), scale=alt.Scale(zero=False))
+    data = _data()
+    return _dressed(
+        data.mark_area(color=ACCENT, opacity=0.18, clip=True).encode(x=x, y=_scaled("low"), y2="high:Q"),
+        data.mark_line(color=ACCENT, strokeWidth=2).encode(x=x, y=y),
+        data.mark_point(color=ACCENT, filled=True, size=22, opacity=1).encode(x=x, y=y),
+        *(
+            data.mark_line(color=PUBLISHED, strokeDash=[4, 3], strokeWidth=1.2).encode(x=x, y=_scaled(bound))
+            for bound in ("target_low", "target_high")
+        ),
+    )
+
+
+def _line() -> Any:
+    """A figure over the seconds of a phase, a line a run."""
+    x = alt.X("second:Q", axis=_axis(title="s", format="d", tickMinStep=1), scale=alt.Scale(nice=False))
+    y = alt.Y("value:Q", axis=_axis(format="~s"), scale=alt.Scale(zero=True))
+    runs = alt.Detail("run:N")
+    dashes = alt.StrokeDash("run:N", legend=None)
+    return _dressed(
+        _data().mark_line(color=ACCENT, strokeWidth=1.6).encode(x=x, y=y, detail=runs, strokeDash=dashes)
+    )
+
+
+def _trace() -> Any:
+    """A resource over the seconds of a run, a line a user of it."""
+    x = alt.X("second:Q", axis=_axis(title="s", format="d", tickMinStep=1), scale=alt.Scale(nice=False))
+    y = alt.Y("value:Q", axis=_axis(format="~s"), scale=alt.Scale(zero=True))
+    colours = alt.Scale(domain=[SUT, CLIENT, ENGINE, HOST], range=[ACCENT, PUBLISHED, INK, MUTED])
+    who = alt.Color("who:N", scale=colours, legend=None)
+    return _dressed(
+        _data()
+        .mark_line(strokeWidth=1.4)
+        .encode(x=x, y=y, color=who, detail="run:N", strokeDash=alt.StrokeDash("run:N", legend=None))
+    )
+
+
+def _data() -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=DATA))
+
+
+def _scaled(column: str) -> alt.Y:
+    return alt.Y(f"{column}:Q", scale=alt.Scale(zero=False), title=None)
+
+
+def _axis(**settings: Any) -> alt.Axis:
+    return alt.Axis(**{"title": None, "grid": True, "tickCount": 4, **settings})
+
+
+def _dressed(*layers: Any) -> Any:
+    chart = alt.layer(*layers).properties(width="container", height=_HEIGHT_PX)
+    return themed(chart, WIDE)

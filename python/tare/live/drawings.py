@@ -1,0 +1,132 @@
+"""What the browser draws, as small trees: the plan's cells, intervals by block, figures and resources over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tare.live.known import Known
+from tare.live.view import View
+from tare.live.windows import Point, thinned
+from tare.protocols import rule_of
+from tare.protocols.stopping import Decision
+from tare.report.plain import distinct, plain
+
+ARMS_DRAWN = 6
+"""Those of which least is known yet; a table has them all."""
+STEPS_DRAWN = 60
+_LONGEST = 48
+GOOD, AGAIN, FAILED, RUNNING, PLANNED, SPARED = "g", "a", "f", "r", "p", "s"
+"""Good at once, good after failed attempts, failed so far, under way, still to be made, not needed any more."""
+
+
+def grid(view: View) -> Any:
+    """A row an arm, a letter a run, by block: 720 runs are 720 letters and what they are called by."""
+    if view.known is None:
+        return {"arms": [], "blocks": 0}
+    known = view.known
+    names = tuple(arm.name for arm in known.plan.study.arms)
+    labels = distinct(names, _LONGEST)
+    rows: dict[str, dict[int, str]] = {name: {} for name in names}
+    under_way = {run.run_id for run in view.under_way}
+    last = None if known.decision.end is None else known.decision.blocks
+    for run in known.plan.runs:
+        rows[run.arm][run.block] = _state(known, run.id, run.block, under_way, last)
+    blocks = max((run.block for run in known.plan.runs), default=0)
+    return {
+        "blocks": blocks,
+        "arms": [
+            {"name": labels[name], "cells": "".join(rows[name].get(block, " ") for block in range(1, blocks + 1))}
+            for name in names
+        ],
+    }
+
+
+def _state(known: Known, run: str, block: int, under_way: set[str], last: int | None) -> str:
+    if run in under_way:
+        return RUNNING
+    if run in known.done.good:
+        return GOOD if known.done.attempts[run] == 1 else AGAIN
+    if known.done.attempts[run]:
+        return FAILED
+    return SPARED if last is not None and block > last else PLANNED
+
+
+def trail(view: View) -> Any:
+    """Effect and interval after each number of blocks, in percent."""
+    if view.known is None or not view.known.trail:
+        return {"points": [], "target": None}
+    steps = _spread(view.known.trail)
+    last = steps[-1].arms
+    least = sorted(last, key=lambda name: -(last[name].half_width or float("inf")))[:ARMS_DRAWN]
+    shown = [name for name in last if name in least]
+    labels = distinct(tuple(shown), _LONGEST)
+    target = rule_of(view.known.plan.study).target
+    points = [
+        {
+            "arm": labels[name],
+            "blocks": step.blocks,
+            "point": _percent(step.arms[name].point),
+            "low": _percent(step.arms[name].low),
+            "high": _percent(step.arms[name].high),
+            "target_low": None if target is None else _percent(_minus(last[name].point, target)),
+            "target_high": None if target is None else _percent(_minus(last[name].point, -target)),
+        }
+        for step in steps
+        for name in shown
+        if name in step.arms and step.arms[name].point is not None
+    ]
+    return {"points": points, "target": None if target is None else _percent(target), "arms": len(last)}
+
+
+def _spread(trail: Sequence[Decision]) -> Sequence[Decision]:
+    each = -(-len(trail) // STEPS_DRAWN)
+    return trail[(len(trail) - 1) % each :: each]
+
+
+def _minus(point: float | None, margin: float) -> float | None:
+    return None if point is None else point - margin
+
+
+def _percent(fraction: float | None) -> float | None:
+    return None if fraction is None else round(100 * fraction, 3)
+
+
+def series(view: View) -> Any:
+    """Throughput and latency of each run that tells them; while none does, of the one that was made last."""
+    told = [one for one in view.seen if one.windows]
+    if told:
+        runs = [
+            {
+                "run": f"{plain(one.run_id, _LONGEST)}, {one.phase}",
+                "latency": one.latency,
+                "points": _points(one.windows),
+            }
+            for one in told
+        ]
+        return {"live": True, "runs": runs}
+    if view.last is None or not view.last.windows:
+        return {"live": False, "runs": []}
+    last = {"run": plain(view.last.run_id, _LONGEST), "latency": "", "points": _points(view.last.windows)}
+    return {"live": False, "runs": [last]}
+
+
+def _points(windows: Sequence[Point]) -> list[list[float | None]]:
+    return [
+        [round(one.second, 1), _short(one.throughput_per_s), _short(one.latency_ms)] for one in thinned(windows)
+    ]
+
+
+def trace(view: View) -> Any:
+    """What SUT, client, engine and host use: a line each resource and user."""
+    lines: dict[tuple[str, str, str], list[list[float | None]]] = {}
+    for one in view.seen:
+        for point in one.trace:
+            key = (plain(one.run_id, _LONGEST), point.panel, point.who)
+            lines.setdefault(key, []).append([round(point.second, 1), _short(point.value)])
+    return [{"run": run, "panel": panel, "who": who, "points": line} for (run, panel, who), line in lines.items()]
+
+
+def _short(value: float | None) -> float | None:
+    """Four digits that matter."""
+    return None if value is None else float(f"{value:.4g}")

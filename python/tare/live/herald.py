@@ -1,0 +1,143 @@
+"""An observer that keeps `now.json` beside the store. It fails silently: nobody's watching is worth a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tare.live.now import Current, Line, Now
+from tare.plan.model import Plan
+from tare.plural import counted
+from tare.protocols.stopping import Decision
+from tare.run.bench import make_token
+from tare.run.events import (
+    BlockEnded,
+    Event,
+    MeasureChosen,
+    Notice,
+    Observer,
+    PhaseStarted,
+    Preparing,
+    RunEnded,
+    RunStarted,
+)
+from tare.run.record import RunRecord
+
+_LINES = 200
+_LONGEST_LINE = 2000
+_MODE = 0o600
+
+
+class Herald:
+    """Notes what it is told, and writes it down at once: some ten small files a run, none while it measures."""
+
+    def __init__(
+        self, path: Path, plan: Plan, store_id: str, work: Path, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path, self._plan, self._store_id, self._clock = path, plan, store_id, clock
+        self._lock = threading.Lock()
+        self.now = Now(pid=os.getpid(), began_at=clock(), work=str(work))
+
+    def take(self, event: Event) -> None:
+        """Note an event; two runs of a duet may tell at once."""
+        with self._lock:
+            self.now = self._after(event)
+            self._write()
+
+    def end(self, how: str) -> None:
+        """The session is over."""
+        with self._lock:
+            self.now = self._said(how).model_copy(update={"over": how, "runs": (), "preparing": None})
+            self._write()
+
+    def _after(self, event: Event) -> Now:
+        now = self.now
+        if isinstance(event, Preparing):
+            return self._said(f"preparing {event.what}").model_copy(update={"preparing": event.what, "runs": ()})
+        if isinstance(event, RunStarted):
+            said = self._said(f"{event.run.id} begins, attempt {event.attempt}")
+            under_way = [run for run in now.runs if run.run_id != event.run.id]
+            return said.model_copy(update={"preparing": None, "runs": (*under_way, self._current(event))})
+        if isinstance(event, PhaseStarted):
+            return now.model_copy(update={"runs": tuple(self._in_phase(run, event) for run in now.runs)})
+        if isinstance(event, RunEnded):
+            left = tuple(run for run in now.runs if run.run_id != event.record.run_id)
+            return self._said(*_ended(event.record)).model_copy(update={"runs": left})
+        return self._said(*_told(event))
+
+    def _current(self, event: RunStarted) -> Current:
+        run = event.run
+        return Current(
+            run_id=run.id,
+            arm=run.arm,
+            block=run.block,
+            attempt=event.attempt,
+            token=make_token(self._store_id, run.id, event.attempt),
+            began_at=self._clock(),
+            workload=self._plan.arm(run.arm).settings.workload_name,
+        )
+
+    def _in_phase(self, run: Current, event: PhaseStarted) -> Current:
+        if run.run_id != event.run.id:
+            return run
+        told = {"phase": event.phase, "phase_began_at": self._clock(), "expected_s": event.expected_s}
+        return run.model_copy(update=told)
+
+    def _said(self, *lines: str) -> Now:
+        new = tuple(Line(at=self._clock(), text=line[:_LONGEST_LINE]) for line in lines)
+        return self.now.model_copy(update={"log": (*self.now.log, *new)[-_LINES:]})
+
+    def _write(self) -> None:
+        """Whole or not at all. Not synced: after a loss of power there is nothing left to watch."""
+        scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError, ValueError):  # a full disk, a text that UTF-8 cannot hold
+            descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(self.now.model_dump_json().encode())
+            scratch.replace(self._path)
+
+
+@contextmanager
+def heralded(herald: Herald, observer: Observer) -> Iterator[Observer]:
+    """An observer that tells both; at the end the herald is told how it came."""
+
+    def tell(event: Event) -> None:
+        herald.take(event)
+        observer(event)
+
+    try:
+        yield tell
+    except BaseException as error:
+        herald.end(f"ended by {type(error).__name__}: {error}")
+        raise
+    herald.end("tare run has ended")
+
+
+def _ended(record: RunRecord) -> tuple[str, ...]:
+    if record.outcome.ok and record.measurement is not None:
+        rate, unit = record.measurement["throughput_per_s"], record.measurement["unit"]
+        head = f"{record.run_id}: {rate:,.1f} {unit}/s"
+    else:
+        failed_in, why = record.outcome.failed_in, record.outcome.reason
+        head = f"{record.run_id}: attempt {record.attempt} failed in {failed_in}: {why}"
+    return (head, *(f"{record.run_id}: {notice}" for notice in record.notices))
+
+
+def _told(event: BlockEnded | MeasureChosen | Notice | object) -> tuple[str, ...]:
+    if isinstance(event, BlockEnded):
+        return _block(event.decision)
+    if isinstance(event, MeasureChosen):
+        return (f"after the pilot, {event.choice.told}",)
+    return (event.text,) if isinstance(event, Notice) else ()
+
+
+def _block(said: Decision) -> tuple[str, ...]:
+    if said.end is not None:
+        return (f"{counted(said.blocks, 'block')} made; no further one is needed ({said.end.value})",)
+    more = "" if said.more_blocks is None else f", about {said.more_blocks} more needed"
+    return (f"{counted(said.blocks, 'block')} made{more}",)

@@ -1,0 +1,136 @@
+"""The journal that tare-probe writes while a run lasts, read where it is: docs/reference/trace-format.md.
+
+A frame of rows stands alone, so that most can be leapt over: what is shown needs a reading a second, not ten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare.store.trace import VERSION
+
+_PREAMBLE = struct.Struct("<8sI")
+_HEAD = struct.Struct("<IBI")
+_MAGIC = b"TAREPRB\n"
+_HEADER, _TARGET, _ROWS = 1, 2, 3
+_LARGEST_FRAME = 16 << 20
+_ABSENT = (1 << 64) - 1
+
+COLUMNS: Mapping[str, tuple[str, ...]] = json.loads(
+    Path(__file__).with_name("journal_columns.json").read_text(encoding="utf-8")
+)
+"""Table → its columns, both in the order in which the journal numbers them."""
+TABLES = tuple(COLUMNS)
+
+
+class NotReadable(Exception):
+    """No journal, one of another version, or a damaged one: there is nothing to show."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of one target; `None`: not read, or the kernel did not say."""
+
+    table: str
+    target: int
+    tick: int
+    cells: tuple[int | None, ...]
+
+
+@dataclass
+class Journal:
+    """Reads on from where it stopped. `header`: as the probe wrote it.
+
+    `targets`: number → name. `cgroups`: name → path of the control group of that name that came last.
+    """
+
+    path: Path
+    offset: int = 0
+    header: Mapping[str, Any] | None = None
+    targets: dict[int, str] = field(default_factory=dict)
+    cgroups: dict[str, str] = field(default_factory=dict)
+
+    def frames(self) -> Iterator[bytes]:
+        """The payloads of frames of rows that have come since; one that is still being written is left for later.
+
+        Raises `NotReadable`.
+        """
+        try:
+            with self.path.open("rb") as file:
+                end = os.fstat(file.fileno()).st_size
+                self._begin(file.read(_PREAMBLE.size))
+                file.seek(self.offset)
+                while self.offset + _HEAD.size <= end:
+                    length, kind, checksum = _HEAD.unpack(file.read(_HEAD.size))
+                    if self.offset + _HEAD.size + length > end:
+                        return
+                    if length > _LARGEST_FRAME:
+                        raise NotReadable(f"a frame of {length} bytes")
+                    payload = file.read(length)
+                    if zlib.crc32(payload, zlib.crc32(bytes([kind]))) != checksum:
+                        raise NotReadable("a frame does not fit its checksum")
+                    self.offset += _HEAD.size + length
+                    if kind == _ROWS:
+                        yield payload
+                    else:
+                        self._told(kind, payload)
+        except (OSError, struct.error, ValueError, KeyError, TypeError) as error:
+            raise NotReadable(str(error)) from error
+
+    def _begin(self, preamble: bytes) -> None:
+        magic, version = _PREAMBLE.unpack(preamble)
+        if magic != _MAGIC or version != VERSION:
+            raise NotReadable(f"a journal of version {version}")
+        self.offset = max(self.offset, _PREAMBLE.size)
+
+    def _told(self, kind: int, payload: bytes) -> None:
+        if kind == _HEADER:
+            self.header = json.loads(payload)
+        elif kind == _TARGET:
+            target = json.loads(payload)
+            self.targets[int(target["id"])] = str(target["name"])
+            if target["kind"] == "cgroup":
+                self.cgroups[str(target["name"])] = str(target["detail"])
+
+
+def newest_rows(payload: bytes) -> Iterator[Row]:
+    """The last row of each target of each table in a frame. Raises `NotReadable`."""
+    newest: dict[tuple[int, int], list[int]] = {}
+    ticks: dict[tuple[int, int], int] = {}
+    at = 0
+    try:
+        while at < len(payload):
+            table, at = _varint(payload, at)
+            target, at = _varint(payload, at)
+            tick, at = _varint(payload, at)
+            width = len(COLUMNS[TABLES[table]])
+            cells = newest.setdefault((table, target), [0] * width)
+            ticks[table, target] = tick
+            bitmap, at = payload[at : at + (width + 7) // 8], at + (width + 7) // 8
+            for cell in range(width):
+                if bitmap[cell >> 3] >> (cell & 7) & 1:
+                    coded, at = _varint(payload, at)
+                    cells[cell] = (cells[cell] + ((coded >> 1) ^ -(coded & 1))) & _ABSENT
+    except IndexError as error:
+        raise NotReadable("a frame that is not what tare-probe writes") from error
+    for (table, target), cells in newest.items():
+        kept = tuple(None if cell == _ABSENT else cell for cell in cells)
+        yield Row(TABLES[table], target, ticks[table, target], kept)
+
+
+def _varint(payload: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = payload[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7

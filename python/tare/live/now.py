@@ -1,0 +1,64 @@
+"""What a running study is at, in one small file beside its store: renewed whole, so never half read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tare.run.record import Phase
+from tare.study.model import Strict
+
+FORMAT = 1
+LARGEST_BYTES = 1 << 20
+"""What is larger was written by nobody we know."""
+
+
+class Line(Strict):
+    """A line of the session's log. `at`: seconds since the epoch."""
+
+    at: float
+    text: str
+
+
+class Current(Strict):
+    """A run under way; a duet has two. `token` names its directory below `Now.work`.
+
+    `phase` and `phase_began_at`: `None` until the first begins. `expected_s`: how long the phase should take, where
+    that is known.
+    """
+
+    run_id: str
+    arm: str
+    block: int
+    attempt: int
+    token: str
+    began_at: float
+    workload: str
+    phase: Phase | None = None
+    phase_began_at: float | None = None
+    expected_s: float | None = None
+
+
+class Now(Strict):
+    """One session of `tare run`. `over`: how it ended, `None` while it lasts. `log`: its newest lines."""
+
+    format: int = FORMAT
+    pid: int
+    began_at: float
+    work: str
+    preparing: str | None = None
+    runs: tuple[Current, ...] = ()
+    log: tuple[Line, ...] = ()
+    over: str | None = None
+
+
+def read_now(path: Path) -> Now | None:
+    """What is told there; `None` where nothing is, or nothing that this tare understands."""
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            return None
+        now = Now.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return now if now.format == FORMAT else None

@@ -1,0 +1,128 @@
+"""Output of the programs of a run under way, read where it is written. Nothing but regular files of known names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from tare.live.now import Current, Now
+from tare.report.plain import plain
+
+TAIL_BYTES = 8192
+TAIL_LINES = 30
+LONGEST_LINE = 300
+MOST_FILES = 12
+CHUNK_BYTES = 4 << 20
+_TOKEN = re.compile(r"[0-9a-f]{12}")
+_CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_PASSWORD = re.compile(r"(?<![0-9A-Fa-f])[0-9a-f]{48}(?![0-9A-Fa-f])")
+"""As `run.credentials` makes them. Passwords are masked before output is kept; here it is not kept yet."""
+_MASK = "[password]"
+_TOO_LONG = "\N{HORIZONTAL ELLIPSIS} (one line, too long to be shown)"
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The end of one file, line by line, fit to be shown."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that a program's output goes to. `decode`: its bytes → what was printed."""
+
+    name: str
+    path: Path
+    decode: Callable[[bytes], str]
+
+
+def text_of(content: bytes) -> str:
+    """Output that a program wrote itself."""
+    return content.decode(errors="replace")
+
+
+def of_engine(stream: str | None, content: bytes) -> str:
+    """Output that an engine's `json-file` driver wrote, an object a line; `stream`: one of the two, or both."""
+    printed = []
+    for line in content.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and stream in (None, entry.get("stream")):
+            printed.append(str(entry.get("log", "")))
+    return "".join(printed)
+
+
+def in_container(cgroup: str | None, engine_root: str) -> Path | None:
+    """Where Docker keeps the output of the container of that control group; the engine itself is not asked."""
+    found = _CONTAINER.search(cgroup or "")
+    return Path(engine_root, "containers", found[0], f"{found[0]}-json.log") if found else None
+
+
+def raw_of(now: Now, run: Current) -> Path | None:
+    """Where a run under way leaves its output; `None` where that is not told as tare tells it."""
+    return Path(now.work) / run.token / "raw" if _TOKEN.fullmatch(run.token) else None
+
+
+def written(raw: Path, containers: Mapping[str, Path]) -> Iterator[Source]:
+    """All output that there is, what was written last first. `containers`: program → its file in the engine."""
+    try:
+        found = [Path(entry.path) for entry in os.scandir(raw) if entry.name.endswith((".stdout", ".stderr"))]
+    except OSError:
+        found = []
+    own = [Source(path.name, path, text_of) for path in found]
+    others = [Source(name, path, partial(of_engine, None)) for name, path in containers.items()]
+    aged = {source: _age(source.path) for source in (*own, *others)}
+    yield from sorted((source for source, age in aged.items() if age), key=lambda source: -aged[source])
+
+
+def tails(sources: Iterable[Source]) -> Iterator[Tail]:
+    """The ends of outputs that have any."""
+    for source in islice(sources, MOST_FILES):
+        shown = lines_of(read_from(source.path, -TAIL_BYTES), source.decode)
+        if shown:
+            yield Tail(plain(source.name, 60), shown)
+
+
+def lines_of(content: bytes, decode: Callable[[bytes], str] = text_of) -> tuple[str, ...]:
+    """The last whole lines of a text; of half a line it could not be told whether it is half a password."""
+    begin = content.find(b"\n") + 1 if len(content) == TAIL_BYTES else 0
+    whole = _PASSWORD.sub(_MASK, decode(content[begin : content.rfind(b"\n") + 1]))
+    lines = whole.replace("\r", "\n").split("\n")
+    shown = tuple(plain(line.replace("\t", "    "), LONGEST_LINE) for line in lines if line.strip())[-TAIL_LINES:]
+    return shown or ((_TOO_LONG,) if len(content) > LONGEST_LINE else ())
+
+
+def _age(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def read_from(path: Path, offset: int, most: int = CHUNK_BYTES) -> bytes:
+    """What stands in a file from `offset` on (below zero: from its end); nothing if there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            return b""
+        begin = offset if offset >= 0 else max(0, about.st_size + offset)
+        return os.pread(descriptor, most, begin)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,223 @@
+// Fills the page's parts with what the server sends. HTML comes escaped; everything else is set as text.
+"use strict";
+
+const STATES = { g: "good", a: "good after failed attempts", f: "failed so far", r: "under way", p: "planned", s: "not needed" };
+const WHO = ["SUT", "client", "engine", "host"];
+const charts = new Map();
+let specifications = null;
+let clockSkew = 0;
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function say(text) {
+  const banner = document.getElementById("connection");
+  banner.textContent = text;
+  banner.hidden = !text;
+}
+
+// --- the plan: a row an arm, a cell a run -------------------------------------------------------------------------
+
+function drawGrid(told) {
+  const body = document.getElementById("grid");
+  const open = openArm;
+  body.replaceChildren(...told.arms.map((arm, number) => gridRow(arm, number)));
+  if (open !== null) markOpen(open);
+  filterArms();
+}
+
+function gridRow(arm, number) {
+  const row = element("tr");
+  const head = element("th");
+  head.scope = "row";
+  const button = element("button", "arm", arm.name);
+  button.type = "button";
+  button.dataset.arm = String(number);
+  head.append(button);
+  const cells = element("td");
+  const strip = element("span", "strip");
+  strip.setAttribute("role", "img");
+  strip.setAttribute("aria-label", inWords(arm.cells));
+  [...arm.cells].forEach((state, at) => {
+    if (state === " ") return;
+    const cell = element("i", `cell ${state}`);
+    cell.title = `block ${at + 1}: ${STATES[state]}`;
+    strip.append(cell);
+  });
+  cells.append(strip);
+  row.append(head, cells);
+  return row;
+}
+
+function inWords(cells) {
+  return Object.entries(STATES)
+    .map(([state, words]) => [[...cells].filter((cell) => cell === state).length, words])
+    .filter(([count]) => count)
+    .map(([count, words]) => `${count} ${words}`)
+    .join(", ");
+}
+
+function filterArms() {
+  const wanted = document.getElementById("filter").value.toLowerCase();
+  for (const row of document.getElementById("grid").rows) {
+    row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+  }
+}
+
+let openArm = null;
+
+async function showArm(number) {
+  const place = document.getElementById("arm");
+  openArm = number;
+  markOpen(number);
+  if (number === null) { place.replaceChildren(); return; }
+  const answer = await fetch(`/arm/${number}`);
+  if (answer.ok && openArm === number) place.innerHTML = await answer.text();
+}
+
+function markOpen(number) {
+  for (const button of document.querySelectorAll("button.arm")) {
+    button.setAttribute("aria-expanded", String(button.dataset.arm === number));
+  }
+}
+
+// --- charts ---------------------------------------------------------------------------------------------------------
+
+async function draw(place, kind, key, title, rows, label) {
+  let chart = charts.get(key);
+  if (!chart) {
+    const figure = element("figure", "chart");
+    const canvas = element("div", "canvas");
+    figure.append(element("figcaption", "", title), canvas);
+    place.append(figure);
+    chart = { figure, canvas, view: null, rows: null, drawn: null };
+    charts.set(key, chart);
+    chart.ready = embed(chart, kind, rows);
+  }
+  if (chart.figure.parentNode !== place) place.append(chart.figure);
+  chart.figure.firstChild.textContent = title;
+  chart.canvas.setAttribute("role", "img");
+  chart.canvas.setAttribute("aria-label", label);
+  chart.rows = rows;
+  await chart.ready;
+  if (chart.view && chart.rows === rows && chart.drawn !== rows) await chart.view.data("rows", rows).runAsync();
+}
+
+async function embed(chart, kind, rows) {
+  if (!window.vegaEmbed) return;
+  if (!specifications) specifications = fetch("/charts.json").then((answer) => answer.json());
+  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false };
+  const made = await window.vegaEmbed(chart.canvas, { ...(await specifications)[kind], datasets: { rows } }, options);
+  chart.view = made.view;
+  chart.drawn = rows;
+}
+
+function prune(prefix, kept) {
+  for (const [key, chart] of charts) {
+    if (!key.startsWith(prefix) || kept.has(key)) continue;
+    if (chart.view) chart.view.finalize();
+    chart.figure.remove();
+    charts.delete(key);
+  }
+}
+
+function drawTrail(told) {
+  const place = document.getElementById("trail");
+  const arms = [...new Set(told.points.map((point) => point.arm))];
+  arms.forEach((arm) => {
+    const rows = told.points.filter((point) => point.arm === arm);
+    const last = rows[rows.length - 1];
+    const bounds = last.low === null ? "no interval yet" : `${last.low} to ${last.high} %`;
+    draw(place, "trail", `trail/${arm}`, arm, rows, `Chart: effect of ${arm} after each block; now ${last.point} %, ${bounds}`);
+  });
+  prune("trail/", new Set(arms.map((arm) => `trail/${arm}`)));
+  document.getElementById("trail-note").textContent = arms.length && told.arms > arms.length
+    ? `The ${arms.length} arms of ${told.arms} of which least is known.` : "";
+}
+
+function drawSeries(told) {
+  const place = document.getElementById("series");
+  const title = document.getElementById("series-of");
+  title.textContent = told.runs.length
+    ? `${told.live ? "Now" : "The last finished run"}: ${told.runs.map((run) => run.run).join("; ")}` : "";
+  const latency = told.runs.find((run) => run.latency)?.latency;
+  const panels = { throughput: [1, "Throughput, operations/s"], latency: [2, `Latency, ms${latency ? ` (${latency})` : ""}`] };
+  const kept = new Set();
+  for (const [name, [column, caption]] of Object.entries(panels)) {
+    const rows = told.runs.flatMap((run) => run.points.filter((point) => point[column] !== null)
+      .map((point) => ({ run: run.run, second: point[0], value: point[column] })));
+    if (!rows.length) continue;
+    kept.add(`series/${name}`);
+    draw(place, "line", `series/${name}`, caption, rows, `Chart: ${caption}; last ${rows[rows.length - 1].value}`);
+  }
+  prune("series/", kept);
+  document.getElementById("series-none").hidden = kept.size > 0;
+}
+
+function drawTrace(told) {
+  const place = document.getElementById("trace");
+  const panels = [...new Set(told.map((line) => line.panel))];
+  for (const panel of panels) {
+    const lines = told.filter((line) => line.panel === panel);
+    const rows = lines.flatMap((line) => line.points.map((point) => ({ run: line.run, who: line.who, second: point[0], value: point[1] })));
+    const last = lines.map((line) => `${line.who} ${line.points[line.points.length - 1][1]}`).join(", ");
+    draw(place, "trace", `trace/${panel}`, panel, rows, `Chart: ${panel}; last ${last}`);
+  }
+  prune("trace/", new Set(panels.map((panel) => `trace/${panel}`)));
+  document.getElementById("trace-section").hidden = panels.length === 0;
+  const there = new Set(told.map((line) => line.who));
+  for (const who of WHO) document.getElementById(`who-${who}`).hidden = !there.has(who);
+}
+
+// --- what comes from the server --------------------------------------------------------------------------------------
+
+const DRAWN = { grid: drawGrid, trail: drawTrail, series: drawSeries, trace: drawTrace };
+
+function take(part) {
+  if (DRAWN[part.name]) { DRAWN[part.name](part.content); return; }
+  const place = document.getElementById(part.name);
+  const pinned = place.querySelector("pre") && [...place.querySelectorAll("pre")].map((pre) => pre.scrollTop);
+  const open = new Set([...place.querySelectorAll("details[open]")].map((one) => one.dataset.name));
+  place.innerHTML = part.content;
+  place.querySelectorAll("details").forEach((one) => { if (open.has(one.dataset.name)) one.open = true; });
+  place.querySelectorAll("pre").forEach((pre, at) => { pre.scrollTop = pinned && pinned[at] ? pinned[at] : pre.scrollHeight; });
+  if (part.name === "now") { tick(); if (openArm !== null) showArm(openArm); }
+}
+
+function listen() {
+  const source = new EventSource("/events");
+  source.addEventListener("open", () => say(""));
+  source.addEventListener("clock", (event) => { clockSkew = Number(event.data) - Date.now() / 1000; });
+  source.addEventListener("part", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("end", () => say("The page’s server has ended; what is shown is what it saw last. `tare serve` shows the store again."));
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) {
+      say("The page was started anew with another link: it stands where `tare serve` was called.");
+      setTimeout(listen, 5000);
+    } else if (document.getElementById("connection").hidden) {
+      say("The connection is lost; trying again. What is shown is what was seen last.");
+    }
+  });
+}
+
+function tick() {
+  const now = Date.now() / 1000 + clockSkew;
+  for (const place of document.querySelectorAll("[data-since]")) {
+    const seconds = Math.max(0, now - Number(place.dataset.since));
+    if (place.tagName === "PROGRESS") { place.value = Math.min(seconds, place.max); continue; }
+    const whole = Math.floor(seconds);
+    place.textContent = whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+  }
+}
+
+document.getElementById("filter").addEventListener("input", filterArms);
+document.getElementById("grid").addEventListener("click", (event) => {
+  const button = event.target.closest("button.arm");
+  if (button) showArm(openArm === button.dataset.arm ? null : button.dataset.arm);
+});
+setInterval(tick, 1000);
+listen();

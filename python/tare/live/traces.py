@@ -1,0 +1,75 @@
+"""What SUT, client, engine and host use while a run is under way: the same lines as in the report, thinner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from tare.analyze.timelines.series import Point, series
+from tare.live.journal import COLUMNS, Journal, NotReadable, Row, newest_rows
+from tare.run.monitors import trace_of
+from tare.store.trace import VERSION, Trace
+
+JOURNAL = "journal.tare"
+MOST_TICKS = 240
+"""Kept of a run; when there are more, every other one goes."""
+_SHOWN = frozenset({"tick", "cpu", "memory", "interface", "cgroup", "process"})
+_NS = 1e9
+
+
+@dataclass
+class Follower:
+    """One run's trace so far. `every`: how many frames there are to one that is kept."""
+
+    raw: Path
+    every: int = 2
+    frames: int = 0
+    samples: list[tuple[Row, ...]] = field(default_factory=list)
+    journal: Journal = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(trace_of(self.raw) / JOURNAL)
+
+    def look(self) -> Sequence[Point]:
+        """All lines so far, second 0 being the first sample. What cannot be read gives none."""
+        try:
+            for payload in self.journal.frames():
+                if self.frames % self.every == 0:
+                    self._keep(payload)
+                self.frames += 1
+        except NotReadable:
+            return ()
+        return _lines(self.journal, self.samples)
+
+    def _keep(self, payload: bytes) -> None:
+        rows = tuple(row for row in newest_rows(payload) if row.table in _SHOWN)
+        self.samples.append(rows)
+        if len(self.samples) > MOST_TICKS:
+            self.samples = self.samples[::2]
+            self.every *= 2
+
+
+def _lines(journal: Journal, samples: Sequence[tuple[Row, ...]]) -> Sequence[Point]:
+    tables = _tables(journal.targets, samples)
+    if journal.header is None or "tick" not in tables or len(tables["tick"]) < 2:
+        return ()
+    first = tables["tick"]["woke_ns"].min()
+    trace = Trace(header={**journal.header, "trace_version": VERSION}, quanta={}, complete=False, tables=tables)
+    return series(trace, (first if isinstance(first, int) else 0) / _NS)
+
+
+def _tables(names: Mapping[int, str], samples: Sequence[tuple[Row, ...]]) -> dict[str, pl.DataFrame]:
+    """As they will stand in Parquet, but for what was leapt over."""
+    rows: dict[str, list[tuple[int | str | None, ...]]] = {}
+    for sample in samples:
+        for row in sample:
+            rows.setdefault(row.table, []).append((row.tick, row.target, names.get(row.target, ""), *row.cells))
+    return {table: pl.DataFrame(found, schema=_schema(table), orient="row") for table, found in rows.items()}
+
+
+def _schema(table: str) -> dict[str, type[pl.DataType]]:
+    keys: dict[str, type[pl.DataType]] = {"tick": pl.Int64, "target": pl.Int64, "name": pl.String}
+    return {**keys, **dict.fromkeys(COLUMNS[table], pl.Int64)}

@@ -1,0 +1,103 @@
+"""Throughput and latency of a run under way, from what its generator has printed so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+from tare.live.output import read_from, text_of
+from tare.workloads import cassandra_stress_output, sysbench_output, ycsb_output
+
+MOST_POINTS = 240
+"""Of a line on the page."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One window. `second`: its end, on the generator's clock; `None`: the generator does not tell."""
+
+    second: float
+    throughput_per_s: float | None
+    latency_ms: float | None
+
+
+@dataclass(frozen=True)
+class Live:
+    """How a generator's lines are read while it works. `stream`: on which it prints them."""
+
+    stream: str
+    latency: str
+    read: Callable[[str], Sequence[Point]]
+
+
+def _sysbench(text: str) -> list[Point]:
+    return [Point(one.end_s, one.tps, one.latency_p95_ms) for one in sysbench_output.read_output(text).intervals]
+
+
+def _ycsb(text: str) -> list[Point]:
+    return [Point(one.end_s, one.rate_per_s, _mean_ms(one)) for one in ycsb_output.read_output(text).statuses]
+
+
+def _mean_ms(status: ycsb_output.Status) -> float | None:
+    """Over the kinds of operations by their counts, without those that are timed from the intended send."""
+    kinds = [kind for name, kind in status.kinds.items() if not name.startswith(("Intended-", "CLEANUP"))]
+    known = [(kind.mean_us, kind.count) for kind in kinds if kind.mean_us is not None and kind.count]
+    total = sum(count for _, count in known)
+    return sum(mean * count for mean, count in known) / total / 1000 if total else None
+
+
+def _cassandra_stress(text: str) -> list[Point]:
+    printed = cassandra_stress_output.read_output(text).intervals
+    totals = [
+        one.figures for one in printed if one.kind == cassandra_stress_output.TOTAL and "time_s" in one.figures
+    ]
+    return [Point(one["time_s"], one.get("op_rate"), one.get("p95_ms")) for one in totals]
+
+
+GENERATORS: Mapping[str, Live] = {
+    "sysbench": Live("stdout", "95th percentile", _sysbench),
+    "ycsb": Live("stderr", "mean", _ycsb),
+    "cassandra-stress": Live("stdout", "95th percentile", _cassandra_stress),
+}
+"""Workload → how it tells while it works. Others tell at the end; the page then shows the last finished run."""
+
+
+@dataclass
+class Follower:
+    """Reads on from where it stopped, whole lines only. `decode`: bytes of the file → what was printed."""
+
+    path: Path
+    read: Callable[[str], Sequence[Point]]
+    decode: Callable[[bytes], str] = text_of
+    offset: int = 0
+    points: list[Point] = field(default_factory=list)
+
+    def look(self) -> Sequence[Point]:
+        """All windows so far."""
+        content = read_from(self.path, self.offset)
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole:
+            self.offset += len(whole)
+            self.points += self.read(self.decode(whole))
+        return self.points
+
+
+def thinned(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
+    """At most so many: neighbours are put together, each figure their mean, each time the end of the last."""
+    each = -(-len(points) // most) if points else 1
+    groups = [points[at : at + each] for at in range(0, len(points), each)]
+    return [
+        Point(
+            group[-1].second,
+            _mean([one.throughput_per_s for one in group]),
+            _mean([one.latency_ms for one in group]),
+        )
+        for group in groups
+    ]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

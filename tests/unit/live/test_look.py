@@ -1,0 +1,122 @@
+"""Stores that are empty, newer, in use, gone: what is seen of them, and that seeing changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.unit.live.conftest import commit, plan_of
+from tests.unit.store.conftest import make_record
+
+from tare.errors import StoreError
+from tare.live import look
+from tare.live.herald import Herald
+from tare.live.look import Looking
+from tare.run.events import PhaseStarted, RunStarted
+from tare.run.record import Phase
+from tare.run.resume import Done, decision
+from tare.store import Store, open_store, resume_store
+from tare.store.lock import holder
+from tare.store.outline import Outline, outlines
+
+
+def test_a_newer_store_is_refused_when_the_page_is_started(store: Path) -> None:
+    with sqlite3.connect(store / "store.sqlite") as database:
+        database.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="newer tare"):
+        Looking.at(store)
+
+
+def test_where_there_is_no_store_the_page_is_not_started(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no store"):
+        Looking.at(tmp_path / "nowhere")
+
+
+def test_a_store_that_vanishes_keeps_what_was_seen_and_says_so_until_it_is_back(store: Path) -> None:
+    looking = Looking.at(store)
+    moved = store.rename(store.with_name("moved"))
+    gone = looking.look()
+    assert gone.problem is not None
+    assert "there is no store" in gone.problem
+    assert gone.known is not None
+    assert len(gone.known.attempts) == 3
+    shutil.copytree(moved, store)
+    assert looking.look().problem is None
+
+
+def test_a_store_in_use_is_seen_to_be_without_touching_its_lock(store: Path) -> None:
+    assert not Looking.at(store).view.running
+    with resume_store(store, plan_of()):
+        assert holder(store / "lock") == os.getpid()
+        assert Looking.at(store).view.running
+    assert holder(store / "lock") is None
+
+
+def test_a_lock_file_that_names_a_process_which_does_not_hold_it_counts_for_nothing(store: Path) -> None:
+    (store / "lock").write_text(f"{os.getpid()}\n")
+    assert holder(store / "lock") is None
+    assert holder(store / "lock", locks=store / "no-such-list") is None
+
+
+def test_the_run_under_way_is_told_with_its_phase_only_while_its_process_holds_the_store(store: Path) -> None:
+    plan = plan_of()
+    with resume_store(store, plan) as writer:
+        herald = Herald(writer.now, plan, writer.id, store / "work", clock=lambda: 1_700_000_000.0)
+        herald.take(RunStarted(plan.runs[3], 1))
+        herald.take(PhaseStarted(plan.runs[3], Phase.MEASURE, 30.0))
+        (run,) = Looking.at(store).view.under_way
+        assert (run.run_id, run.phase, run.expected_s) == (plan.runs[3].id, Phase.MEASURE, 30.0)
+        assert run.phase_began_at == 1_700_000_000.0
+    assert Looking.at(store).view.under_way == ()
+
+
+def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looking, plan = Looking.at(store), plan_of()
+    before = looking.view.known
+    with resume_store(store, plan) as writer:
+        commit(writer, make_record(plan, 2, attempt=2))
+        commit(writer, make_record(plan, 3))
+    asked: list[int] = []
+
+    def counted(store: Store, after: int) -> tuple[Outline, ...]:
+        asked.append(after)
+        return outlines(store, after)
+
+    monkeypatch.setattr("tare.live.known.outlines", counted)
+    known = looking.look().known
+    assert asked == [3]
+    assert before is not None
+    assert known is not None
+    assert len(known.trail) == 2
+    assert known.decision == decision(known.plan, Done.of(open_store(store).records()))
+    assert looking.look().known is known
+
+
+def test_an_unchanged_store_is_not_opened_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = Looking.at(store)
+    monkeypatch.setattr(look, "open_store", lambda path: pytest.fail("it was opened"))
+    looking.look()
+
+
+def _content(folder: Path) -> Mapping[str, str]:
+    """SQLite's own files beside a database in WAL mode, which readers share with the writer, left out."""
+    files = [file for file in folder.rglob("*") if file.is_file() and not file.name.endswith(("-wal", "-shm"))]
+    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_looking_changes_no_file(store: Path) -> None:
+    before = _content(store)
+    looking = Looking.at(store)
+    looking.look()
+    assert _content(store) == before
+
+
+def test_an_outline_counts_like_the_whole_record(store: Path) -> None:
+    opened = open_store(store)
+    whole = Done.of(opened.records())
+    assert Done.of(outline.record for outline in outlines(opened)) == whole

@@ -1,0 +1,183 @@
+"""Figures, resources and output of a run under way, read from real output of the real tools while it grows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tare.live.journal import COLUMNS, Journal, NotReadable, newest_rows
+from tare.live.now import Current, Now
+from tare.live.output import Source, lines_of, of_engine, tails, text_of
+from tare.live.traces import Follower as TraceFollower
+from tare.live.under_way import Looker
+from tare.live.windows import GENERATORS, Follower, Point, thinned
+from tare.run.record import Phase
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "trace-format.md"
+TOKEN = "0123456789ab"
+CONTAINER = "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("generator", "output", "points", "last"),
+    [
+        ("sysbench", "sysbench/closed.stdout", 4, None),
+        ("ycsb", "ycsb/both.stderr", 5, Point(3, 100.0, 0.0)),
+        ("cassandra-stress", "cassandra-stress/mixed.stdout", 6, None),
+    ],
+)
+def test_windows_are_read_as_they_come_whatever_is_cut_where(
+    tmp_path: Path, generator: str, output: str, points: int, last: Point | None
+) -> None:
+    content, live = (DATA / output).read_bytes(), GENERATORS[generator]
+    whole = live.read(content.decode())
+    growing = tmp_path / "output"
+    follower = Follower(growing, live.read)
+    assert list(follower.look()) == []
+    for end in range(0, len(content), 97):
+        growing.write_bytes(content[:end])
+        follower.look()
+    growing.write_bytes(content)
+    assert list(follower.look()) == list(whole)
+    assert len(whole) == points
+    assert all(point.throughput_per_s is None or point.throughput_per_s >= 0 for point in whole)
+    if last is not None:
+        assert whole[-1] == last
+
+
+def test_many_windows_become_few_and_missing_ones_stay_missing() -> None:
+    points = [Point(float(at), 2.0 * at, None) for at in range(1, 1801)]
+    few = thinned(points)
+    assert len(few) <= 240
+    assert few[0] == Point(8.0, 9.0, None)
+    assert few[-1].second == 1800.0
+    assert thinned([]) == []
+
+
+def test_what_the_probe_journals_is_what_it_converts_to() -> None:
+    journal = Journal(DATA / "live" / "journal.tare")
+    rows = [row for payload in journal.frames() for row in newest_rows(payload)]
+    tables = {name: pl.read_parquet(DATA / "live" / f"{name}.parquet") for name in ("tick", "cgroup")}
+    seen = [row for row in rows if row.table in tables]
+    assert {row.table for row in seen} == set(tables)
+    for row in seen:
+        found = tables[row.table].filter((pl.col("tick") == row.tick) & (pl.col("target") == row.target))
+        assert found.select(COLUMNS[row.table]).row(0) == row.cells
+    assert journal.cgroups == {"client": "/sys/fs/cgroup/unified/"}
+
+
+def test_columns_are_those_of_the_reference() -> None:
+    found: dict[str, list[str]] = {}
+    for line in REFERENCE.read_text().partition("## Tables")[2].splitlines():
+        if heading := re.match(r"### `(\w+)\.parquet`", line):
+            found[heading[1]] = []
+        elif found and (column := re.match(r"\| `(\w+)` \|", line)):
+            found[list(found)[-1]].append(column[1])
+    assert list(found.items()) == [(table, list(columns)) for table, columns in COLUMNS.items()]
+
+
+def test_a_journal_that_grows_is_read_on_and_a_torn_frame_waits(tmp_path: Path) -> None:
+    content = (DATA / "live" / "journal.tare").read_bytes()
+    whole = [len(payload) for payload in Journal(DATA / "live" / "journal.tare").frames()]
+    growing, frames = Journal(tmp_path / "journal.tare"), list[int]()
+    for end in (*range(12, len(content), 997), len(content)):
+        growing.path.write_bytes(content[:end])
+        frames += [len(payload) for payload in growing.frames()]
+    assert frames == whole
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 50, b"TAREPRB\n\x02\x00\x00\x00"])
+def test_what_is_no_journal_of_this_version_is_not_read(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "journal.tare").write_bytes(content)
+    with pytest.raises(NotReadable):
+        list(Journal(tmp_path / "journal.tare").frames())
+
+
+def test_a_damaged_frame_ends_the_reading(tmp_path: Path) -> None:
+    content = bytearray((DATA / "live" / "journal.tare").read_bytes())
+    content[3000] ^= 0xFF
+    (tmp_path / "journal.tare").write_bytes(content)
+    with pytest.raises(NotReadable):
+        list(Journal(tmp_path / "journal.tare").frames())
+
+
+def _raw(folder: Path) -> Path:
+    raw = folder / TOKEN / "raw"
+    trace = raw / "monitors" / "probe" / "trace"
+    trace.mkdir(parents=True)
+    (trace / "journal.tare").write_bytes((DATA / "live" / "journal.tare").read_bytes())
+    return raw
+
+
+def test_resources_are_told_as_in_the_report(tmp_path: Path) -> None:
+    points = TraceFollower(_raw(tmp_path), every=1).look()
+    assert {(point.panel, point.who) for point in points} >= {("CPU, cores", "host"), ("CPU, cores", "client")}
+    cores = [point.value for point in points if (point.panel, point.who) == ("CPU, cores", "host")]
+    assert cores
+    assert all(0 <= value <= 2.1 for value in cores)
+
+
+def _now(folder: Path, phase: Phase = Phase.MEASURE, token: str = TOKEN) -> Now:
+    run = Current(run_id="b01-0-a", arm="a", block=1, attempt=1, token=token, began_at=0.0, workload="sysbench",
+                  phase=phase, phase_began_at=0.0)  # fmt: skip
+    return Now(pid=1, began_at=0.0, work=str(folder), runs=(run,))
+
+
+def test_a_run_under_way_shows_figures_resources_and_the_ends_of_its_output(tmp_path: Path) -> None:
+    raw = _raw(tmp_path)
+    (raw / "measure.stdout").write_bytes((DATA / "sysbench" / "closed.stdout").read_bytes())
+    (raw / "sut.stderr").write_text("ready\n")
+    (seen,) = Looker().look(_now(tmp_path))
+    assert len(seen.windows) == 4
+    assert {tail.name for tail in seen.tails} == {"measure.stdout", "sut.stderr"}
+    assert seen.trace
+    (later,) = Looker().look(_now(tmp_path, Phase.COLLECT))
+    assert list(later.windows) == list(seen.windows)
+
+
+def test_output_of_a_container_is_read_where_its_engine_keeps_it(tmp_path: Path) -> None:
+    raw, root = _raw(tmp_path), tmp_path / "docker"
+    kept = root / "containers" / CONTAINER
+    kept.mkdir(parents=True)
+    lines = (DATA / "sysbench" / "closed.stdout").read_text().splitlines(keepends=True)
+    entries = [json.dumps({"log": line, "stream": "stdout", "time": "2026-11-21T12:00:00Z"}) for line in lines]
+    (kept / f"{CONTAINER}-json.log").write_text("\n".join(["{not json", *entries]) + "\n")
+    looker = Looker(str(root))
+    looker.look(_now(tmp_path))
+    journal = Journal(raw / "monitors" / "probe" / "trace" / "journal.tare")
+    assert list(journal.frames())
+    source = looker._source(raw, "measure", "client", "stdout", {"client": f"/tare/x/{CONTAINER}"})
+    assert source is not None
+    assert len(Follower(source.path, GENERATORS["sysbench"].read, source.decode).look()) == 4
+    assert of_engine("stderr", b'{"log": "x", "stream": "stdout"}\n[]\n') == ""
+
+
+@pytest.mark.parametrize("token", ["../../etc", "", "0123456789AB", "0123456789ab/.."])
+def test_a_token_that_is_none_leads_nowhere(tmp_path: Path, token: str) -> None:
+    assert list(Looker().look(_now(tmp_path, token=token))) == []
+
+
+def test_links_and_devices_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a.stdout").symlink_to("/etc/passwd")
+    sources = [Source("a", tmp_path / "a.stdout", text_of), Source("b", Path("/dev/zero"), text_of)]
+    assert list(tails(sources)) == []
+
+
+def test_passwords_and_control_characters_are_not_shown() -> None:
+    password = "0a" * 24
+    shown = lines_of(
+        f"using {password} now\n\x1b[31mred\u202e\nsha {'0a' * 32}\nhalf a line {password[:20]}".encode()
+    )
+    assert shown == ("using [password] now", "\ufffd[31mred\ufffd", f"sha {'0a' * 32}")
+
+
+def test_of_a_long_output_its_last_lines_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.stdout").write_text("".join(f"{number} {'x' * 500}\n" for number in range(10_000)))
+    (tail,) = tails([Source("a", tmp_path / "a.stdout", text_of)])
+    assert tail.lines[-1].startswith("9999 ")
+    assert all(len(line) <= 301 for line in tail.lines)
