@@ -110,7 +110,8 @@ async function draw(place, kind, key, title, rows, label) {
 async function embed(chart, kind, rows) {
   if (!window.vegaEmbed) return;
   if (!specifications) specifications = fetch("/charts.json").then((answer) => answer.json());
-  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false };
+  // No tooltips, which bring a style of their own; no warnings, which come of intervals that are not there yet.
+  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, tooltip: false, logLevel: 1 };
   const made = await window.vegaEmbed(chart.canvas, { ...(await specifications)[kind], datasets: { rows } }, options);
   chart.view = made.view;
   chart.drawn = rows;
