@@ -70,7 +70,7 @@ def drop_image(engine: DockerClient, host: Host, ledger: Ledger, task: Task) -> 
     """Remove what `image_with` made; nothing to do is no error."""
     reference = image_of(task)
     with contextlib.suppress(ImageNotFound):
-        engine.images.remove(reference, force=True)
+        engine.images.remove(reference, force=True, noprune=True)
     ledger.forget(Kind.IMAGE, reference, host=host.name)
 
 

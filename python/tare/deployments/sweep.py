@@ -171,7 +171,7 @@ def _remove_volume(engine: DockerClient, name: str) -> bool:
 
 def _remove_image(engine: DockerClient, ident: str) -> bool:
     try:
-        engine.images.remove(ident, force=True)
+        engine.images.remove(ident, force=True, noprune=True)
     except ImageNotFound:
         return False
     return True
