@@ -30,6 +30,7 @@ from tare.cli import (
     report,
     run,
     serve,
+    sweep,
     views,
 )
 from tare.errors import EnvironmentLacks, TareError
@@ -52,6 +53,7 @@ app.command("init")(init.init)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("serve")(serve.serve)
+app.command("sweep")(sweep.sweep)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("check")(check.check)

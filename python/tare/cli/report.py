@@ -52,6 +52,7 @@ def report(
     the study is invalid; the report then says why.
     """
     _check(style, table, to_file=output is not None)
+    from tare.analyze.conditions import folded
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
     from tare.report.in_full import in_full
     from tare.report.quantities import with_quantities
@@ -60,10 +61,11 @@ def report(
     plan, records = opened.plan, opened.records()
     ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration)
-    content = with_quantities(content, records, opened.raw)
+    told = folded(plan.study, records)[1]
+    content = with_quantities(content, told, opened.raw)
     text: str | bytes
     if style in (Format.HTML, Format.MD):
-        content = in_full(content, opened, records, runs or ())
+        content = in_full(content, opened, told, runs or ())
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)
@@ -93,7 +95,8 @@ def _rows(opened: Store, content: Report, style: Format, table: Table) -> str | 
     from tare.report.frames.files import as_csv, as_parquet
     from tare.report.frames.observations import observations
 
-    study = content.study
-    whole = table is Table.OBSERVATIONS
-    frame = observations(study, opened.records()) if whole else estimates(study, content.analysis)
+    if table is Table.OBSERVATIONS:
+        frame = observations(opened.plan.study, opened.records())
+    else:
+        frame = estimates(content.study, content.analysis)
     return as_parquet(frame) if style is Format.PARQUET else as_csv(frame)

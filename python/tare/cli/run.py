@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,31 +10,20 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tare.analyze.conditions import folded
 from tare.calibrate.quote import quote_for
 from tare.cli.planned import planned
-from tare.cli.progress import progress
+from tare.cli.running import carried_out
 from tare.cli.serve import page_beside
-from tare.errors import StoreError
-from tare.live.herald import Herald, heralded
-from tare.plan.datasets import data_sets
-from tare.plan.estimate import estimate
-from tare.plan.model import Plan
 from tare.report import EXPORTERS, build_report, terminal
 from tare.report.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
-from tare.run.execute import Desk, execute
-from tare.run.interrupts import Interrupted, Interrupts
-from tare.run.local import local_engine, local_machine, refuse_without_rights
-from tare.run.references import References, until_refused
 from tare.run.resume import Done, remaining
 from tare.sites.layout import default_layout
-from tare.store import Store, Writer, open_store, resume_store
-from tare.workloads import WORKLOADS
+from tare.store import Store
 
 NO_GOOD_RESULT = 1
 """A run failed for good, or the control arm differs from the baseline."""
-SIGNALLED = 128
-"""As shells have it: 128 and the number of the signal."""
 
 
 class Format(StrEnum):
@@ -61,20 +49,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Run a study, or go on with one that was broken off; every finished run is kept."""
     plan = planned(study, scale, seed, blocks)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
-    if not _finished(path, plan):
-        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)  # before there is a store
-    interrupts = Interrupts()
-    with resume_store(path, plan) as writer, interrupts.installed():
-        try:
-            with page_beside(path, wanted=serve, port=port):
-                _run(plan, writer, interrupts, quiet=quiet)
-        except Interrupted as interrupted:
-            good = len(Done.of(writer.records()).good)
-            sys.stderr.write(
-                f"tare: broken off by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
-                f"made is removed. The same command goes on from here (store: {path}).\n"
-            )
-            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+    page = page_beside(path, wanted=serve, port=port)
+    with carried_out(plan, path, quiet=quiet, beside=page) as writer:
         done = Done.of(writer.records())
         ending = ending_of(plan, done)
         if ending is not None:
@@ -84,36 +60,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
             raise typer.Exit(NO_GOOD_RESULT)
 
 
-def _finished(path: Path, plan: Plan) -> bool:
-    """Whether the store has it all: then neither rights nor an engine are needed to show it."""
-    try:
-        return not remaining(plan, Done.of(open_store(path).records()))
-    except StoreError:
-        return False
-
-
-def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> None:
-    done = Done.of(writer.records())
-    if not remaining(plan, done):
-        return
-    herald = Herald(writer.now, plan, writer.id, default_layout().work)
-    with (
-        local_engine() as engine,
-        progress(plan, done, quiet=quiet) as shown,
-        heralded(herald, shown) as observer,
-    ):
-        machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
-        runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
-        for records in until_refused(runs, observer):
-            writer.commit_all(records)
-
-
 def _show(store: Store, output: Format, ending: Ending | None) -> bool:
     """The overhead table, or the findings as JSON, on standard output. Returns whether the study is valid."""
     records = store.records()
     calibration = quote_for(records, default_layout().calibration)
     report = build_report(store.plan.study, records, len(store.plan.runs), ending, calibration)
-    report = with_quantities(report, records, store.raw)
+    report = with_quantities(report, folded(store.plan.study, records)[1], store.raw)
     valid = not report.analysis.invalid
     if output is Format.JSON:
         text = EXPORTERS["json"](report)

@@ -11,7 +11,7 @@ from tare.plan.estimate import DataSet
 from tare.study.model import ArmSettings
 from tare.workloads import Workload
 
-_ROWS = (("tables", "table_size"), ("record_count",), ("rows",))
+_ROWS = (("tables", "table_size"), ("record_count",), ("records",), ("rows",))
 """Keys of a data set whose product is its number of rows."""
 _BYTES = "bytes"
 """Key of a data set of plain files that says how large they are."""

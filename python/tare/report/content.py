@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analyze import Analysis, analyze
+from tare.analyze.conditions import folded
 from tare.analyze.factorial import Effect
 from tare.analyze.quantile_shift import QuantileShift
 from tare.analyze.quantities import Told
@@ -76,14 +77,16 @@ def build_report(
     ending: Ending | None = None,
     calibration: str | None = None,
 ) -> Report:
-    """Analyse the records and gather what is told of them. `planned`: `None` for every arm in every block.
+    """Analyse the records and gather what is told of them, arms that differ in conditions only as one.
 
+    `planned`: `None` for every arm in every block.
     `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either.
     """
     planned = (
         runs_of_blocks(study, study.protocol.blocks * rule_of(study).blocks_each) if planned is None else planned
     )
     planned = planned if ending is None else min(planned, runs_of_blocks(study, ending.blocks))
+    study, records = folded(study, records)
     analysis = analyze(study, records)
     return Report(
         study=study,

@@ -129,6 +129,9 @@ class StudyFile(Strict):
     protocol: ProtocolSpec = InterleaveSpec()
     factors: Annotated[Mapping[Name, Factor], Field(min_length=1)]
     exclude: tuple[LevelRule, ...] = ()
+    conditions: tuple[str, ...] = ()
+    strata: tuple[str, ...] = ()
+    published_by: Literal["relative-change-of-averages"] | None = None
     arms: tuple[ArmSpec, ...] | None = None
     baseline: Annotated[
         Annotated[str, Tag("name")] | Annotated[LevelRefs, Tag("levels")],

@@ -24,14 +24,13 @@ class Found:
 def published(document: Document, file: StudyFile, arms: Found, baseline: Baselines) -> tuple[Published, ...]:
     """The file's published figures of the arms that are run; `relative` derived where only values are given."""
     levels = [
-        whole(document, ("published", n, "levels"), spec.levels, arms.names)
+        _levels(document, ("published", n, "levels"), file, spec, arms.names)
         for n, spec in enumerate(file.published)
     ]
-    kept = [arm.levels for arm in arms.kept]
     found: list[Published] = []
     for n, spec in enumerate(file.published):
         where: KeyPath = ("published", n)
-        if all(arm.levels != levels[n] for arm in arms.every):
+        if not _any_has(arms.every, levels[n]):
             raise document.error((*where, "levels"), "no arm has these levels")
         if any(other.levels == levels[n] and other.metric == spec.metric for other in found):
             raise document.error(where, f"a second {spec.metric} of the same arm")
@@ -48,7 +47,20 @@ def published(document: Document, file: StudyFile, arms: Found, baseline: Baseli
                 where=spec.where,
             )
         )
-    return tuple(each for each in found if each.levels in kept)
+    return tuple(each for each in found if _any_has(arms.kept, each.levels))
+
+
+def _any_has(arms: Sequence[NamedLevels], levels: Levels) -> bool:
+    return any(levels.items() <= arm.levels.items() for arm in arms)
+
+
+def _levels(
+    document: Document, where: KeyPath, file: StudyFile, spec: PublishedSpec, names: Mapping[str, Sequence[str]]
+) -> Levels:
+    """A level of every factor; of conditions none but those of the strata, all or none of them."""
+    asked = {factor: levels for factor, levels in names.items() if factor not in file.conditions}
+    strata = {factor: names[factor] for factor in file.strata if any(each in spec.levels for each in file.strata)}
+    return whole(document, where, spec.levels, {**asked, **strata})
 
 
 def _of(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,8 @@ def test_every_scale_can_be_planned(path: Path, scale: str) -> None:
     study = load(path, installed(), scale)
     plan = expand(study)
     assert study.name == names()[path]
-    assert len(plan.runs) == (len(study.arms) + 1) * study.protocol.blocks
+    control = getattr(study.protocol, "control", True)
+    assert len(plan.runs) == (len(study.arms) + control) * study.protocol.blocks
     assert as_json(plan, estimate(plan, data_sets(WORKLOADS)))["estimate"]["total_s"] > 0
 
 
@@ -121,3 +124,54 @@ def test_casalicchio_s_demo_takes_at_most_eight_minutes_on_two_cpus(part: str) -
     assert expected.most_s is not None
     assert expected.most_s <= 8 * 60
     assert expected.blocks.most >= 3
+
+
+def grambow(scale: str) -> Study:
+    return load(studies()["grambow-2018"], installed(), scale)
+
+
+def test_grambow_s_full_scale_is_the_720_runs_that_were_published() -> None:
+    study = grambow("full")
+    runs = expand(study).runs
+    assert len(runs) == 720
+    assert set(Counter(run.arm for run in runs).values()) == {5}
+    assert all(one.arm != other.arm for one, other in pairwise(runs))
+    sizes = Counter((arm.levels["machine"], arm.settings.workload["threads"]) for arm in study.arms)
+    assert sizes == {(f"m3.{size}", threads): 24 for size, many in SIZES.items() for threads in many}
+    assert {len(levels) for levels in (study.factors["compaction"], study.factors["key_cache"])} == {3, 2}
+
+
+SIZES = {"medium": (10, 25, 50), "large": (30, 75, 150)}
+
+
+def test_grambow_s_arms_have_the_published_loads_and_limits() -> None:
+    wanted = {"m3.medium": (3_000_000, 1.0, "3840M"), "m3.large": (9_000_000, 2.0, "7680M")}
+    for arm in grambow("full").arms:
+        sut, client, workload = arm.settings.sut, arm.settings.sides["client"], arm.settings.workload
+        limits = [(side.limits.cpu_quota, side.limits.memory) for side in (sut, client)]
+        told = [(workload["operations"], *each) for each in limits]
+        assert told == [wanted[arm.levels["machine"]]] * 2
+        assert (workload["core_workload"], workload["records"]) == ("a", 100_000)
+        assert arm.levels["compaction"][0] in workload["properties"]["cassandra.tableoptions"]
+        assert (sut.deployment, client.deployment) == tuple(
+            {"bare": "bare", "docker": "container"}[arm.levels[side]] for side in ("sut", "client")
+        )
+
+
+def test_grambow_s_demo_runs_all_four_setups_in_at_most_a_quarter_of_an_hour() -> None:
+    study = grambow("demo")
+    assert len(study.arms) == 4
+    expected = estimate(expand(study), data_sets(WORKLOADS))
+    assert expected.total_s is not None
+    assert expected.total_s <= 15 * 60
+
+
+def test_bth_s_full_scale_is_ten_iterations_of_twenty_minutes_in_buckets_of_thirty_seconds() -> None:
+    study = load(studies()["bth-thesis"], installed(), "full")
+    assert len(expand(study).runs) == 2 * 3 * 2 * 10
+    loads = {(arm.settings.workload["command"], arm.settings.workload["threads"]) for arm in study.arms}
+    assert loads == {(command, threads) for command in ("mixed", "read", "write") for threads in (450, 150)}
+    for arm in study.arms:
+        assert (arm.settings.workload["measure_s"], arm.settings.workload["window_s"]) == (1200, 30)
+        assert arm.settings.workload["ratio"] == {"read": 3, "write": 1}
+        assert {name: spec.interval_s for name, spec in arm.settings.monitors.items()} == {"sar": 30, "iostat": 30}

@@ -1,0 +1,106 @@
+"""The knee of a sweep: the fewest threads that give all the throughput there is, and those for a share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.analyze.numbers import number_at
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+NEARLY_ALL = 0.05
+"""Full load is the fewest threads within this of the most that was seen: a flat top has no single peak."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number of threads over its good runs: means, and the least and the most of throughput.
+
+    `sut_busy`, `client_busy`: share of the CPU time that the side may use; `None` where it was not seen.
+    """
+
+    threads: int
+    runs: int
+    throughput_per_s: float | None
+    low: float | None
+    high: float | None
+    latency_p95_ms: float | None
+    sut_busy: float | None
+    client_busy: float | None
+
+
+@dataclass(frozen=True)
+class Knee:
+    """`full`: threads at full load, `None` where fewer than two numbers of threads have a good run.
+
+    `rising`: throughput was still rising at the most threads that were tried, so that full load lies beyond.
+    `shares`: share of the throughput at full load → threads that give it, between two numbers on a straight line.
+    """
+
+    points: tuple[Point, ...]
+    full: int | None
+    rising: bool
+    shares: Mapping[float, int]
+
+    def at(self, threads: int) -> Point:
+        """The point of that many threads; `KeyError` where there is none."""
+        for point in self.points:
+            if point.threads == threads:
+                return point
+        raise KeyError(threads)
+
+
+def knee_of(study: Study, records: Sequence[RunRecord], shares: Sequence[float] = ()) -> Knee:
+    """What the runs of a sweep tell; see `plan.sweep`."""
+    points = tuple(_point(arm.name, int(arm.levels["threads"]), records) for arm in study.arms)
+    curve = [(point.threads, point.throughput_per_s) for point in points if point.throughput_per_s is not None]
+    if len(curve) < 2:
+        return Knee(points, None, rising=False, shares={})
+    most = max(rate for _, rate in curve)
+    full, at_full = next((threads, rate) for threads, rate in curve if rate >= (1 - NEARLY_ALL) * most)
+    wanted = {share: _threads_for(share * at_full, curve) for share in shares}
+    return Knee(points, full, rising=full == curve[-1][0], shares=wanted)
+
+
+def _threads_for(rate: float, curve: Sequence[tuple[int, float]]) -> int:
+    """In a closed loop throughput rises nearly in proportion to threads until the server is busy."""
+    before, did = 0, 0.0
+    for threads, reached in curve:
+        if reached >= rate:
+            return max(1, round(before + (threads - before) * (rate - did) / (reached - did)))
+        before, did = threads, reached
+    return curve[-1][0]
+
+
+def _point(arm: str, threads: int, records: Sequence[RunRecord]) -> Point:
+    good = [record for record in records if record.arm == arm and record.outcome.ok]
+    rates = _known(METRICS[PRIMARY].of(record) for record in good)
+    return Point(
+        threads=threads,
+        runs=len(rates),
+        throughput_per_s=fmean(rates) if rates else None,
+        low=min(rates, default=None),
+        high=max(rates, default=None),
+        latency_p95_ms=_mean(METRICS["latency_p95"].of(record) for record in good),
+        sut_busy=_mean(_busy(record, "sut") for record in good),
+        client_busy=_mean(_busy(record, "client") for record in good),
+    )
+
+
+def _busy(record: RunRecord, side: str) -> float | None:
+    used, cpus, seconds = (
+        number_at(record.usage, (key,)) for key in (f"{side}_cpu_s", f"{side}_cpus", "monotonic_s")
+    )
+    return used / (cpus * seconds) if used is not None and cpus and seconds else None
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = _known(values)
+    return fmean(known) if known else None

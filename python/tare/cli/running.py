@@ -1,0 +1,78 @@
+"""A plan carried out into its store, whoever asks for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from tare.cli.progress import progress
+from tare.errors import StoreError
+from tare.live.herald import Herald, heralded
+from tare.plan.datasets import data_sets
+from tare.plan.estimate import estimate
+from tare.plan.model import Plan
+from tare.run.execute import Desk, execute
+from tare.run.interrupts import Interrupted, Interrupts
+from tare.run.local import local_engine, local_machine, refuse_without_rights
+from tare.run.references import References, until_refused
+from tare.run.resume import Done, remaining
+from tare.sites.layout import default_layout
+from tare.store import Writer, open_store, resume_store
+from tare.workloads import WORKLOADS
+
+SIGNALLED = 128
+"""As shells have it: 128 and the number of the signal."""
+
+
+@contextmanager
+def carried_out(
+    plan: Plan, path: Path, *, quiet: bool, beside: AbstractContextManager[object] | None = None
+) -> Iterator[Writer]:
+    """The store at `path`, held, once all remaining runs are made; a signal ends the command with its number.
+
+    `beside`: entered for as long as runs are made.
+    """
+    if not _finished(path, plan):
+        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)  # before there is a store
+    interrupts = Interrupts()
+    with resume_store(path, plan) as writer, interrupts.installed():
+        try:
+            with beside or nullcontext():
+                _run(plan, writer, interrupts, quiet=quiet)
+        except Interrupted as interrupted:
+            good = len(Done.of(writer.records()).good)
+            sys.stderr.write(
+                f"tare: broken off by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
+                f"made is removed. The same command goes on from here (store: {path}).\n"
+            )
+            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+        yield writer
+
+
+def _finished(path: Path, plan: Plan) -> bool:
+    """Whether the store has it all: then neither rights nor an engine are needed to show it."""
+    try:
+        return not remaining(plan, Done.of(open_store(path).records()))
+    except StoreError:
+        return False
+
+
+def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> None:
+    done = Done.of(writer.records())
+    if not remaining(plan, done):
+        return
+    herald = Herald(writer.now, plan, writer.id, default_layout().work)
+    with (
+        local_engine() as engine,
+        progress(plan, done, quiet=quiet) as shown,
+        heralded(herald, shown) as observer,
+    ):
+        machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
+        runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
+        for records in until_refused(runs, observer):
+            writer.commit_all(records)

@@ -1,0 +1,83 @@
+"""A sweep for a terminal: each number of threads, the knee, and what stands against it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from tare.analyze.knee import NEARLY_ALL, Knee, Point
+from tare.report.figures import NONE, amount
+
+_AT_LIMIT = 0.9
+"""As the rule `client-bottleneck` has it."""
+
+
+def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
+    """All of it as text; `unit`: what throughput counts."""
+    out = io.StringIO()
+    console = Console(file=out, width=max(width, 80), highlight=False)
+    console.print(Text(title, style="bold"))
+    console.print()
+    console.print(_table(unit, knee))
+    console.print()
+    for line in conclusions(unit, knee):
+        console.print(Text(line))
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def conclusions(unit: str, knee: Knee) -> Iterator[str]:
+    """What the table says, a sentence each."""
+    if knee.full is None:
+        yield "Fewer than two numbers of threads have a good run: nothing can be said of a knee."
+        return
+    full = knee.at(knee.full)
+    told = f"Full load: {knee.full} threads, {amount(full.throughput_per_s)} {unit}/s"
+    yield f"{told}, the fewest within {100 * NEARLY_ALL:g} % of the most that was seen."
+    for share, threads in knee.shares.items():
+        yield f"{100 * share:g} % of it: {threads} threads, on a straight line between those that were tried."
+    if knee.rising:
+        yield f"Throughput was still rising at {knee.full} threads, the most tried: full load may lie beyond."
+    if _at_limit(full.client_busy) and not _at_limit(full.sut_busy):
+        yield "There the client had no CPU time left and the server had: it is the client's knee, not the server's."
+
+
+def _at_limit(busy: float | None) -> bool:
+    return busy is not None and busy >= _AT_LIMIT
+
+
+def _table(unit: str, knee: Knee) -> Table:
+    titles = ("threads", "runs", f"{unit}/s", "least to most", "of the most", "p95 ms", "SUT CPU", "client CPU", "")
+    columns = [Column(title, justify="left" if not title else "right", no_wrap=True) for title in titles]
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    most = max((each.throughput_per_s for each in knee.points if each.throughput_per_s is not None), default=None)
+    for point in knee.points:
+        style = "bold" if point.threads == knee.full else ""
+        table.add_row(*(Text(cell, style=style) for cell in _cells(point, most, knee.full)))
+    return table
+
+
+def _cells(point: Point, most: float | None, full: int | None) -> tuple[str, ...]:
+    rate = point.throughput_per_s
+    return (
+        str(point.threads),
+        str(point.runs),
+        _amount(rate),
+        NONE if point.runs < 2 else f"{_amount(point.low)} to {_amount(point.high)}",
+        NONE if rate is None or not most else f"{100 * rate / most:.0f} %",
+        NONE if point.latency_p95_ms is None else f"{point.latency_p95_ms:.3g}",
+        _share(point.sut_busy),
+        _share(point.client_busy),
+        "full load" if point.threads == full else "",
+    )
+
+
+def _amount(value: float | None) -> str:
+    return NONE if value is None else amount(value)
+
+
+def _share(value: float | None) -> str:
+    return NONE if value is None else f"{100 * value:.0f} %"

@@ -1,0 +1,94 @@
+"""A sweep: one arm of a study at rising numbers of threads, as a study of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pydantic import ValidationError
+
+from tare.errors import StudyError
+from tare.study.model import Arm, FixedSpec, Study
+from tare.study.suggest import did_you_mean
+from tare.workloads import Parameters
+
+FACTOR = "threads"
+_RATES = ("fixed", "rate", "target", "throttle")
+"""Keys by which workloads are told a rate: then throughput tells of that rate and not of the server."""
+_UNTIL = ("operations",)
+"""Keys that end a phase by what was done; a sweep's runs last `measure_s`, whatever the number of threads."""
+_LONGEST_NAME = 63
+
+
+def sweep_of(
+    study: Study,
+    models: Mapping[str, type[Parameters]],
+    threads: Sequence[int],
+    repetitions: int,
+    arm: str | None = None,
+) -> Study:
+    """The arm (default: the baseline) once for each number of threads, in random order, so many times.
+
+    `models`: workload → its parameters. Raises `StudyError` where the arm or its workload cannot be swept.
+    """
+    template = _arm(study, arm or study.baseline)
+    counts = sorted(set(threads))
+    if len(counts) < 2:
+        raise StudyError("a sweep takes two numbers of threads at least", hint="such as --threads 1,4,16,64")
+    _must_be_closed(template, models)
+    arms = tuple(_with_threads(template, models, count) for count in counts)
+    suffix = "-sweep"
+    return Study(
+        name=study.name[: _LONGEST_NAME - len(suffix)] + suffix,
+        scale=study.scale,
+        question=f"From how many threads on does {template.name} of {study.name} do no more?",
+        source=None,
+        arms=arms,
+        baseline=arms[0].name,
+        factors={FACTOR: tuple(str(count) for count in counts)},
+        varies={FACTOR: ("workload.threads",)},
+        protocol=FixedSpec(
+            name="fixed",
+            blocks=repetitions,
+            retries=study.protocol.retries,
+            seed=study.protocol.seed,
+            control=False,
+        ),
+        published=(),
+        deviations=(),
+        text=study.text,
+    )
+
+
+def _arm(study: Study, name: str) -> Arm:
+    found = next((arm for arm in study.arms if arm.name == name and not arm.control), None)
+    if found is None:
+        hint = did_you_mean(name, [arm.name for arm in study.arms if not arm.control], kind="arms")
+        raise StudyError(f"{study.name} has no arm {name!r}", hint=hint)
+    return found
+
+
+def _must_be_closed(arm: Arm, models: Mapping[str, type[Parameters]]) -> None:
+    workload, settings = arm.settings.workload_name, arm.settings.workload
+    if FACTOR not in models[workload].model_fields:
+        raise StudyError(f"{workload} has no threads to be swept")
+    for key in _RATES:
+        if settings.get(key) is not None:
+            why = f"workload.{key} of {arm.name} asks for a rate, and no number of threads makes more of it"
+            raise StudyError(why, hint=f"leave workload.{key} out in a copy of the study")
+
+
+def _with_threads(arm: Arm, models: Mapping[str, type[Parameters]], count: int) -> Arm:
+    settings = arm.settings
+    asked = {key: value for key, value in settings.workload.items() if key not in _UNTIL}
+    try:
+        model = models[settings.workload_name]
+        whole = model.model_validate_json(json.dumps({**asked, FACTOR: count})).model_dump(mode="json")
+    except ValidationError as error:
+        told = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise StudyError(f"{settings.workload_name} cannot be run with {count} threads: {told}") from error
+    return Arm(
+        name=f"{FACTOR}-{count}",
+        levels={FACTOR: str(count)},
+        settings=settings.model_copy(update={"workload": whole}),
+    )

@@ -1,0 +1,73 @@
+"""A sweep's knee on curves whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.analyze.knee import Knee, knee_of
+from tare.cli.sweep_table import conclusions, render
+from tare.run.record import RunRecord
+
+COUNTS = (1, 2, 4, 8, 16, 32)
+
+
+def runs(rate: Callable[[int], float], counts: tuple[int, ...] = COUNTS) -> list[RunRecord]:
+    """Two good runs of each number of threads, one above and one below its rate."""
+    return [
+        synthetic.record(block, f"threads-{n}", rate(n) * wobble, position=place).model_copy(
+            update={"levels": {"threads": str(n)}}
+        )
+        for block, wobble in ((1, 0.99), (2, 1.01))
+        for place, n in enumerate(counts)
+    ]
+
+
+def swept(rate: Callable[[int], float], counts: tuple[int, ...] = COUNTS) -> Knee:
+    study = synthetic.study(tuple(f"threads-{n}" for n in COUNTS))
+    arms = [arm.model_copy(update={"levels": {"threads": arm.name[8:]}}) for arm in study.arms]
+    return knee_of(study.model_copy(update={"arms": tuple(arms)}), runs(rate, counts), (0.66, 0.1))
+
+
+def test_full_load_is_where_more_threads_do_no_more() -> None:
+    knee = swept(lambda n: min(100.0 * n, 800.0))
+    assert (knee.full, knee.rising) == (8, False)
+    assert knee.shares == {0.66: 5, 0.1: 1}  # 528 of 800 is 5.28 threads
+    point = knee.at(8)
+    assert (point.runs, point.low, point.high) == (2, pytest.approx(792), pytest.approx(808))
+    assert point.throughput_per_s == pytest.approx(800)
+    assert point.sut_busy == pytest.approx(3.95 / 4)
+
+
+def test_beyond_the_knee_less_may_be_done() -> None:
+    knee = swept(lambda n: 800.0 - 5 * n if n >= 8 else 90.0 * n)
+    assert (knee.full, knee.rising) == (8, False)
+    assert knee.shares[0.66] == round(4 + 4 * (0.66 * 760 - 360) / (760 - 360))
+
+
+def test_a_flat_top_begins_within_a_twentieth_of_the_most() -> None:
+    assert swept(lambda n: {4: 770.0, 8: 790.0, 16: 800.0, 32: 795.0}.get(n, 100.0 * n)).full == 4
+
+
+def test_throughput_that_still_rises_is_told() -> None:
+    knee = swept(lambda n: 100.0 * n)
+    assert (knee.full, knee.rising) == (32, True)
+    assert any("still rising at 32 threads" in line for line in conclusions("transactions", knee))
+
+
+def test_numbers_of_threads_without_a_good_run_are_left_out() -> None:
+    knee = swept(lambda n: min(100.0 * n, 800.0), counts=(1, 4, 16))
+    assert knee.full == 16
+    assert [point.runs for point in knee.points] == [2, 0, 2, 0, 2, 0]
+    assert swept(lambda n: 100.0 * n, counts=(4,)).full is None
+
+
+def test_the_table_marks_full_load() -> None:
+    text = render("From how many threads on?", "transactions", swept(lambda n: min(100.0 * n, 800.0)))
+    (marked,) = [line for line in text.splitlines() if line.endswith("full load")]
+    assert marked.split()[:3] == ["8", "2", "800"]
+    assert "66 % of it: 5 threads" in text
+    nothing = render("From how many?", "transactions", swept(lambda n: 1.0, counts=(4,)))
+    assert "nothing can be said of a knee" in nothing
