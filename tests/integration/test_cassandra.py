@@ -14,6 +14,8 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
+from tare.databases.cassandra_chronicle import CassandraChronicler
+from tare.databases.cassandra_nodetool import nodetool
 from tare.deployments import NetworkKind
 from tare.errors import RunFailed
 from tare.sites.engine import connect
@@ -84,6 +86,38 @@ def test_rows_are_loaded_and_the_mix_is_measured(
         assert each.service_time is not None
         assert each.service_time.timed_from == "actual-send"
     assert found.windows
+
+
+def test_it_tells_of_its_compactions_tables_pools_and_processors(lab: MariaDbLab, tmp_path: Path) -> None:
+    """A compaction is asked for, so that there is one; its log and its history have to tell of the same."""
+    asked = {**ASKED, "command": "write", "fixed": None, "compaction": None, "warmup_s": 0, "measure_s": 6}
+    with lab.run(lab.settings("bare", "bare", **asked)) as run:
+        server, began = run.server, time.time()
+        processors = int(server.effective()["jvm.processors"])
+        run.measure(tmp_path)
+        for words in (("flush", "tare"), ("compact", "tare")):
+            assert nodetool(server.plan, server.inside, words, 60.0).code == 0
+        told = CassandraChronicler().tell(server.plan, server.inside)
+    assert 1 <= processors <= (os.cpu_count() or 1)
+    events = [event for event in told.events if event.ended_at >= began]
+    assert {event.name for event in events} == {"tare.standard1"}
+    for event in events:
+        assert event.began_at is not None
+        assert began <= event.began_at <= event.ended_at <= time.time()
+        assert event.read_bytes > 0
+        assert event.written_bytes > 0
+    assert told.tables["tare.standard1"]["local_write_count"]
+    assert "CompactionExecutor" in told.pools
+    assert "MUTATION" in told.dropped
+
+
+def test_processors_seen_bare_and_in_a_container_are_told(lab: MariaDbLab) -> None:
+    """They may differ where limits do, as a JVM goes by what it finds of its cgroup; parity has to know of it."""
+    seen = {}
+    for deployment in ("bare", "container"):
+        with lab.run(lab.settings(deployment, "bare", **ASKED)) as run:
+            seen[deployment] = run.server.effective()["jvm.processors"]
+    assert set(seen.values()) <= {str(n) for n in range(1, (os.cpu_count() or 1) + 1)}
 
 
 def test_a_node_that_dies_fails_the_run_with_its_reason(lab: MariaDbLab, tmp_path: Path) -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan, cql_query
 from tare.databases.cassandra_effective import FOLLOWS, PER_RUN, TABLES, parse_log, parse_tables
+from tare.databases.cassandra_nodetool import CLASSPATH, HOME, YAML_FILE, jmx_port, must, nodetool
 from tare.databases.cassandra_settings import checked, render_yaml
-from tare.errors import RunFailed
 from tare.sites import Completed
 
-HOME = "/opt/cassandra"
-YAML_FILE, LOGBACK_FILE, LOG_FILE = "cassandra.yaml", "logback.xml", "system.log"
+LOGBACK_FILE, LOG_FILE = "logback.xml", "system.log"
 
-_CLASSPATH = f"{HOME}/conf:{HOME}/lib/*"
-_JMX_BELOW = 12000
-"""JMX has the native port less this, below where tare looks for free ports."""
 _STORAGE_PORT = 7000
 _QUERY_TIMEOUT_S, _LOG_TIMEOUT_S = 15.0, 10.0
 _DRAIN_TIMEOUT_S, _STOP_TIMEOUT_S = 3600.0, 120.0
@@ -28,7 +24,9 @@ _DIRECTORIES: Mapping[str, str] = {
     "hints_directory": "hints",
     "cdc_raw_directory": "cdc_raw",
 }
-_PATTERN = "%-5level [%thread] %date{ISO8601} %F:%L - %msg%n"
+_PATTERN = "%-5level [%thread] %date{ISO8601, UTC} %F:%L - %msg%n"
+_TELLING = ("org.apache.cassandra.db.compaction.CompactionTask", "io.netty.channel.MultithreadEventLoopGroup")
+"""Who is heard at DEBUG: how long each compaction took, and how many threads netty takes, by the CPUs it sees."""
 
 
 class Cassandra:
@@ -69,7 +67,7 @@ class Cassandra:
             "-Dcassandra-foreground=yes",
             "-Dcassandra.skip_wait_for_gossip_to_settle=0",
             "-cp",
-            _CLASSPATH,
+            CLASSPATH,
             "org.apache.cassandra.service.CassandraDaemon",
         )
         files = {YAML_FILE: render_yaml({**told.yaml, **_own(plan)}), LOGBACK_FILE: _logback(plan)}
@@ -82,19 +80,14 @@ class Cassandra:
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
         """The configuration that the server logged when it started, and the definitions of its tables."""
         done = inside(("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b"")
-        log = _must(done, "read its log").text
-        rows = _must(_query(plan, inside, TABLES), "read its tables").text.splitlines()
+        log = must(done, "read its log").text
+        rows = must(_query(plan, inside, TABLES), "read its tables").text.splitlines()
         return {**parse_log(log), **parse_tables(rows)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0."""
-        _must(_nodetool(plan, inside, ("drain",), _DRAIN_TIMEOUT_S), "drain it")
-        _nodetool(plan, inside, ("stopdaemon",), _STOP_TIMEOUT_S)
-
-
-def jmx_port(plan: ServerPlan) -> int:
-    """Where nodetool finds the node, on the loopback address of its network namespace."""
-    return plan.port - _JMX_BELOW if plan.port > _JMX_BELOW else plan.port + _JMX_BELOW
+        must(nodetool(plan, inside, ("drain",), _DRAIN_TIMEOUT_S), "drain it")
+        nodetool(plan, inside, ("stopdaemon",), _STOP_TIMEOUT_S)
 
 
 def node_address(port: int) -> str:
@@ -125,11 +118,13 @@ def _own(plan: ServerPlan) -> Mapping[str, object]:
 def _logback(plan: ServerPlan) -> str:
     encoder = f"<encoder><pattern>{_PATTERN}</pattern></encoder>"
     classes = "ch.qos.logback.core"
+    heard = [f'<logger name="{name}" level="DEBUG"/>\n' for name in _TELLING]
     return (
         "<configuration>\n"
         f'<appender name="OUT" class="{classes}.ConsoleAppender">{encoder}</appender>\n'
         f'<appender name="FILE" class="{classes}.FileAppender"><file>{plan.run_dir}/{LOG_FILE}</file>'
         f"{encoder}</appender>\n"
+        f"{''.join(heard)}"
         '<root level="INFO"><appender-ref ref="OUT"/><appender-ref ref="FILE"/></root>\n'
         "</configuration>\n"
     )
@@ -138,33 +133,3 @@ def _logback(plan: ServerPlan) -> str:
 def _query(plan: ServerPlan, inside: Exec, query: str) -> Completed:
     argv = ("python3", "-I", "-", "127.0.0.1", str(plan.port), query)
     return inside(argv, _QUERY_TIMEOUT_S, inspect.getsource(cql_query).encode())
-
-
-def _nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: float) -> Completed:
-    """Java 8 since update 331 refuses the URLs that the JMX of 3.11 uses, unless it is told to parse as before.
-
-    `stopdaemon` reads the node's configuration, and does nothing, in silence, where it does not find all of it.
-    """
-    argv = (
-        "java",
-        "-Xmx64M",
-        "-XX:+UseSerialGC",
-        "-Dcom.sun.jndi.rmiURLParsing=legacy",
-        f"-Duser.home={plan.run_dir}",
-        f"-Dcassandra.config=file://{plan.run_dir}/{YAML_FILE}",
-        f"-Dcassandra.storagedir={plan.data_dir}",
-        "-Dlogback.configurationFile=logback-tools.xml",
-        "-cp",
-        _CLASSPATH,
-        "org.apache.cassandra.tools.NodeTool",
-        *("-h", "127.0.0.1", "-p", str(jmx_port(plan))),
-        *words,
-    )
-    return inside(argv, timeout_s, b"")
-
-
-def _must(done: Completed, what: str) -> Completed:
-    if done.code != 0:
-        words = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        raise RunFailed(f"Cassandra did not let tare {what}: {words[-1] if words else f'exit code {done.code}'}")
-    return done

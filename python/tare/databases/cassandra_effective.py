@@ -20,8 +20,10 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
             "in_force.memtable_off_heap", "in_force.memtable_on_heap",
         }
     ),
+    "sut.limits.cpus": frozenset({"jvm.processors"}),
+    "sut.limits.cpu_quota": frozenset({"jvm.processors"}),
     "sut.settings.new_size": frozenset({"jvm.arguments", "jvm.heap"}),
-    "sut.settings.jvm": frozenset({"jvm.arguments", "jvm.heap"}),
+    "sut.settings.jvm": frozenset({"jvm.arguments", "jvm.heap", "jvm.processors"}),
     "sut.settings.key_cache_size_in_mb": frozenset({"in_force.key_cache_capacity"}),
     "sut.settings.index_summary_capacity_in_mb": frozenset({"in_force.index_summary_capacity"}),
     "sut.settings.memtable_heap_space_in_mb": frozenset({"in_force.memtable_on_heap"}),
@@ -53,6 +55,10 @@ _TOLD: Mapping[str, re.Pattern[str]] = {
 }
 _ARGUMENTS = re.compile(r"JVM Arguments: \[(.*)\]\s*$", re.MULTILINE)
 _PORT = "-Dcassandra.jmx.local.port="
+_LOOPS = re.compile(r" - -Dio\.netty\.eventLoopThreads: (\d+)$", re.MULTILINE)
+_LOOPS_SET = "-Dio.netty.eventLoopThreads="
+_LOOPS_PER_CPU = 2
+"""Of netty 4.0: twice as many event loops as `Runtime.availableProcessors` tells, unless it is told otherwise."""
 
 
 def parse_log(text: str) -> Mapping[str, str]:
@@ -70,6 +76,9 @@ def parse_log(text: str) -> Mapping[str, str]:
     for name, pattern in _TOLD.items():
         if told := pattern.search(text):
             found[name] = told.group(1)
+    loops = _LOOPS.search(text)
+    if loops is not None and _LOOPS_SET not in arguments.group(1):
+        found["jvm.processors"] = str(int(loops.group(1)) // _LOOPS_PER_CPU)
     kept = [word for word in arguments.group(1).split(", ") if not word.startswith(_PORT)]
     return {**found, "jvm.arguments": " ".join(kept)}
 

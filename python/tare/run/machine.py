@@ -11,6 +11,8 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare.databases import Database
+from tare.databases.chronicle import Chronicler
+from tare.databases.chroniclers import CHRONICLERS
 from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
 from tare.errors import RunFailed
@@ -58,6 +60,7 @@ class Machine:
     engine_facts: Callable[[], Tree | None]
     sweep: Callable[[], tuple[str, ...]]
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
+    chroniclers: Mapping[str, Chronicler] = field(default_factory=lambda: CHRONICLERS)
     repin: Callable[[Instance, str], None] = cannot_repin
     references: References = field(default_factory=References)
     clock: Clock = field(default_factory=SystemClock)

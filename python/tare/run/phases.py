@@ -12,6 +12,7 @@ from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
 from tare.run.bench import Bench, Images, make_token, parameters_of
+from tare.run.chronicle import ask
 from tare.run.declared import not_lodged, undeclared
 from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.machine import Machine
@@ -81,6 +82,7 @@ class Found:
     path: Mapping[str, Any] | None = None
     usage: Mapping[str, Any] | None = None
     monitors: Mapping[str, Any] | None = None
+    chronicle: Mapping[str, Any] | None = None
     measurement: Mapping[str, Any] | None = None
     duet: Mapping[str, Any] | None = None
     raw: tuple[str, ...] = ()
@@ -145,6 +147,17 @@ class Phases:
             self.machine.clock.sleep(parameters.cooldown_s)
             self.monitors.must_live()
             self.monitors.end()
+            if server is not None:
+                self._ask(server)
+
+    def _ask(self, server: Server) -> None:
+        """What the server did by itself: asked when nothing is watched any more."""
+        chronicler = self.machine.chroniclers.get(self.job.arm.settings.sut.database or "")
+        asked = ask(server, chronicler, self.machine.clock, self.watch.times[0].began_at)
+        self.found.chronicle = asked.tree
+        self.found.notes.update(asked.files)
+        if asked.notice is not None:
+            self.found.notices.append(asked.notice)
 
     def _provision(self) -> Bench:
         """A directory, names, a port and a password of its own."""

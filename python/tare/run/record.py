@@ -86,6 +86,8 @@ class RunRecord(Strict):
     """CPU time and clocks over the measure phase: a `run.usage.Usage`."""
     monitors: Mapping[str, Any] | None = None
     """Monitor → what it tells of itself: docs/reference/monitors.md."""
+    chronicle: Mapping[str, Any] | None = None
+    """What the server tells of its own work: `events` (compactions), `tables`, `pools`, `dropped`."""
     pilot: Mapping[str, Any] | None = None
     """The choice by which its measure phase is as long as it is: a `protocols.pilot.Choice`."""
     measurement: Mapping[str, Any] | None

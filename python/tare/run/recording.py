@@ -39,6 +39,7 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
         path=found.path,
         usage=found.usage,
         monitors=found.monitors,
+        chronicle=found.chronicle,
         pilot=None if job.choice is None else job.choice.model_dump(mode="json"),
         measurement=found.measurement if outcome.ok else None,
         duet=found.duet,

@@ -15,8 +15,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from tare.databases import Secrets, ServerPlan, cql_query
-from tare.databases.cassandra import Cassandra, jmx_port, node_address
+from tare.databases.cassandra import Cassandra, node_address
 from tare.databases.cassandra_effective import PER_RUN, parse_log, parse_tables
+from tare.databases.cassandra_nodetool import jmx_port
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
