@@ -13,15 +13,13 @@ import typer
 from rich.console import Console
 
 from tare.analyze.knee import Knee, knee_of
+from tare.cli.planned import known, loaded
 from tare.cli.running import carried_out
 from tare.cli.sweep_table import render
 from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.plan.sweep import sweep_of
 from tare.run.resume import Done, remaining
-from tare.study.catalogue import find_study
-from tare.study.load import load
-from tare.study.registry import installed
 
 NO_GOOD_RESULT = 1
 """A run failed for good, or too few are good to tell of a knee."""
@@ -53,8 +51,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     Each number of threads is run so often, all in random order; broken off, the same command goes on.
     """
-    known = installed()
-    swept = sweep_of(load(find_study(study), known, scale), known.workloads, _counts(threads), repetitions, arm)
+    swept = sweep_of(loaded(study, scale), known().workloads, _counts(threads), repetitions, arm)
     plan = expand(swept)
     path = store or Path(f"{swept.name}-{swept.scale}-store")
     with carried_out(plan, path, quiet=quiet) as writer:

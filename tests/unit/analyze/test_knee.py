@@ -36,7 +36,7 @@ def test_full_load_is_where_more_threads_do_no_more() -> None:
     assert (knee.full, knee.rising) == (8, False)
     assert knee.shares == {0.66: 5, 0.1: 1}  # 528 of 800 is 5.28 threads
     point = knee.at(8)
-    assert (point.runs, point.low, point.high) == (2, pytest.approx(792), pytest.approx(808))
+    assert (point.runs, point.low, point.high) == pytest.approx((2, 792, 808))
     assert point.throughput_per_s == pytest.approx(800)
     assert point.sut_busy == pytest.approx(3.95 / 4)
 

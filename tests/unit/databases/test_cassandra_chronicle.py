@@ -71,7 +71,7 @@ def test_each_line_of_the_log_is_of_one_compaction() -> None:
     logged = (Logged("tare.standard1", ENDED + 0.2, 1.0), Logged("tare.standard1", ENDED + 1.2, 0.5))
     one, other = parse_history(json.dumps({"CompactionHistory": [later, row]}), logged)
     assert one.ended_at < other.ended_at
-    assert (one.began_at, other.began_at) == (pytest.approx(ENDED - 0.8), pytest.approx(ENDED + 0.7))
+    assert (one.began_at, other.began_at) == pytest.approx((ENDED - 0.8, ENDED + 0.7))
 
 
 def test_figures_are_numbers_where_they_can_be_and_not_there_where_they_are_nan() -> None:
