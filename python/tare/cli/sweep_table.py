@@ -14,6 +14,8 @@ from tare.report.figures import NONE, amount
 
 _AT_LIMIT = 0.9
 """As the rule `client-bottleneck` has it."""
+_SCATTER = 0.1
+"""Twice the tolerance by which full load is told."""
 
 
 def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
@@ -39,10 +41,18 @@ def conclusions(unit: str, knee: Knee) -> Iterator[str]:
     yield f"{told}, the fewest within {100 * NEARLY_ALL:g} % of the most that was seen."
     for share, threads in knee.shares.items():
         yield f"{100 * share:g} % of it: {threads} threads, on a straight line between those that were tried."
+    if _scattered(full):
+        yield f"Runs of {knee.full} threads differ by more than 10 % of their mean: the knee may be elsewhere."
     if knee.rising:
         yield f"Throughput was still rising at {knee.full} threads, the most tried: full load may lie beyond."
     if _at_limit(full.client_busy) and not _at_limit(full.sut_busy):
         yield "There the client had no CPU time left and the server had: it is the client's knee, not the server's."
+
+
+def _scattered(point: Point) -> bool:
+    if point.throughput_per_s is None or point.low is None or point.high is None:
+        return False
+    return point.high - point.low > _SCATTER * point.throughput_per_s
 
 
 def _at_limit(busy: float | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.unit.analyze import synthetic
@@ -71,3 +72,12 @@ def test_the_table_marks_full_load() -> None:
     assert "66 % of it: 5 threads" in text
     nothing = render("From how many?", "transactions", swept(lambda n: 1.0, counts=(4,)))
     assert "nothing can be said of a knee" in nothing
+
+
+def test_runs_that_scatter_and_a_client_at_its_limit_are_told() -> None:
+    knee = swept(lambda n: min(100.0 * n, 800.0))
+    assert not any("differ" in line or "client" in line for line in conclusions("transactions", knee))
+    full = replace(knee.at(8), low=700.0, high=900.0, client_busy=0.95, sut_busy=0.5)
+    told = list(conclusions("transactions", replace(knee, points=(full,))))
+    assert any("differ by more than 10 %" in line for line in told)
+    assert any("it is the client's knee" in line for line in told)
