@@ -9,12 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tare.analyze import analyze
-from tare.analyze.conditions import folded
 from tare.cli import app
 from tare.imports import Import, collect, load_mapping
-from tare.study.catalogue import studies
-from tare.study.load import load
-from tare.study.registry import installed
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data" / "grambow-2018"
@@ -86,31 +82,3 @@ def test_720_runs_are_imported_and_analysed_in_5_seconds(tmp_path: Path) -> None
     assert CliRunner().invoke(app, command).exit_code == 0
     assert CliRunner().invoke(app, ["report", str(tmp_path / "store")]).exit_code == 0
     assert time.perf_counter() - began < 5
-
-
-def test_the_study_s_own_conditions_come_to_the_same_table(found: Import) -> None:
-    """The published runs, taken for runs of the study `grambow-2018` and its 144 arms."""
-    study = load(studies()["grambow-2018"], installed())
-    short = {"threads": "t{}", "key_cache": "{}"}
-    arms = {tuple(arm.levels.values()): arm for arm in study.arms}
-    made = []
-    for run in found.runs:
-        told = dict(run.record.levels)
-        told = {name: short.get(name, "{}").format(told[name]) for name in study.factors}
-        told["key_cache"] = {"0": "kc0"}.get(told["key_cache"], told["key_cache"])
-        arm = arms[tuple(told.values())]
-        block = int((run.record.imported or {})["repetition"])
-        made.append(run.record.model_copy(update={"levels": arm.levels, "arm": arm.name, "block": block}))
-    as_study, as_imported = (
-        analyze(*folded(study, made)),
-        analyze(found.plan.study, [run.record for run in found.runs]),
-    )
-    names = {"docker-bare": "II", "bare-docker": "III", "docker-docker": "IV"}
-    compared = 0
-    for one, other in zip(as_study.strata, as_imported.strata, strict=True):
-        for finding in one.findings:
-            theirs = other.finding(names[finding.arm], finding.metric)
-            assert finding.estimate.point == pytest.approx(theirs.estimate.point, abs=1e-9)
-            assert finding.published == theirs.published
-            compared += finding.published is not None
-    assert compared == 18

@@ -1,0 +1,51 @@
+"""The published files of grambow-2018, taken for runs of the study that runs it anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tare.analyze import analyze
+from tare.analyze.conditions import folded
+from tare.imports import collect, load_mapping
+from tare.study.catalogue import studies
+from tare.study.load import load
+from tare.study.registry import installed
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT.parent / "shared" / "data" / "grambow-2018"
+MAPPING = ROOT / "studies" / "grambow-2018" / "import.yaml"
+
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the published files (martingrambow/dockerExperiments) are not in ../shared/data"
+)
+
+
+def test_the_study_s_own_conditions_come_to_the_same_table() -> None:
+    """The published runs, taken for runs of the study `grambow-2018` and its 144 arms."""
+    found = collect(load_mapping(MAPPING), DATA)
+    study = load(studies()["grambow-2018"], installed())
+    short = {"threads": "t{}", "key_cache": "{}"}
+    arms = {tuple(arm.levels.values()): arm for arm in study.arms}
+    made = []
+    for run in found.runs:
+        told = dict(run.record.levels)
+        told = {name: short.get(name, "{}").format(told[name]) for name in study.factors}
+        told["key_cache"] = {"0": "kc0"}.get(told["key_cache"], told["key_cache"])
+        arm = arms[tuple(told.values())]
+        block = int((run.record.imported or {})["repetition"])
+        made.append(run.record.model_copy(update={"levels": arm.levels, "arm": arm.name, "block": block}))
+    as_study, as_imported = (
+        analyze(*folded(study, made)),
+        analyze(found.plan.study, [run.record for run in found.runs]),
+    )
+    names = {"docker-bare": "II", "bare-docker": "III", "docker-docker": "IV"}
+    compared = 0
+    for one, other in zip(as_study.strata, as_imported.strata, strict=True):
+        for finding in one.findings:
+            theirs = other.finding(names[finding.arm], finding.metric)
+            assert finding.estimate.point == pytest.approx(theirs.estimate.point, abs=1e-9)
+            assert finding.published == theirs.published
+            compared += finding.published is not None
+    assert compared == 18
