@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FORMAT_S = 600.0
 _LABEL = "tare"
+_USUAL = "ext4"
 _MAKERS: Mapping[str, tuple[str, ...]] = {
     # Without lazy initialisation, which would write in the background while the run is measured (mke2fs(8)).
     "ext4": ("mkfs.ext4", "-q", "-F", "-L", _LABEL, "-E", "lazy_itable_init=0,lazy_journal_init=0"),
@@ -47,14 +48,15 @@ class BlockStorage:
     def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:
         """Made, mounted, and seen to be there."""
         unmount(self.host, lot.home)
+        file_system = spec.file_system or _USUAL
         wanted = room_for(lot.data_bytes) if spec.size is None else size_bytes(spec.size)
         if spec.device is None:
-            source = self._image_file(lot, max(wanted, _LEAST_BYTES[spec.file_system]))
+            source = self._image_file(lot, max(wanted, _LEAST_BYTES[file_system]))
         else:
             source = self._device(spec.device)
-        self._format(spec.file_system, source)
+        self._format(file_system, source)
         options = ["-o", "loop"] if spec.device is None else []
-        mount(self.host, f"{lot.home}/mount", ["-t", spec.file_system, *options, source])
+        mount(self.host, f"{lot.home}/mount", ["-t", file_system, *options, source])
         below = lying_under(self.host, f"{lot.home}/mount")
         return Lodging(data_below(f"{lot.home}/mount"), below.fstype, below.device)
 

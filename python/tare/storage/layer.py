@@ -36,7 +36,7 @@ class LayerStorage:
         """A directory, and the word what is to become of it."""
         self.host.run(["install", "-d", "-m", "0755", "--", lot.home], timeout_s=CALL_S)
         path = data_below(lot.home)
-        waiting = Layer(path, target="", copy_up=spec.copy_up, warmed=spec.cache == "warmed")
+        waiting = Layer(path, target="", copy_up=bool(spec.copy_up), warmed=spec.cache == "warmed")
         return Lodging(path, OVERLAY, layer=waiting)
 
     def clear(self, lot: Lot) -> None:

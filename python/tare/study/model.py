@@ -81,13 +81,13 @@ class StorageSpec(Strict):
     kind: str = "bind"
     cache: Literal["dropped", "warmed"] = "dropped"
     """Of the data files: out of the page cache, or each read once."""
-    copy_up: bool = False
+    copy_up: bool | None = None
     """`layer`: the data stand in a layer of the image, so that the first write to each file copies it up; else they
-    are in the writable layer already."""
+    are in the writable layer already, as without a word."""
     size: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
     """`tmpfs`, `block`: bytes, or with K, M, G; `None`: twice the data and 256M."""
-    file_system: Literal["ext4", "xfs", "btrfs"] = "ext4"
-    """`block`: what is made on it."""
+    file_system: Literal["ext4", "xfs", "btrfs"] | None = None
+    """`block`: what is made on it; `None`: ext4."""
     device: str | None = Field(default=None, pattern=r"^/dev/[^\s]+$")
     """`block`: a device that tare may write over, empty or labelled `tare`; `None`: a loop device."""
 
