@@ -108,7 +108,7 @@ def test_runs_that_differ_in_their_own_names_and_ports_only_are_alike() -> None:
         ),
         (
             {"mounts": {"/data": "overlay 0:40"}},
-            "SUT: file system of /data: ext4 254:0 in bare, overlay 0:40 in bridge",
+            "SUT: file system of /data: ext4 254:0 in bare, overlay in bridge",
         ),
         ({"mounts": {}}, "SUT: file system of /data: ext4 254:0 in bare, not there in bridge"),
         ({"binary_digest": "sha256:cd"}, f"SUT: binary digest: {DIGEST} in bare, sha256:cd in bridge"),
