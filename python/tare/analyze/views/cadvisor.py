@@ -6,6 +6,7 @@ from functools import partial
 
 import polars as pl
 
+from tare.analyze.views.memory_stat import lag_bytes
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
 from tare.analyze.views.samples import NS, at_readings, grown, over_intervals
 
@@ -136,6 +137,7 @@ CADVISOR = View(
             says="usage - total_inactive_file (v1) or inactive_file (v2), not below 0",
             cites=f"{HANDLER} setMemoryStats",
             step=4096.0,
+            lags=lag_bytes,
         ),
         Quantity(
             name="fs_reads_bytes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from tare.analyze.views.memory_stat import lag_bytes
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
 from tare.analyze.views.samples import at_readings, grown, over_intervals
 
@@ -104,6 +105,7 @@ DOCKER_STATS = View(
             says="usage - total_inactive_file (v1) or inactive_file (v2); all of usage where that is not above 0",
             cites=f"{CLIENT} calculateMemUsageUnixNoCache",
             step=4096.0,
+            lags=lag_bytes,
         ),
         Quantity(
             name="memory_bytes_19_03",
@@ -116,6 +118,7 @@ DOCKER_STATS = View(
             says="usage - cache (v1): the whole page cache, shared memory included",
             cites="docker/cli 19.03 cli/command/container/stats_helpers.go; moby/moby#40727",
             step=4096.0,
+            lags=lag_bytes,
         ),
         Quantity(
             name="memory_percent",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from tare.analyze.views.memory_stat import lag_bytes
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
 from tare.analyze.views.samples import NS, at_readings, grown, over_intervals
 
@@ -52,6 +53,7 @@ METRICS_SERVER = View(
             says="container_memory_working_set_bytes: usage - inactive_file, not below 0",
             cites="kubernetes-sigs/metrics-server pkg/scraper/client/resource/decode.go parseContainerMemMetrics",
             step=4096.0,
+            lags=lag_bytes,
         ),
     ),
     blind_to=(

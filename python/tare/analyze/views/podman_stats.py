@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from tare.analyze.views.memory_stat import lag_bytes
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
 from tare.analyze.views.samples import at_readings, grown, over_intervals
 
@@ -69,6 +70,7 @@ PODMAN_STATS = View(
             says="usage - inactive_file, 0 where that is not above 0",
             cites=f"{LIBRARY}/memory_linux.go memoryStat (since containers/common#2455)",
             step=4096.0,
+            lags=lag_bytes,
         ),
         Quantity(
             name="memory_bytes_raw",
