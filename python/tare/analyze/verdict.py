@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # has no stubs
 from statsmodels.stats.weightstats import DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 
 from tare.analyze.judgement import Verdict
@@ -60,12 +59,14 @@ def holm(raw: Mapping[str, float]) -> dict[str, float]:
     """Adjust a family of p values so that one false one among all of them is as rare as alpha.
 
     Of m values in rising order, the i-th times m - i + 1, never below one before it nor above 1. Holm, "A simple
-    sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
+    sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979). By hand: statsmodels's own
+    collects garbage at every call, which took twenty times as long as all the rest of an analysis.
     """
-    if not raw:
-        return {}
-    corrected = multipletests(list(raw.values()), method="holm")[1]
-    return {name: float(p) for name, p in zip(raw, corrected, strict=True)}
+    adjusted, least = {}, 0.0
+    for n, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
+        least = max(least, min(1.0, (len(raw) - n) * p))
+        adjusted[name] = least
+    return {name: adjusted[name] for name in raw}
 
 
 def adjusted(family: Mapping[str, PValues]) -> dict[str, PValues]:
