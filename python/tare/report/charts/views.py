@@ -48,11 +48,16 @@ def _real_in_words(line: Line) -> str:
 
 
 def _cpu(run: RunViews) -> list[Line]:
-    return [
+    """The first CPU figure of each tool; a second one (irate() beside rate()) stands in the table alone."""
+    found = [
         line
         for line in run.views.lines
         if line.measure is Measure.CONTAINER_CPU and line.subject == SUBJECT and line.cores is not None
     ]
+    firsts: dict[str, Line] = {}
+    for line in found:
+        firsts.setdefault(line.view.tool, line)
+    return list(firsts.values())
 
 
 def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: int, frame: Frame) -> Any:
