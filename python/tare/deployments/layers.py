@@ -15,7 +15,7 @@ from docker.errors import ImageNotFound
 from tare.deployments import Layer, Task
 from tare.deployments.networks import labels
 from tare.deployments.settling import settle
-from tare.errors import EnvironmentLacks
+from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 
@@ -62,8 +62,9 @@ def settle_below(host: Host, container: EngineContainer, layer: Layer) -> None:
     topmost = _directory(container, "LowerDir").split(":")
     below = [f"{each}{layer.target}" for each in topmost]
     there = [path for path in below if host.run(["test", "-d", path], timeout_s=_CALL_S, check=False).code == 0]
-    if there:
-        settle(host, there[0], warmed=layer.warmed)
+    if not there:
+        raise RunFailed(f"the data are in no layer below {layer.target}, so that nothing could be copied up")
+    settle(host, there[0], warmed=layer.warmed)
 
 
 def drop_image(engine: DockerClient, host: Host, ledger: Ledger, task: Task) -> None:

@@ -34,7 +34,9 @@ _NS = 1e9
 
 
 def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
-    """All samples of a run in seconds since measuring began. `every_s`: between two samples of a tool's view.
+    """All samples of a run in seconds since measuring began; of one that never did, since its trace began.
+
+    `every_s`: between two samples of a tool's view.
 
     What was not kept (no trace, no tool, no windows) gives no rows. Raises `StoreError` where a file is damaged.
     """
@@ -50,7 +52,7 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
         "tool",
         "quantity",
         "subject",
-        _phase(phases, zero_s or 0.0).alias("phase"),
+        _phase(phases, zero_s).alias("phase"),
         "from_s",
         "to_s",
         "value",
@@ -105,12 +107,16 @@ def _placed(table: pl.DataFrame, source: str, zero_s: float) -> pl.DataFrame:
     return table.select(pl.col(name).cast(_type(name)) for name in _PART)
 
 
-def _phase(phases: Mapping[Phase, tuple[float, float]], zero_s: float) -> pl.Expr:
-    """The phase in which a sample ended; null between phases. A window is of the measure phase."""
+def _phase(phases: Mapping[Phase, tuple[float, float]], zero_s: float | None) -> pl.Expr:
+    """The phase in which a sample ended; null between phases, and without a measure phase that samples count from.
+
+    A window is of the measure phase.
+    """
     named: pl.Expr = pl.lit(None, dtype=pl.String)
-    for phase, (began, ended) in phases.items():
-        within = pl.col("to_s").is_between(began - zero_s, ended - zero_s)
-        named = pl.when(within).then(pl.lit(phase.value)).otherwise(named)
+    if zero_s is not None:
+        for phase, (began, ended) in phases.items():
+            within = pl.col("to_s").is_between(began - zero_s, ended - zero_s)
+            named = pl.when(within).then(pl.lit(phase.value)).otherwise(named)
     return pl.when(pl.col("source") == "generator").then(pl.lit(Phase.MEASURE.value)).otherwise(named)
 
 
