@@ -11,9 +11,10 @@ import numpy as np
 
 from tare.errors import StudyError
 from tare.plan.control import with_control
+from tare.plan.later import LATER_IN_ARM, LATER_IN_PROTOCOL, without
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS, RunProtocol, Turn
-from tare.study.model import Arm, Repetition, StorageSpec, Study
+from tare.study.model import Study
 
 PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""
@@ -80,33 +81,11 @@ def _decisive(study: Study, seed: int) -> dict[str, Any]:
         "format": PLAN_FORMAT,
         "name": study.name,
         "scale": study.scale,
-        "arms": [_arm(arm) for arm in study.arms],
-        "protocol": _protocol(study.protocol),
+        "arms": [without(arm.model_dump(mode="json"), LATER_IN_ARM) for arm in study.arms],
+        "protocol": without(study.protocol.model_dump(mode="json"), LATER_IN_PROTOCOL),
         "seed": seed,
         **({"margins": dict(study.margins)} if study.margins else {}),
     }
-
-
-def _protocol(protocol: Repetition) -> dict[str, Any]:
-    """A protocol without a pilot means what it meant before there could be one."""
-    later = {"measure": "set", "measure_most_s": None}
-    tree = protocol.model_dump(mode="json")
-    return {key: value for key, value in tree.items() if key not in later or value != later[key]}
-
-
-def _arm(arm: Arm) -> dict[str, Any]:
-    """An arm without monitors or a storage of its own, or with no optional monitor, means what it meant before."""
-    tree = arm.model_dump(mode="json")
-    if arm.placed is None:
-        return tree
-    if arm.placed.sut.storage == StorageSpec():
-        del tree["settings"]["sut"]["storage"]
-    if not arm.placed.monitors:
-        del tree["settings"]["monitors"]
-    for name, spec in arm.placed.monitors.items():
-        if not spec.optional:
-            del tree["settings"]["monitors"][name]["optional"]
-    return tree
 
 
 def _digest(study: Study, seed: int, runs: Sequence[PlannedRun]) -> str:
