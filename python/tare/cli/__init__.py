@@ -10,61 +10,24 @@ import sys
 from typing import Annotated
 
 import typer
-from docker.errors import DockerException
-from requests.exceptions import RequestException
 
 from tare import __version__
-from tare.cli import (
-    advise,
-    calibrate,
-    check,
-    clean,
-    compare,
-    doctor,
-    images,
-    importing,
-    init,
-    knowledge,
-    plan,
-    probe,
-    report,
-    run,
-    serve,
-    sweep,
-    views,
-)
+from tare.cli.commands import Lazy
 from tare.errors import EnvironmentLacks, TareError
 
+_INTERRUPTED = 128 + 2
+"""What a shell shows of a program that SIGINT ended."""
 _CLOSED_PIPE = 128 + 13
 """What a shell shows of a program that SIGPIPE ended."""
 
 app = typer.Typer(
     name="tare",
+    cls=Lazy,
     help="What does it cost a database, and its benchmark, to run in a container or a virtual machine?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-
-# In the order in which one comes to need them.
-app.command("doctor")(doctor.doctor)
-app.command("init")(init.init)
-app.command("plan")(plan.plan)
-app.command("run")(run.run)
-app.command("serve")(serve.serve)
-app.command("sweep")(sweep.sweep)
-app.command("report")(report.report)
-app.command("compare")(compare.compare)
-app.command("check")(check.check)
-app.command("views")(views.views)
-app.command("probe", context_settings=probe.SETTINGS)(probe.probe)
-app.command("import")(importing.import_results)
-app.command("advise")(advise.advise_on)
-app.add_typer(knowledge.app, name="knowledge")
-app.command("calibrate")(calibrate.calibrate_machine)
-app.add_typer(images.app, name="images")
-app.command("clean")(clean.clean)
 
 
 @app.command()
@@ -88,14 +51,26 @@ def _root(
     """Weigh the container: the same database from the same bits, bare, in a container, in a machine."""
 
 
+def _engine_failures() -> tuple[type[Exception], ...]:
+    """What the engine's client raises; nobody can have raised it where that was never imported."""
+    if "docker" not in sys.modules:
+        return ()
+    from docker.errors import DockerException
+    from requests.exceptions import RequestException
+
+    return DockerException, RequestException
+
+
 def main() -> None:
     """Run the command line; a `TareError` becomes one line on stderr and its exit code."""
     try:
         app()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
     except TareError as error:
         sys.stderr.write(f"tare: {error}\n")
         sys.exit(error.exit_code)
-    except (DockerException, RequestException) as error:  # an engine that stops answering may do so anywhere
+    except _engine_failures() as error:  # an engine that stops answering may do so anywhere
         sys.stderr.write(f"tare: the container engine failed or did not answer in time: {error}\n")
         sys.exit(EnvironmentLacks.exit_code)
     except BrokenPipeError:  # whoever read standard output wants no more of it, as `tare plan … | head` does

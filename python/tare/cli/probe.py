@@ -11,8 +11,6 @@ import typer
 from tare.errors import EnvironmentLacks
 from tare.monitors.probe_program import HINT, NAME, candidates
 
-SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-"""Whatever follows `tare probe` is tare-probe's to judge, `--help` too."""
 _NO_COMMAND = {"-h", "--help", "-V", "--version"}
 
 

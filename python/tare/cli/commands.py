@@ -1,0 +1,138 @@
+"""The subcommands: what `tare --help` says of each, and where it is. One is imported only when it is called.
+
+Some need seconds to import: an engine's client, pandas, statistics. Nobody who asks for help should wait for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from tare.interruptible import ended_by_ctrl_c
+
+
+@dataclass(frozen=True)
+class Subcommand:
+    """A function, or a `typer.Typer` with subcommands of its own, by module and name.
+
+    `summary`: the first paragraph of its own help; a test holds both together.
+    """
+
+    module: str
+    attribute: str
+    summary: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self, name: str) -> Any:
+        """Import it and build typer's command."""
+        holder = typer.Typer(add_completion=False)
+        found = getattr(import_module(self.module), self.attribute)
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=name)
+        else:
+            holder.command(name, context_settings=dict(self.settings))(found)
+        holder.callback()(_nothing)
+        return cast("TyperGroup", typer.main.get_command(holder)).commands[name]
+
+
+def _nothing() -> None:
+    """With a callback, typer builds a group even of one command."""
+
+
+# In the order in which one comes to need them.
+COMMANDS: Mapping[str, Subcommand] = {
+    "doctor": Subcommand(
+        "tare.cli.doctor",
+        "doctor",
+        "Examine this machine: what it can do, what it cannot, what to do about it "
+        "(exit code 3: no study can run).",
+    ),
+    "init": Subcommand(
+        "tare.cli.init", "init", "Write NAME/study.yaml, commented, to be changed to your own question."
+    ),
+    "plan": Subcommand(
+        "tare.cli.plan",
+        "plan",
+        "Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing.",
+    ),
+    "run": Subcommand(
+        "tare.cli.run", "run", "Run a study, or go on with one that was broken off; every finished run is kept."
+    ),
+    "serve": Subcommand(
+        "tare.cli.serve",
+        "serve",
+        "Show a store as a page in the browser, live: plan, phase, figures, intervals, log. It only reads.",
+    ),
+    "sweep": Subcommand(
+        "tare.cli.sweep",
+        "sweep",
+        "Run one arm at rising numbers of threads; tell full load, and the threads that give two thirds of it.",
+    ),
+    "report": Subcommand("tare.cli.report", "report", "Show the overhead of each arm against the baseline."),
+    "compare": Subcommand(
+        "tare.cli.compare",
+        "compare",
+        "Show what has changed between two stores of one study: two days, two machines, two versions.",
+    ),
+    "check": Subcommand(
+        "tare.cli.check", "check", "Decide by the intervals whether the overhead of each arm is within a limit."
+    ),
+    "views": Subcommand(
+        "tare.cli.views",
+        "views",
+        "Show what docker stats, mpstat and others would have printed, what they did print, and why they differ.",
+    ),
+    "probe": Subcommand(
+        "tare.cli.probe",
+        "probe",
+        "Record, show or export the kernel's counters, or serve them by `--prometheus :PORT`: runs tare-probe.",
+        # Whatever follows is tare-probe's to judge, `--help` too.
+        {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    ),
+    "import": Subcommand(
+        "tare.cli.importing",
+        "import_results",
+        "Read results that somebody else has measured, so that `tare report` can analyse them.",
+    ),
+    "advise": Subcommand(
+        "tare.cli.advise",
+        "advise_on",
+        "Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing.",
+    ),
+    "knowledge": Subcommand(
+        "tare.cli.knowledge", "app", "Claims of what dockerizing costs: those that come with tare, and your own."
+    ),
+    "calibrate": Subcommand(
+        "tare.cli.calibrate",
+        "calibrate_machine",
+        "Prove the rig: identical servers, and effects of known size, judged as any study is.",
+    ),
+    "images": Subcommand("tare.cli.images", "app", "List, build, verify and remove images."),
+    "clean": Subcommand(
+        "tare.cli.clean",
+        "clean",
+        "Remove what tare made on this machine: containers, networks, control groups, processes, copies, caches.",
+    ),
+}
+
+
+class Lazy(TyperGroup):
+    """`COMMANDS`, listed by their summaries; the one that is called takes the place of its listing."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        listed = {name: TyperCommand(name, help=each.summary) for name, each in COMMANDS.items()}
+        self.commands = {**listed, **self.commands}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As typer does it, with the command itself."""
+        called, listed, rest = super().resolve_command(ctx, args)
+        if called is None or called not in COMMANDS:
+            return called, listed, rest
+        with ended_by_ctrl_c():
+            return called, COMMANDS[called].load(called), rest

@@ -1,0 +1,76 @@
+"""The command line as a whole: it is there at once, and says of each subcommand what that says of itself."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from tare.cli import app
+from tare.cli.commands import COMMANDS
+from tare.interruptible import ended_by_ctrl_c
+
+HEAVY = ("pandas", "statsmodels", "scipy", "polars", "docker", "numpy", "pydantic", "sqlalchemy")
+
+
+def python(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    "call", ["import tare.cli", "import tare.cli; tare.cli.app(['--help'], standalone_mode=False)"]
+)
+def test_the_command_line_and_its_help_load_nothing_that_is_slow(call: str) -> None:
+    loaded = python(f"{call}\nimport sys; print(*(name for name in {HEAVY} if name in sys.modules))")
+    assert (loaded.returncode, loaded.stdout.splitlines()[-1]) == (0, ""), loaded.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_summary_is_the_first_paragraph_of_the_command_s_own_help(name: str) -> None:
+    told = COMMANDS[name].load(name).help or ""
+    assert " ".join(told.split("\n\n")[0].split()) == COMMANDS[name].summary
+
+
+def test_help_lists_every_command_and_the_called_one_tells_all_of_itself() -> None:
+    listed = CliRunner().invoke(app, ["--help"], terminal_width=200).stdout
+    assert all(f" {name} " in listed for name in (*COMMANDS, "version"))
+    assert "--max-overhead" in CliRunner().invoke(app, ["check", "--help"]).stdout
+    assert "--json" in CliRunner().invoke(app, ["images", "list", "--help"]).stdout
+
+
+def test_a_mistyped_command_is_told_with_what_was_meant() -> None:
+    told = CliRunner().invoke(app, ["reprot"])
+    assert told.exit_code == 2
+    assert "Did you mean 'report'?" in told.stderr
+
+
+def test_ctrl_c_while_modules_load_ends_the_process_by_the_signal_without_a_word() -> None:
+    ended = python(
+        "import os, signal\nfrom tare.interruptible import ended_by_ctrl_c\n"
+        "with ended_by_ctrl_c():\n    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_an_ignored_sigint_and_a_handler_of_one_s_own_stay() -> None:
+    for given in (signal.SIG_IGN, lambda *_: None):
+        before = signal.signal(signal.SIGINT, given)
+        try:
+            with ended_by_ctrl_c():
+                assert signal.getsignal(signal.SIGINT) is given
+            assert signal.getsignal(signal.SIGINT) is given
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def test_python_s_own_handler_is_back_afterwards() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with ended_by_ctrl_c():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
