@@ -1,4 +1,4 @@
-"""Workloads without a database on the real machine: sysbench's cpu and fileio, bare and in a container."""
+"""Workloads without a database on the real machine: sysbench's cpu and fileio, and fio, bare and in a container."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ format: 1
 name: tiny
 question: Does it run?
 sut:
-  image: sysbench
+  image: IMAGE
   deployment: container
   limits: {cpus: "0", memory: 256M}
 workload: WORKLOAD
@@ -34,21 +34,25 @@ WORKLOADS = {
         "{name: sysbench-fileio, file_test_mode: rndrw, file_num: 2, file_total_size: 8M, file_extra_flags: direct,"
         " warmup_s: 1, measure_s: 1}"
     ),
+    "fio": "{name: fio, rw: randrw, size: 8M, numjobs: 2, fsync: 4, direct: true, warmup_s: 1, measure_s: 2}",
 }
+IMAGES = {"fio": "fio"}
 
 
 @pytest.fixture(scope="module")
-def image() -> None:
+def images() -> None:
     """Built beforehand, as that may take minutes the first time."""
-    command = [sys.executable, "-m", "tare", "images", "build", "sysbench"]
-    subprocess.run(command, env=os.environ, capture_output=True, timeout=600, check=True)
+    for name in ("sysbench", "fio"):
+        command = [sys.executable, "-m", "tare", "images", "build", name]
+        subprocess.run(command, env=os.environ, capture_output=True, timeout=600, check=True)
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("image")
+@pytest.mark.usefixtures("images")
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(STUDY.replace("WORKLOAD", WORKLOADS[workload]))
+    study = STUDY.replace("WORKLOAD", WORKLOADS[workload]).replace("IMAGE", IMAGES.get(workload, "sysbench"))
+    (tmp_path / "study.yaml").write_text(study)
     command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
     done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr.decode()
@@ -62,7 +66,10 @@ def test_a_program_is_its_own_sut_bare_and_in_a_container(workload: str, tmp_pat
         assert record.usage is not None
         assert 0 < record.usage["sut_cpu_s"] <= 1.05 * record.usage["sut_over_s"]
         assert (record.snapshot is None) == (workload == "cpu")
-        if workload == "fileio":
+        if workload != "cpu":
             assert seen["mounts"]["/data"] != "overlay"
+        if workload == "fio":
+            assert record.measurement is not None
+            assert set(record.measurement["by_operation"]) == {"read", "write", "fsync"}
     digests = {record.parity["sut"]["binary_digest"] for record in open_store(tmp_path / "store").records()}
     assert len(digests) == 1

@@ -189,6 +189,7 @@ class Workload(Protocol[On_contra]):
 from tare.workloads.cassandra_stress import CassandraStress  # noqa: E402 - implementations need the contract above
 from tare.workloads.fake import FakeWorkload  # noqa: E402
 from tare.workloads.fake_program import FakeProgram  # noqa: E402
+from tare.workloads.fio import Fio  # noqa: E402
 from tare.workloads.sysbench import Sysbench  # noqa: E402
 from tare.workloads.sysbench_cpu import SysbenchCpu  # noqa: E402
 from tare.workloads.sysbench_fileio import SysbenchFileio  # noqa: E402
@@ -200,6 +201,7 @@ WORKLOADS: Mapping[str, Workload[Any]] = {
     "cassandra-stress": CassandraStress(),
     "sysbench-cpu": SysbenchCpu(),
     "sysbench-fileio": SysbenchFileio(),
+    "fio": Fio(),
     "fake": FakeWorkload(),
     "fake-program": FakeProgram(),
 }

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
+from tare.workloads.kinds_together import merged, percentile, together
 from tare.workloads.ycsb_output import Printed, Section, Status
 
 HDR_RESOLUTION = 1e-3
@@ -72,7 +73,7 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
     _must_be_free_of_errors(printed, kinds, errors, done, asked.max_error_share)
     _must_be_as_many(printed, whole, errors, runtime_ms / 1000, asked)
     seconds = runtime_ms / 1000
-    histogram = _merged(each.histogram for each in _statements(operations).values())
+    histogram = merged(each.histogram for each in _statements(operations).values())
     return Measurement(
         operations=whole,
         unit="operations",
@@ -81,7 +82,7 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
         queries_per_s=None,
         errors=errors,
         reconnects=0,
-        latency=_together(operations, histogram),
+        latency=together(_statements(operations).values(), histogram, HDR_RESOLUTION),
         histogram=histogram,
         windows=_windows(printed.statuses, asked),
         details=_details(printed, asked, whole / seconds),
@@ -204,57 +205,10 @@ def _histogram(section: Section) -> tuple[tuple[float, int], ...]:
     return tuple((value * _US, int(count)) for value, count in sorted(section.buckets) if count)
 
 
-def percentile(histogram: Sequence[tuple[float, int]], percent: float) -> float | None:
-    """The value of the bucket in which the percentile lies.
-
-    The first up to which floor(n · p / 100 + 0.5) values lie, as `getValueAtPercentile` of HdrHistogram 2.1.4.
-    """
-    total = sum(count for _, count in histogram)
-    wanted, seen = max(1, math.floor(total * percent / 100 + 0.5)), 0
-    for value, count in histogram:
-        seen += count
-        if seen >= wanted:
-            return value
-    return None
-
-
-def _merged(parts: Iterable[Sequence[tuple[float, int]]]) -> tuple[tuple[float, int], ...]:
-    """One histogram of all kinds; none where one kind has none."""
-    counts: dict[float, int] = {}
-    for part in parts:
-        if not part:
-            return ()
-        for value, count in part:
-            counts[value] = counts.get(value, 0) + count
-    return tuple(sorted(counts.items()))
-
-
 def _statements(operations: Mapping[str, Operation]) -> Mapping[str, Operation]:
     """What was asked of the database; a read-modify-write is in it as its read and its update."""
     single = {name: each for name, each in operations.items() if name != _name(_COMPOSITE)}
     return single or operations
-
-
-def _together(operations: Mapping[str, Operation], histogram: Sequence[tuple[float, int]]) -> Latency:
-    """Of all kinds: mean weighted by count, extremes, percentiles from the merged histogram."""
-    parts = [(each.operations, each.latency) for each in _statements(operations).values()]
-    if len(parts) == 1:
-        return parts[0][1]
-    means = [(count, one.mean_ms) for count, one in parts if count]
-    total = sum(count for count, _ in means)
-    known = all(mean is not None for _, mean in means) and total > 0
-    first = parts[0][1]
-    return Latency(
-        mean_ms=sum(count * (mean or 0.0) for count, mean in means) / total if known else None,
-        min_ms=min((one.min_ms for _, one in parts if one.min_ms is not None), default=None),
-        max_ms=max((one.max_ms for _, one in parts if one.max_ms is not None), default=None),
-        p50_ms=percentile(histogram, 50),
-        p95_ms=percentile(histogram, 95),
-        p99_ms=percentile(histogram, 99),
-        resolution=HDR_RESOLUTION if histogram else None,
-        blind_to_stalls=first.blind_to_stalls,
-        timed_from=first.timed_from,
-    )
 
 
 def _transactions(kinds: Mapping[str, _Kind]) -> int:

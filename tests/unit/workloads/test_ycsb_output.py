@@ -8,7 +8,8 @@ import pytest
 
 from tare.errors import RunFailed
 from tare.workloads import Measurement
-from tare.workloads.ycsb_measurement import Asked, measurement, percentile
+from tare.workloads.kinds_together import percentile
+from tare.workloads.ycsb_measurement import Asked, measurement
 from tare.workloads.ycsb_output import Printed, read_output
 
 DATA = Path(__file__).parents[2] / "data" / "ycsb"
