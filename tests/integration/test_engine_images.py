@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ from docker.models.images import Image as EngineImage
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images import Image, ImageConfig
 from tare.images.digest import Entry, first_difference, image_digest, list_tree
-from tare.images.engine_image import DIGEST_LABEL, engine_config, export_tree, has_image, import_tree
+from tare.images.engine_image import DIGEST_LABEL, engine_config, export_tree, id_of, import_tree, own_name
 from tare.images.prepare import prepare
 from tare.images.removal import remove
 from tare.images.shelf import Shelf
@@ -120,9 +122,10 @@ def as_image(root: Path, reference: str, config: ImageConfig = CONFIG) -> Image:
 
 def test_what_is_imported_is_what_containers_get(engine: DockerClient, rootfs: Path, tmp_path: Path) -> None:
     image = as_image(rootfs, f"Tést/{uuid4().hex}")
-    engine_id = import_tree(engine, image, tmp_path)
+    name = own_name(image, tmp_path)
+    engine_id = import_tree(engine, image, tmp_path, name)
     try:
-        assert import_tree(engine, image, tmp_path) == engine_id
+        assert import_tree(engine, image, tmp_path, name) == engine_id
         assert vars(engine_config(engine, engine_id)) == vars(CONFIG) | {"data_dir": None}
         (tmp_path / "again").mkdir()
         export_tree(engine, engine_id, tmp_path / "again", name=f"tare-test-{uuid4().hex[:8]}", labels=own())
@@ -134,7 +137,7 @@ def test_what_is_imported_is_what_containers_get(engine: DockerClient, rootfs: P
         assert first_difference(*kept) is None
     finally:
         engine.images.remove(engine_id)
-    assert not has_image(engine, engine_id)
+    assert id_of(engine, engine_id) is None
 
 
 @pytest.mark.parametrize(
@@ -152,7 +155,7 @@ def test_a_configuration_that_the_engine_would_take_otherwise_is_refused(
 ) -> None:
     image = as_image(rootfs, "hostile", config)
     with pytest.raises((StudyError, EnvironmentLacks), match=r"image hostile|engine"):
-        import_tree(engine, image, tmp_path)
+        import_tree(engine, image, tmp_path, own_name(image, tmp_path))
     assert engine.images.list(filters={"label": f"{DIGEST_LABEL}={image.digest}"}) == []
 
 
@@ -178,8 +181,38 @@ def test_a_saved_tree_is_prepared_verified_and_removed(
     with shelf.lock():
         remove(found, shelf, engine)
     assert image.engine_id is not None
-    assert not has_image(engine, image.engine_id)
+    assert id_of(engine, image.engine_id) is None
     assert verify_containers(engine) == []
+
+
+def test_an_image_that_two_homes_have_goes_with_the_last_of_them(
+    engine: DockerClient, rootfs: Path, tmp_path: Path
+) -> None:
+    write_tar(rootfs, tmp_path / "tree.tar")
+    homes = [tmp_path / "one", tmp_path / "other"]
+    images = [tare(home, "images", "build", f"tar:{tmp_path / 'tree.tar'}", "--json") for home in homes]
+    one, other = (json.loads(made)["images"][0]["engine_id"] for made in images)
+    assert one == other, "the same tree was imported twice"
+    assert len(engine.images.get(one).tags) == 2
+    told = tare(homes[0], "clean", "--yes")
+    assert f"image {own_name(Shelf(Layout(homes[1]), ledger_of(homes[1])).all()[0].image, homes[0])}" in told
+    assert id_of(engine, one) == one
+    assert "the engine's image is the same" in tare(homes[1], "images", "verify")
+    tare(homes[1], "clean", "--yes")
+    assert id_of(engine, one) is None
+    assert [ledger_of(home).entries() for home in homes] == [(), ()]
+
+
+def ledger_of(home: Path) -> SqliteLedger:
+    return SqliteLedger(Layout(home).ledger)
+
+
+def tare(home: Path, *words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "tare", *words],
+        env={**os.environ, "TARE_HOME": str(home)},
+        capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
 
 
 def verify_containers(engine: DockerClient) -> list[str]:
@@ -211,7 +244,8 @@ def layered(engine: DockerClient, rootfs: Path, tmp_path: Path) -> Iterator[Engi
     (rootfs / "was-file").touch()
     (rootfs / "way").symlink_to("old")
     name = f"tare-test-{uuid4().hex[:8]}"
-    base = import_tree(engine, as_image(rootfs, name, ImageConfig()), tmp_path)
+    image = as_image(rootfs, name, ImageConfig())
+    base = import_tree(engine, image, tmp_path, own_name(image, tmp_path))
     second = "rm -r /old; mkdir /old; touch /old/only; rm /was-file; mkdir /was-file; touch /was-file/x; rm /way"
     steps = (
         "rm /old/deep/file; rm -r /was-directory; touch /was-directory; mkdir /later; touch /later/a",

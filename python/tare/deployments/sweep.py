@@ -169,9 +169,10 @@ def _remove_volume(engine: DockerClient, name: str) -> bool:
     return True
 
 
-def _remove_image(engine: DockerClient, ident: str) -> bool:
+def _remove_image(engine: DockerClient, name: str) -> bool:
+    """The name; the image itself goes with the last of its names, so not while another home has it."""
     try:
-        engine.images.remove(ident, force=True, noprune=True)
+        engine.images.remove(name, force=True, noprune=True)
     except ImageNotFound:
         return False
     return True

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import posixpath
 import stat
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from docker import DockerClient
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks, StudyError
@@ -29,19 +30,29 @@ GIVEN_BY_ENGINE = (
     "run/.containerenv", "run/secrets",
 )  # fmt: skip
 """What Docker and Podman add to every container, and so to an export."""
+_MARK = 8
+"""Digits that tell homes apart."""
 LONG_CALL_S = 900
 """Between two bytes of an answer: to save or import gigabytes, an engine works long before it says a word."""
 
 
-def has_image(engine: DockerClient, engine_id: str) -> bool:
-    """Whether the engine still has the image."""
+def own_name(image: Image, home: Path) -> str:
+    """The name by which one TARE_HOME has the image; an engine keeps an image for as long as it has a name.
+
+    So homes that share an engine share its images too, and what one of them removes is its own name first.
+    """
+    mark = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:_MARK]
+    return f"tare/{_tidy(image.reference)}:{image.digest[:12]}-{mark}"
+
+
+def id_of(engine: DockerClient, name: str) -> str | None:
+    """The engine's id of the image with that name or id, `None` where there is none."""
     try:
-        engine.images.get(engine_id)
+        return str(engine.images.get(name).id)
     except ImageNotFound:
-        return False
+        return None
     except (DockerException, RequestException) as error:
         raise EnvironmentLacks(f"the engine cannot be asked for its images: {error}") from error
-    return True
 
 
 @contextmanager
@@ -54,23 +65,26 @@ def long_calls(engine: DockerClient) -> Iterator[None]:
         engine.api.timeout = before
 
 
-def import_tree(engine: DockerClient, image: Image, scratch: Path) -> str:
-    """Import the tree and return the engine's id of the image; an import made before is found by its label."""
+def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) -> str:
+    """Import the tree under `name` and return the engine's id of the image.
+
+    An import made before, by another home too, is found by its label and only given the name.
+    """
     _must_be_lines(image)
     try:
-        if (known := _labelled(engine, image.digest)) is not None:
+        if (known := _named(engine, image.digest, name)) is not None:
             return known
         archive = scratch / "flat.tar"
         pack(Path(image.rootfs), archive)
         with archive.open("rb") as stream, long_calls(engine):
             answer = engine.api.import_image_from_stream(
                 _chunks(stream),
-                repository=f"tare/{_tidy(image.reference)}",
-                tag=image.digest[:12],
+                repository=name.rpartition(":")[0],
+                tag=name.rpartition(":")[2],
                 changes=list(_changes(image.config, image.digest)),
             )
         _must_have_worked(answer, image.reference)
-        made = _labelled(engine, image.digest)
+        made = id_of(engine, name)
     except (DockerException, RequestException, OSError) as error:
         raise EnvironmentLacks(
             f"the image {image.reference} cannot be imported into the engine: {error}",
@@ -79,7 +93,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path) -> str:
     if made is None:
         raise EnvironmentLacks(f"the engine did not say what became of the image {image.reference}")
     if differs := config_difference(image.config, engine_config(engine, made)):
-        remove_image(engine, made)
+        remove_image(engine, name)
         raise EnvironmentLacks(
             f"the engine does not take over the configuration of the image {image.reference}: its own {differs}",
             hint="change that setting of the image, or run it bare",
@@ -110,14 +124,14 @@ def _comparable(config: ImageConfig) -> dict[str, object]:
     return {**vars(config), **tidied, "data_dir": None}
 
 
-def remove_image(engine: DockerClient, engine_id: str) -> None:
-    """Remove it from the engine; an image that is gone already is no error."""
+def remove_image(engine: DockerClient, name: str) -> None:
+    """Remove the name from the engine, and with its last name the image; one that is gone already is no error."""
     try:
-        engine.images.remove(engine_id, force=False)
+        engine.images.remove(name, force=False)
     except ImageNotFound:
         return
     except (DockerException, RequestException) as error:
-        raise EnvironmentLacks(f"the engine does not remove the image {engine_id[:19]}: {error}") from error
+        raise EnvironmentLacks(f"the engine does not remove the image {name}: {error}") from error
 
 
 def export_tree(engine: DockerClient, engine_id: str, root: Path, *, name: str, labels: Mapping[str, str]) -> None:
@@ -199,9 +213,14 @@ def _quoted(value: str, mark: str = '"') -> str:
     return f"{mark}{escaped}{mark}"
 
 
-def _labelled(engine: DockerClient, digest: str) -> str | None:
-    found = engine.images.list(filters={"label": f"{DIGEST_LABEL}={digest}"})
-    return str(found[0].id) if found else None
+def _named(engine: DockerClient, digest: str, name: str) -> str | None:
+    """Give the name to an image of that digest; `None` where the engine has none."""
+    repository, _, tag = name.rpartition(":")
+    for found in engine.images.list(filters={"label": f"{DIGEST_LABEL}={digest}"}):
+        with suppress(NotFound):  # its last name was taken away meanwhile
+            found.tag(repository, tag)
+            return str(found.id)
+    return None
 
 
 def _must_have_worked(answer: str, reference: str) -> None:

@@ -13,7 +13,7 @@ from docker import DockerClient
 from tare.errors import EnvironmentLacks
 from tare.images import IMAGE_SOURCES, Image, Workshop, split_reference
 from tare.images.digest import image_digest, list_tree
-from tare.images.engine_image import has_image, import_tree
+from tare.images.engine_image import id_of, import_tree, own_name
 from tare.images.packages import installed_packages
 from tare.images.shelf import Shelf, Shelved
 from tare.images.unpack import unpack
@@ -76,14 +76,12 @@ def _make(reference: str, shelf: Shelf, workshop: Workshop) -> Shelved:
 
 def _in_engine(found: Shelved, shelf: Shelf, engine: DockerClient | None) -> Image:
     """Make sure the engine has it too, where there is one."""
-    image = found.image
-    if engine is None or (image.engine_id is not None and has_image(engine, image.engine_id)):
+    image, name = found.image, own_name(found.image, shelf.layout.home)
+    if engine is None or (image.engine_id is not None and id_of(engine, name) == image.engine_id):
         return image
+    shelf.ledger.note(Kind.IMAGE, name, keep=True)
     with shelf.scratch() as scratch:
-        engine_id = import_tree(engine, image, scratch)
-    shelf.ledger.note(Kind.IMAGE, engine_id, keep=True)
-    if image.engine_id not in (None, engine_id):
-        shelf.ledger.forget(Kind.IMAGE, str(image.engine_id))
+        engine_id = import_tree(engine, image, scratch, name)
     kept = replace(found, image=replace(image, engine_id=engine_id))
     shelf.rewrite(kept)
     return kept.image

@@ -12,7 +12,7 @@ from docker import DockerClient
 from tare.deployments.networks import labels
 from tare.errors import StoreError
 from tare.images.digest import Entry, first_difference, image_digest, list_tree
-from tare.images.engine_image import GIVEN_BY_ENGINE, config_difference, engine_config, export_tree, has_image
+from tare.images.engine_image import GIVEN_BY_ENGINE, config_difference, engine_config, export_tree, id_of
 from tare.images.shelf import Shelf, Shelved
 from tare.sites.ledger import Kind
 
@@ -53,7 +53,7 @@ def verify(shelved: Shelved, shelf: Shelf, engine: DockerClient | None) -> Verif
 
 def _in_engine(shelved: Shelved, wanted: tuple[Entry, ...], shelf: Shelf, engine: DockerClient) -> str | None:
     engine_id, config = str(shelved.image.engine_id), shelved.image.config
-    if not has_image(engine, engine_id):
+    if id_of(engine, engine_id) is None:
         return "is not there any more; the next run imports it again"
     if differs := config_difference(config, engine_config(engine, engine_id)):
         return differs

@@ -28,7 +28,7 @@ class Kind(StrEnum):
 class Made:
     """One thing that tare made.
 
-    `ident`: container, network or volume name, image id, path relative to the cgroup root, absolute path, or
+    `ident`: container, network, volume or image name, path relative to the cgroup root, absolute path, or
     "pid:started_ticks:boot_id". `keep`: caches (images, snapshots), which outlive the process that made them.
     """
 
