@@ -78,5 +78,13 @@ class Database(Protocol):
 from tare.databases.cassandra import Cassandra  # noqa: E402 - implementations build on the contract above
 from tare.databases.fake import FakeDatabase  # noqa: E402
 from tare.databases.mariadb import MariaDB  # noqa: E402
+from tare.databases.postgresql import PostgreSQL  # noqa: E402
+from tare.databases.redis import Redis  # noqa: E402
 
-DATABASES: Mapping[str, Database] = {"cassandra": Cassandra(), "mariadb": MariaDB(), "fake": FakeDatabase()}
+DATABASES: Mapping[str, Database] = {
+    "cassandra": Cassandra(),
+    "mariadb": MariaDB(),
+    "postgresql": PostgreSQL(),
+    "redis": Redis(),
+    "fake": FakeDatabase(),
+}

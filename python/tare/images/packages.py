@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+BUILT_HERE = "usr/share/tare/programs"
+"""Programs that a recipe built: package, tab, version with sum and toolchain, a line each."""
+
 
 def installed_packages(root: Path) -> tuple[tuple[str, str], ...]:
-    """(name, version) of every installed Debian package (dpkg-query(1)'s status file), sorted; empty elsewhere."""
-    status = root / "var/lib/dpkg/status"
-    if status.is_symlink() or not status.is_file():
-        return ()
-    found = [parse_stanza(stanza) for stanza in status.read_text(errors="replace").split("\n\n")]
+    """(name, version) of every installed Debian package (dpkg-query(1)'s status file), and of what a recipe built.
+
+    Sorted; empty where there is neither.
+    """
+    found = [parse_stanza(stanza) for stanza in _text(root / "var/lib/dpkg/status").split("\n\n")]
+    for line in _text(root / BUILT_HERE).splitlines():
+        name, _, version = line.partition("\t")
+        found.append((name, version))
     return tuple(sorted(each for each in found if each is not None))
+
+
+def _text(path: Path) -> str:
+    """Nothing where it is no file; a link of an image could lead to the machine's own."""
+    return "" if path.is_symlink() or not path.is_file() else path.read_text(errors="replace")
 
 
 def parse_stanza(stanza: str) -> tuple[str, str] | None:

@@ -12,8 +12,10 @@ from tare.errors import StudyError
 from tare.images import Archive, Workshop
 from tare.images.archive import archive_files, fetch_archive
 from tare.images.debian_root import EMPTIED, NOISE, build_root
+from tare.images.go_program import BuiltProgram, build_program
 from tare.images.layer_stream import open_layer
 from tare.images.maven_module import build_jars
+from tare.images.packages import BUILT_HERE
 from tare.images.recipe_file import (
     AddedArchive,
     AddedTree,
@@ -54,16 +56,21 @@ class Recipe:
             each.path: fetch_archive(workshop.host, each, scratch / f"archive-{number}")
             for number, each in enumerate(recipe.archives)
         }
-        write_layer(recipe, path, base, own, Brought(jars, tars))
+        programs = {
+            each.path: build_program(workshop.host, each, scratch / f"program-{number}")
+            for number, each in enumerate(recipe.programs)
+        }
+        write_layer(recipe, path, base, own, Brought(jars, tars, programs))
         return Archive((base, own), recipe.config)
 
 
 @dataclass(frozen=True)
 class Brought:
-    """What was built or fetched for a recipe, by path in the image: the jars of modules, the tars of archives."""
+    """What was built or fetched for a recipe, by path in the image: jars of modules, tars of archives, programs."""
 
     jars: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     tars: Mapping[str, Path] = field(default_factory=dict)
+    programs: Mapping[str, BuiltProgram] = field(default_factory=dict)
 
 
 _NOTHING = Brought()
@@ -118,6 +125,13 @@ def _add_brought(
         _add_jars(tar, module.path.strip("/"), brought.jars[module.path], owner(module.owner))
     for archive in recipe.archives:
         _add_archive(tar, archive, brought.tars[archive.path], owner(archive.owner))
+    listed = []
+    for program in recipe.programs:
+        built = brought.programs[program.path]
+        _add(tar, program.path.strip("/"), built.file.read_bytes(), 0o755, owner(program.owner))
+        listed.append(f"{program.go}\t{program.version} {program.sum} {built.toolchain}\n")
+    if listed:
+        _add(tar, BUILT_HERE, "".join(listed).encode())
 
 
 def _take_away(tar: tarfile.TarFile, recipe: RecipeFile) -> None:

@@ -105,6 +105,16 @@ class AddedArchive(Strict):
     owner: Account = "root"
 
 
+class AddedProgram(Strict):
+    """A program of a Go module, as a file of the image. `go`: its package; `sum`: its module's, as in go.sum."""
+
+    path: Target
+    go: Annotated[str, Field(pattern=r"^[\w.~-]+(/[\w.~-]+)+$")]
+    version: Annotated[str, Field(pattern=r"^v\d[\w.+-]*$")]
+    sum: Annotated[str, Field(pattern=r"^h1:[A-Za-z0-9+/]{43}=$")]
+    owner: Account = "root"
+
+
 class RecipeFile(Strict):
     """A recipe of format 1."""
 
@@ -123,6 +133,8 @@ class RecipeFile(Strict):
     """Directories, which are copied."""
     archives: tuple[AddedArchive, ...] = ()
     """Archives, which are unpacked."""
+    programs: tuple[AddedProgram, ...] = ()
+    """Programs of Go modules, which are built."""
     remove: tuple[Target, ...] = ()
     """Files and directories of packages that are not wanted."""
     entrypoint: tuple[Word, ...] = ()
@@ -173,6 +185,7 @@ def _must_be_single(document: Document, recipe: RecipeFile) -> None:
     folders += [("archives", number, made.path) for number, made in enumerate(recipe.archives)]
     directories = [("directories", number, made.path) for number, made in enumerate(recipe.directories)]
     files = [("files", number, added.path) for number, added in enumerate(recipe.files)]
+    files += [("programs", number, built.path) for number, built in enumerate(recipe.programs)]
     for key, number, path in directories + folders + files:
         if PurePosixPath(path) in seen:
             raise document.error((key, number, "path"), f"{path} is added twice")
@@ -181,7 +194,8 @@ def _must_be_single(document: Document, recipe: RecipeFile) -> None:
 
 def recipe_key(recipe: RecipeFile, path: Path) -> str:
     """What a build depends on: the recipe as understood, the files beside it, how tare builds."""
-    total = hashlib.sha256(f"{BUILDER}\n{recipe.model_dump_json()}\n".encode())
+    unsaid = None if recipe.programs else {"programs"}  # the key of a recipe from before there were any
+    total = hashlib.sha256(f"{BUILDER}\n{recipe.model_dump_json(exclude=unsaid)}\n".encode())
     for added in recipe.files:
         content = source_content(path, added)
         total.update(f"{len(content)}\n".encode() + content)

@@ -22,7 +22,7 @@ from tare.workloads.sysbench_parameters import SysbenchParameters
 
 CONFIG_FILE, LOAD_FILE = "sysbench.cnf", "sysbench_load.lua"
 
-DRIVERS: Mapping[str, str] = {"mariadb": "mysql"}
+DRIVERS: Mapping[str, str] = {"mariadb": "mysql", "postgresql": "pgsql"}
 """Database → the driver of sysbench that speaks to it."""
 
 _FORCED_SHUTDOWN_S = 30

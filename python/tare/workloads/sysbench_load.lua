@@ -9,11 +9,13 @@ require("oltp_common")
 local prepare = sysbench.cmdline.commands.prepare[1]
 
 local function check_tables()
-   local connection = sysbench.sql.driver():connect()
+   local driver = sysbench.sql.driver()
+   local connection = driver:connect()
+   local analyze = driver:name() == "pgsql" and "ANALYZE " or "ANALYZE TABLE "
    local rows = sysbench.opt.table_size
    for i = sysbench.tid % sysbench.opt.threads + 1, sysbench.opt.tables, sysbench.opt.threads do
       local table_name = "sbtest" .. i
-      connection:query("ANALYZE TABLE " .. table_name)
+      connection:query(analyze .. table_name)
       local counted = tonumber(connection:query_row("SELECT COUNT(*) FROM " .. table_name))
       assert(counted == rows, string.format("%s has %s rows, not %d", table_name, tostring(counted), rows))
    end

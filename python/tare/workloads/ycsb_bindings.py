@@ -69,7 +69,11 @@ def _cql(target: Target) -> Mapping[str, str]:
 
 
 def _redis(target: Target) -> Mapping[str, str]:
-    return {"redis.host": target.endpoint.address, "redis.port": str(target.endpoint.port)}
+    return {
+        "redis.host": target.endpoint.address,
+        "redis.port": str(target.endpoint.port),
+        "redis.password": target.secrets.password,
+    }
 
 
 BINDINGS: Mapping[str, Binding] = {

@@ -1,0 +1,112 @@
+"""Settings of a study for PostgreSQL: what may be set, how it is written, and what differs from run to run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tare.databases.option_file import Setting
+from tare.errors import StudyError
+
+CHECKSUMS, SEGMENT = "data_checksums", "wal_segment_size"
+"""Settings that are the data directory's for good, and so `initdb`'s."""
+
+PER_RUN: frozenset[str] = frozenset({"listen_addresses", "port"})
+"""May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
+
+_SHARED_MEMORY = frozenset({"shared_memory_size", "shared_memory_size_in_huge_pages"})
+FOLLOWS: Mapping[str, frozenset[str]] = {
+    "sut.settings.shared_buffers": _SHARED_MEMORY | {"wal_buffers"},
+    "sut.settings.wal_segment_size": _SHARED_MEMORY | {"max_wal_size", "min_wal_size", "wal_buffers"},
+    "sut.settings.huge_page_size": _SHARED_MEMORY,
+    **{
+        f"sut.settings.{name}": _SHARED_MEMORY
+        for name in (
+            "autovacuum_max_workers", "max_connections", "max_locks_per_transaction",
+            "max_pred_locks_per_transaction", "max_prepared_transactions", "max_replication_slots",
+            "max_wal_senders",
+            "max_worker_processes", "track_activity_query_size", "wal_buffers",
+        )
+    },
+}  # fmt: skip
+"""What the server sizes by something else unless it is told (the pages of these settings in its manual)."""
+
+_OWN = frozenset(
+    {
+        "config_file", "data_directory", "event_source", "external_pid_file", "hba_file", "ident_file", "include",
+        "include_dir", "include_if_exists", "listen_addresses", "log_destination", "logging_collector", "port",
+        "syslog_facility", "syslog_ident", "unix_socket_directories", "unix_socket_group",
+        "unix_socket_permissions",
+    }
+)  # fmt: skip
+_ELSEWHERE = frozenset({"default_tablespace", "log_directory", "stats_temp_directory", "temp_tablespaces"})
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
+_SEGMENT = re.compile(r"(1|2|4|8|16|32|64|128|256|512|1024)MB")
+_PRINTABLE = re.compile(r"[ -~]*")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`initdb`: options of that program; `server`: settings of the server."""
+
+    initdb: tuple[str, ...]
+    server: Mapping[str, Setting]
+
+
+def checked(settings: Mapping[str, Setting]) -> Checked:
+    """Raise `StudyError` for the first setting that no study may make; whether the server knows it is its to say.
+
+    The server takes names in any case, so only small letters are taken here: nothing is given twice.
+    """
+    server = {name: value for name, value in settings.items() if name not in (CHECKSUMS, SEGMENT)}
+    for name, value in server.items():
+        _refuse(name)
+        _rendered(name, value)
+    return Checked(_initdb(settings), server)
+
+
+def render(settings: Mapping[str, Setting]) -> str:
+    """A line a setting, as postgresql.conf has them."""
+    return "".join(f"{name} = {_rendered(name, value)}\n" for name, value in settings.items())
+
+
+def _initdb(settings: Mapping[str, Setting]) -> tuple[str, ...]:
+    options = []
+    if (sums := settings.get(CHECKSUMS, False)) not in (True, False):
+        raise StudyError(f"the server setting {CHECKSUMS!r} is true or false, not {sums!r}")
+    if sums:
+        options.append("--data-checksums")
+    if (size := settings.get(SEGMENT)) is not None:
+        match = _SEGMENT.fullmatch(str(size))
+        if match is None:
+            raise StudyError(f"the server setting {SEGMENT!r} must be a power of two like 64MB, not {size!r}")
+        options.append(f"--wal-segsize={match.group(1)}")
+    return tuple(options)
+
+
+def _refuse(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise StudyError(
+            f"{name!r} is no name of a setting of PostgreSQL",
+            hint="small letters, digits and `_`; one dot in an extension's",
+        )
+    if name in _OWN:
+        raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
+    if name in _ELSEWHERE:
+        raise StudyError(
+            f"the server setting {name!r} would put data outside the data directory",
+            hint="snapshots and copies hold the data directory alone",
+        )
+
+
+def _rendered(name: str, value: Setting) -> str:
+    """Strings in quotes, where quotes and backslashes are doubled (the manual's "Parameter Names and Values")."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if not _PRINTABLE.fullmatch(value):
+        raise StudyError(f"the value of the server setting {name!r} must be printable ASCII: {value!r}")
+    doubled = value.replace("\\", "\\\\").replace("'", "''")
+    return f"'{doubled}'"

@@ -1,0 +1,120 @@
+"""Redis (7 and later): the server of Debian's redis packages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from tare.databases import Exec, ServerCommand, ServerPlan
+from tare.databases.option_file import Setting
+from tare.databases.redis_settings import FOLLOWS, PER_RUN, SECRET, check_settings, render
+from tare.errors import RunFailed
+from tare.sites import Completed
+
+CONFIG_FILE = "redis.conf"
+
+_ASK_TIMEOUT_S = 10.0
+_SAVE_TIMEOUT_S = 3600.0
+_FACTS = ("redis_version", "redis_mode", "multiplexing_api", "mem_allocator")
+
+
+class Redis:
+    """One server on one data directory, told everything by a file in its run directory.
+
+    What a study does not say is what the server is built with: no shipped redis.conf is read. Raises `StudyError`
+    for settings that no study may make.
+    """
+
+    per_run: ClassVar[frozenset[str]] = PER_RUN
+    follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+
+    def initialise(self, plan: ServerPlan) -> ServerCommand:
+        """See that the data directory is there: an empty one is all that the server needs."""
+        check_settings(plan.settings)
+        return ServerCommand(argv=("test", "-d", plan.data_dir), env={}, files={})
+
+    def serve(self, plan: ServerPlan) -> ServerCommand:
+        """The server in the foreground, its log on standard output; the password is in the file alone."""
+        check_settings(plan.settings)
+        file = render({**_own_options(plan), **plan.settings})
+        argv = ("redis-server", f"{plan.run_dir}/{CONFIG_FILE}")
+        return ServerCommand(argv=argv, env={}, files={CONFIG_FILE: file})
+
+    def ready(self, plan: ServerPlan, inside: Exec) -> bool:
+        """Whether PING is answered; a server that still reads its data says so instead."""
+        done = _ask(plan, inside, "PING")
+        return done.code == 0 and done.text.splitlines() == ["OK", "PONG"]
+
+    def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
+        """All of CONFIG GET but passwords, and as `info.…` what INFO tells of the program."""
+        settings = _must(_ask(plan, inside, "CONFIG GET *", options=("--json",)), "read its settings").text
+        facts = _must(_ask(plan, inside, "INFO"), "read what it tells of itself").text
+        return {**parse_settings(settings), **parse_facts(facts)}
+
+    def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
+        """Write all that is in memory, whatever the study says of saving, and stop.
+
+        The answer to a shutdown that is carried out is the end of the connection.
+        """
+        done = _ask(plan, inside, "SHUTDOWN SAVE", timeout_s=_SAVE_TIMEOUT_S)
+        answers = [line for line in done.text.splitlines() if line]
+        if answers != ["OK"]:
+            raise RunFailed(f"Redis did not let tare shut it down: {answers[-1] if answers else 'no answer'}")
+
+
+def parse_settings(text: str) -> Mapping[str, str]:
+    """Name → value from redis-cli's JSON, after the answer to the password: names and values by turns."""
+    try:
+        words = json.loads(text.split("\n", 1)[1])
+        found = dict(zip(words[::2], words[1::2], strict=True))
+    except (ValueError, LookupError, TypeError) as error:
+        raise RunFailed(f"the settings of Redis cannot be read: {text[:80]!r}") from error
+    if not found:
+        raise RunFailed("Redis told no settings")
+    return {name: value for name, value in found.items() if name not in SECRET}
+
+
+def parse_facts(text: str) -> Mapping[str, str]:
+    """`info.NAME` → value of what INFO tells of the program."""
+    told = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    if missing := [name for name in _FACTS if name not in told]:
+        raise RunFailed(f"Redis does not tell its {', '.join(missing)}")
+    return {f"info.{name}": told[name] for name in _FACTS}
+
+
+def _own_options(plan: ServerPlan) -> dict[str, Setting]:
+    return {
+        "bind": plan.listen,
+        "port": plan.port,
+        "unixsocket": _socket(plan),
+        "unixsocketperm": "700",
+        "dir": plan.data_dir,
+        "daemonize": "no",
+        "requirepass": plan.secrets.password,
+    }
+
+
+def _socket(plan: ServerPlan) -> str:
+    return f"{plan.run_dir}/redis.sock"
+
+
+def _ask(
+    plan: ServerPlan,
+    inside: Exec,
+    command: str,
+    *,
+    options: Sequence[str] = (),
+    timeout_s: float = _ASK_TIMEOUT_S,
+) -> Completed:
+    """A command by standard input, the password before it, which is so in no argument; an answer each."""
+    words = f"AUTH {plan.secrets.password}\n{command}\n"
+    return inside(("redis-cli", "-s", _socket(plan), *options), timeout_s, words.encode())
+
+
+def _must(done: Completed, what: str) -> Completed:
+    if done.code != 0:
+        lines = (done.text + done.stderr.decode(errors="replace")).strip().splitlines()
+        told = lines[-1] if lines else f"redis-cli ended with {done.code}"
+        raise RunFailed(f"Redis did not let tare {what}: {told}")
+    return done
