@@ -20,7 +20,14 @@ from tare.sites.engine import connect
 pytestmark = pytest.mark.engine
 
 SETTINGS = {"shared_buffers": "32MB", "synchronous_commit": False, "search_path": '"$user", public'}
-YCSB: dict[str, Any] = {"core_workload": "a", "records": 300, "threads": 2, "warmup_s": 1, "measure_s": 2}
+YCSB: dict[str, Any] = {
+    "core_workload": "a",
+    "records": 300,
+    "threads": 2,
+    "warmup_s": 1,
+    "operations": 200,
+    "measure_s": 60,
+}
 SYSBENCH: dict[str, Any] = {
     "script": "oltp_read_write",
     "tables": 2,

@@ -18,7 +18,14 @@ from tare.sites.engine import connect
 
 pytestmark = pytest.mark.engine
 
-ASKED: dict[str, Any] = {"core_workload": "a", "records": 300, "threads": 2, "warmup_s": 1, "measure_s": 2}
+ASKED: dict[str, Any] = {
+    "core_workload": "a",
+    "records": 300,
+    "threads": 2,
+    "warmup_s": 1,
+    "operations": 200,
+    "measure_s": 60,
+}
 IN_MEMORY = {"save": "", "appendonly": False, "maxmemory": "64mb"}
 LOGGED = {"save": "900 1 300 10", "appendonly": True, "appendfsync": "always"}
 
