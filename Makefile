@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol setup engine engine-stop clean
+.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -42,6 +42,10 @@ bench-probe: setup ## What tare-probe costs, beside mpstat, iostat, sar, pidstat
 bench-protocol: setup ## Machine seconds and false positives of each protocol, for MINUTES (25), adding to what is known
 	@scripts/packages.sh demo
 	@MINUTES=$(if $(filter file,$(origin MINUTES)),25,$(MINUTES)) scripts/engine.sh run scripts/bench_protocol.sh --markdown build/bench-protocol.md --json build/bench-protocol.json
+
+bench-storage: setup ## fio on every storage against a directory of the host, BLOCKS (5) times (root, an engine)
+	@scripts/packages.sh storage
+	@scripts/engine.sh run scripts/bench_storage.sh
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What must be installed beside Python: packages.sh demo (to run studies) | test (to run every test).
+# What must be installed beside Python: packages.sh demo (to run studies) | storage (on every file system too) |
+# test (to run every test).
 set -eu
 cd "$(dirname "$0")"
 
@@ -11,6 +12,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 # of sysstat, build YCSB with its bindings, make each file system that a SUT's data may lie on, ask a Prometheus for what
 # the dashboard shows, and look at pages in Chromium.
 set -- mmdebstrap:mmdebstrap pgrep:procps
+[ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
 [ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
     mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring

@@ -33,7 +33,7 @@ def folded(study: Study, records: Sequence[RunRecord]) -> tuple[Study, tuple[Run
         update={
             "arms": tuple(arms.values()),
             "baseline": names[study.baseline],
-            "baseline_levels": {},
+            "baseline_levels": study.baseline_levels if study.stages else {},
         }
     ), kept
 

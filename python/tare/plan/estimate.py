@@ -13,6 +13,7 @@ from tare.plan.model import Plan
 from tare.protocols import PROTOCOLS, rule_of
 from tare.protocols.stopping import Rule, blocks_needed
 from tare.study.model import Arm, ArmSettings, Study
+from tare.study.stages import instances
 
 RUN_OVERHEAD_S = 5.0
 """A run beyond its phases and its copy: start and clean stop of server and client, warm-up and measurement being
@@ -106,11 +107,12 @@ class PlanEstimate:
 def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> PlanEstimate:
     """Estimate `plan`; `data_set` tells what an arm loads."""
     study = plan.study
-    loaded = {arm.name: data_set(arm.settings) for arm in study.arms}
+    begun = {arms[0].name for arms in instances(study)}
+    loaded = {arm.name: data_set(arm.settings) for arm in study.arms if arm.name in begun}
     snapshots = {each.key: each for each in loaded.values() if each.size_bytes != 0}
     sizes = [snapshot.size_bytes for snapshot in snapshots.values()]
     blocks = _kinds_of_block(study)
-    copied = _sum(loaded[arm.name].size_bytes for block in blocks for arm in block)
+    copied = _sum(loaded[arm.name].size_bytes for block in blocks for arm in block if arm.name in begun)
     copy_s = None if copied is None else copied / COPY_BYTES_PER_S / len(blocks)
     run_s = sum(_block_seconds(block, at_once=_at_once(study)) for block in blocks) / len(blocks)
     copies = 2 if _at_once(study) else 1

@@ -15,6 +15,7 @@ from tare.plan.later import LATER_IN_ARM, LATER_IN_PROTOCOL, without
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS, RunProtocol, Turn
 from tare.study.model import Study
+from tare.study.stages import instances
 
 PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""
@@ -29,12 +30,14 @@ def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunPro
         raise StudyError(f"a seed is a whole number from 0, not {seed}")
     study = with_control(study)
     order_seed, run_seed = np.random.SeedSequence(seed).spawn(2)
-    names = [arm.name for arm in study.arms]
+    stages = {arms[0].name: [arm.name for arm in arms] for arms in instances(study)}
+    names = list(stages)
     protocol = protocols[study.protocol.name]
     if protocol.at_once:
         names.sort(key=lambda name: name != study.baseline)
     rng = np.random.Generator(np.random.PCG64(order_seed))
-    turns = protocol.order(names, study.protocol, rng)
+    begun = protocol.order(names, study.protocol, rng)
+    turns = [Turn(turn.block, name) for turn in begun for name in stages[turn.arm]]
     runs = _runs(turns, _block_seeds(run_seed, max(turn.block for turn in turns)))
     return Plan(study=study, seed=seed, runs=runs, digest=_digest(study, seed, runs))
 
@@ -85,6 +88,7 @@ def _decisive(study: Study, seed: int) -> dict[str, Any]:
         "protocol": without(study.protocol.model_dump(mode="json"), LATER_IN_PROTOCOL),
         "seed": seed,
         **({"margins": dict(study.margins)} if study.margins else {}),
+        **({"stages": study.stages} if study.stages else {}),
     }
 
 

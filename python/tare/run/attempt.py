@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
+from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
 from tare.run.collect import collect, raw_names
 from tare.run.credentials import new_secrets, redacted
@@ -41,11 +42,19 @@ def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
 class Attempt:
     """An attempt as it goes: what it found, what came of it, and what is to be undone."""
 
-    def __init__(self, job: Job, machine: Machine, observer: Observer, pace: Pace = ALONE) -> None:
+    def __init__(
+        self,
+        job: Job,
+        machine: Machine,
+        observer: Observer,
+        pace: Pace = ALONE,
+        secrets: Secrets | None = None,
+    ) -> None:
+        """`secrets`: those of a server that it goes on with; `None` where it starts its own."""
         self.job = job
         self.outcome = Outcome(ok=True)
         self._machine = machine
-        self._found, self._secrets = Found(), new_secrets()
+        self._found, self._secrets = Found(), secrets or new_secrets()
         self._found.duet = None if job.seat is None else job.seat.tree
         self._stops, self._teardown = Teardown(), Teardown()
         self._watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))

@@ -48,6 +48,8 @@ class Bench:
     secrets: Secrets
     lodging: Lodging | None = None
     """Where the data are; `None`: in the room, as while they are loaded."""
+    kin: str | None = None
+    """The token of the attempt whose server it goes on with; `None` where it has its own."""
 
     @property
     def housed(self) -> Lodging:
@@ -85,7 +87,12 @@ class Bench:
     @property
     def cgroup_parent(self) -> str:
         """The one parent of all that this attempt starts: equal arms get equal weights."""
-        return f"tare/{self.token}"
+        return f"tare/{self.group}"
+
+    @property
+    def group(self) -> str:
+        """What the parent is named by: the token of the attempt that started the server."""
+        return self.kin or self.token
 
     def server_plan(self, run_dir: str) -> ServerPlan:
         """How the server is told to run; `run_dir` is the host's path of its run directory."""

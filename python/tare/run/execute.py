@@ -21,7 +21,9 @@ from tare.run.phases import Job
 from tare.run.pilot import choice_of, plan_of
 from tare.run.record import RunRecord
 from tare.run.resume import Done, decision, remaining
+from tare.run.stages import attempt_stages
 from tare.study.model import ArmSettings
+from tare.study.stages import instances
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class _Session:
 
 
 Kept = tuple[RunRecord, ...]
-"""Records that are committed as one: of one attempt, or in a duet of the two that were made at once."""
+"""Records that are committed as one: of one attempt, of the two of a duet, or of all stages of an instance."""
 
 
 def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Iterator[Kept]:
@@ -110,7 +112,8 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping
     What fails here is tried again by the runs that need it, and is theirs to report.
     """
     machine, tried = session.machine, set()
-    for run in runs:
+    begun = {arms[0].name for arms in instances(session.plan.study)}
+    for run in (run for run in runs if run.arm in begun):
         settings = loader_of(session.plan, session.settings(run))
         contents = contents_of(machine, settings, images[run.arm])
         if not contents.dataset or contents.key in tried or shelf_of(machine).find(contents):
@@ -126,10 +129,12 @@ def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping
 
 
 def _together(plan: Plan, run: PlannedRun) -> Sequence[PlannedRun]:
-    """The runs that are made at once: this one, or both of a duet's block."""
-    if not PROTOCOLS[plan.study.protocol.name].at_once:
-        return (run,)
-    return [each for each in plan.runs if each.block == run.block]
+    """The runs that are kept or failed as one: this one, both of a duet's block, or all stages of an instance."""
+    in_block = [each for each in plan.runs if each.block == run.block]
+    if PROTOCOLS[plan.study.protocol.name].at_once:
+        return in_block
+    arms = next(arms for arms in instances(plan.study) if run.arm in {arm.name for arm in arms})
+    return [each for each in in_block if each.arm in {arm.name for arm in arms}]
 
 
 def _until_good(
@@ -169,4 +174,6 @@ def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
 def _attempt(jobs: Sequence[Job], session: _Session) -> Kept:
     if len(jobs) == 1:
         return (attempt(jobs[0], session.machine, session.observer),)
-    return attempt_duet(jobs, session.machine, session.observer)
+    if PROTOCOLS[session.plan.study.protocol.name].at_once:
+        return attempt_duet(jobs, session.machine, session.observer)
+    return attempt_stages(jobs, session.machine, session.observer)

@@ -84,6 +84,7 @@ class Found:
     monitors: Mapping[str, Any] | None = None
     chronicle: Mapping[str, Any] | None = None
     measurement: Mapping[str, Any] | None = None
+    continues: str | None = None
     duet: Mapping[str, Any] | None = None
     raw: tuple[str, ...] = ()
     notices: list[str] = field(default_factory=list)
@@ -98,6 +99,8 @@ class Ready:
     bench: Bench
     server: Server | None
     parameters: Parameters
+    run_id: str
+    snapshot: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -130,9 +133,31 @@ class Phases:
         with self.watch.phase(Phase.LOAD):
             bench = self._with_data(bench)
             server = self._load(bench)
-            self.stops.add("stopping the monitors", self.monitors.end)
-            self.monitors.begin(bench, None if server is None else server.instance, parameters)
-        return Ready(bench, server, parameters)
+            self._watched(bench, server, parameters)
+        return Ready(bench, server, parameters, self.job.run.id, self.found.snapshot)
+
+    def take_over(self, before: Ready) -> Ready:
+        """The next stage: the server and the data of the one before it, a room and a trace of its own.
+
+        What was taken over stays the first stage's to stop and to remove.
+        """
+        server = before.server
+        with self.watch.phase(Phase.PROVISION):
+            self.found.continues = before.run_id
+            self.found.snapshot = before.snapshot
+            own = self._provision()
+            bench = replace(own, port=before.bench.port, lodging=before.bench.housed, kin=before.bench.group)
+            parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
+        with self.watch.phase(Phase.LOAD):
+            if server is not None:
+                server.must_live("between two stages")
+                self.found.effective = dict(server.effective())
+            self._watched(bench, server, parameters)
+        return Ready(bench, server, parameters, self.job.run.id, before.snapshot)
+
+    def _watched(self, bench: Bench, server: Server | None, parameters: Parameters) -> None:
+        self.stops.add("stopping the monitors", self.monitors.end)
+        self.monitors.begin(bench, None if server is None else server.instance, parameters)
 
     def conduct(self, ready: Ready) -> None:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
@@ -265,7 +290,7 @@ class Phases:
 
     def _check_before(self, bench: Bench) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""
-        wrong = undeclared(self.job.arm.settings, self.found.parity, self.found.path, self.job.token)
+        wrong = undeclared(self.job.arm.settings, self.found.parity, self.found.path, bench.group)
         wrong += not_lodged(bench.settings.sut.storage, bench.housed, bench.data_dir, self.found.parity)
         if wrong := (*wrong, *strays(self.job.seat, self.found.path)):
             raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")

@@ -93,6 +93,8 @@ class RunRecord(Strict):
     measurement: Mapping[str, Any] | None
     duet: Mapping[str, Any] | None = None
     """Where another arm ran at once: `partner`, `cpus`, what came of the two `halves`; `None` for a run alone."""
+    continues: str | None = None
+    """The run whose server and data it went on with, as the next stage; `None` where it began its own."""
     raw: tuple[str, ...]
     """Names of the raw files kept beside the record."""
     imported: Mapping[str, Any] | None = None

@@ -43,6 +43,7 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
         pilot=None if job.choice is None else job.choice.model_dump(mode="json"),
         measurement=found.measurement if outcome.ok else None,
         duet=found.duet,
+        continues=found.continues,
         raw=found.raw,
         outcome=outcome,
         notices=tuple(found.notices),

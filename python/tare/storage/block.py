@@ -58,6 +58,8 @@ class BlockStorage:
         options = ["-o", "loop"] if spec.device is None else []
         mount(self.host, f"{lot.home}/mount", ["-t", file_system, *options, source])
         below = lying_under(self.host, f"{lot.home}/mount")
+        if spec.device is None:
+            self._pass_by_page_cache(below.source)
         return Lodging(data_below(f"{lot.home}/mount"), below.fstype, below.device)
 
     def clear(self, lot: Lot) -> None:
@@ -73,6 +75,16 @@ class BlockStorage:
             words = done.stderr.decode(errors="replace").strip()
             raise EnvironmentLacks(f"no file of {size} bytes can be made for storage `block`: {words}")
         return path
+
+    def _pass_by_page_cache(self, loop: str) -> None:
+        """Else the host would cache the image file below a file system that has a cache of its own."""
+        done = self.host.run(["losetup", "--direct-io=on", loop], timeout_s=CALL_S, check=False)
+        if done.code != 0:
+            words = done.stderr.decode(errors="replace").strip()
+            raise EnvironmentLacks(
+                f"the loop device of storage `block` cannot pass the host's page cache by: {words}",
+                hint="put TARE_HOME on a file system that takes O_DIRECT, or give the storage a `device`",
+            )
 
     def _device(self, device: str) -> str:
         """Only a device that is empty, or that holds what an earlier run of tare's made on it, is written over."""

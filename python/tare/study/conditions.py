@@ -17,7 +17,7 @@ def check(document: Document, file: StudyFile, names: Mapping[str, Sequence[str]
     _known(document, "strata", file.strata, file.conditions, "conditions")
     if not file.conditions:
         return
-    asked = [factor for factor in names if factor not in file.conditions]
+    asked = [factor for factor in names if factor not in file.conditions and factor != file.stages]
     if not asked:
         raise document.error(("conditions",), "every factor is a condition: there is nothing to compare")
     if list(baseline.levels) != asked:

@@ -131,6 +131,7 @@ class StudyFile(Strict):
     exclude: tuple[LevelRule, ...] = ()
     conditions: tuple[str, ...] = ()
     strata: tuple[str, ...] = ()
+    stages: str | None = None
     published_by: Literal["relative-change-of-averages"] | None = None
     arms: tuple[ArmSpec, ...] | None = None
     baseline: Annotated[

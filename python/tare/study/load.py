@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study import conditions, duets, measuring, path_names, placement, program, published, storing
+from tare.study import conditions, duets, measuring, path_names, placement, program, published, stages, storing
 from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, only, varies, with_levels
@@ -77,6 +77,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     where: KeyPath = ("scales", scale, "only")
     kept, found = only(scaled, where, spec.only, names, every)
     baseline = baselines(scaled, file, names, found)
+    stages.check(scaled, file, names, baseline)
     conditions.check(scaled, file, names, baseline)
     if isinstance(file.protocol, DuetSpec) and baseline.levels:
         hint = "name one arm, or use `interleave`"
@@ -102,6 +103,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         published=published.published(scaled, file, Found(names, every, found), baseline),
         conditions=file.conditions,
         strata=file.strata,
+        stages=file.stages,
         published_by=file.published_by,
         quantities=file.quantities,
         margins=file.margins or {},

@@ -381,6 +381,8 @@ class Study(Strict):
     """Factors whose levels are the same in all runs of a block and differ from block to block."""
     strata: tuple[str, ...] = ()
     """Those conditions by whose levels findings are told separately as well."""
+    stages: str | None = None
+    """The factor whose levels follow each other on one server and its data; `None`: each arm has its own."""
     published_by: Literal["relative-change-of-averages"] | None = None
     """The publication's own way to its figures, which is then followed beside tare's."""
     imported: Imported | None = None

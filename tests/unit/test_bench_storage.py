@@ -1,0 +1,59 @@
+"""The study of `make bench-storage` and its table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from bench_storage import COLUMNS, rows, table, told
+from tare.analyze.analysis import analyze
+from tare.analyze.estimate import Estimate, Finding
+from tare.study.load import load
+from tare.study.model import Study
+from tare.study.registry import installed
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load(Path(__file__).resolve().parents[2] / "scripts" / "bench_storage.yaml", installed())
+
+
+def finding(estimate: Estimate) -> Finding:
+    return Finding("s", "a", {}, "b", "throughput", estimate, None, ())
+
+
+def test_every_storage_is_held_against_the_host_at_the_same_work(study: Study) -> None:
+    assert {column.work for column in COLUMNS} == set(study.factors["work"])
+    for arm in study.arms:
+        baseline = next(each for each in study.arms if each.name == study.baseline_of(arm.name))
+        assert baseline.levels == {"storage": "bind", "work": arm.levels["work"]}
+        assert arm.settings.sut.storage.cache == "dropped"
+
+
+def test_sequential_requests_are_a_mebibyte_as_the_table_s_unit_says(study: Study) -> None:
+    for arm in study.arms:
+        sequential = arm.levels["work"].startswith("sequential")
+        assert arm.settings.workload["bs"] == ("1M" if sequential else "16K")
+
+
+def test_what_was_not_measured_is_a_hyphen(study: Study) -> None:
+    found = rows(study, analyze(study, ()))
+    assert [row[0] for row in found] == list(study.factors["storage"])
+    assert {cell for row in found for cell in row[1:]} == {"-"}
+    assert table(found, 0).startswith("| storage | fsync, median |")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (Estimate(0.123, 0.08, 0.151, 5, 0.95, "t"), "+12 % [+8, +15]"),
+        (Estimate(-0.5, None, None, 2, 0.95, "t"), "-50 % (n = 2)"),
+        (Estimate(None, None, None, 0, 0.95, "t"), "-"),
+    ],
+)
+def test_an_effect_is_told_with_its_interval(estimate: Estimate, text: str) -> None:
+    assert told(finding(estimate)) == text
