@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.cli.plan import as_json
+from tare.knowledge.read import load_claims
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.expand import expand
@@ -17,6 +18,8 @@ from tare.study.document import read
 from tare.study.load import load
 from tare.study.model import Study
 from tare.study.registry import installed
+from tare.study.sizes import size_bytes
+from tare.study.stages import instances
 from tare.workloads import WORKLOADS
 
 SCALES = [(path, scale) for path in studies().values() for scale in read(path).tree["scales"]]
@@ -44,10 +47,14 @@ def test_source_published_figures_and_deviations_are_given(path: Path) -> None:
     study = load(path, installed())
     assert study.source is not None
     assert study.source.url.startswith("https://")
-    assert study.published or study.quantities
     assert study.deviations
-    whole = path.parents[names()[path] != path.parent.name] / "README.md"
-    assert study.source.url in whole.read_text()
+    whole = (path.parents[names()[path] != path.parent.name] / "README.md").read_text()
+    assert study.source.url in whole
+    if not (study.published or study.quantities):  # what no arm can stand beside is quoted, with its place
+        claims = [known.claim for known in load_claims() if known.study == study.name]
+        assert claims
+        for claim in claims:
+            assert f"| {claim.says} | {claim.source.where} |" in whole
 
 
 def percona(scale: str) -> Study:
@@ -175,3 +182,55 @@ def test_bth_s_full_scale_is_ten_iterations_of_twenty_minutes_in_buckets_of_thir
         assert (arm.settings.workload["measure_s"], arm.settings.workload["window_s"]) == (1200, 30)
         assert arm.settings.workload["ratio"] == {"read": 3, "write": 1}
         assert {name: spec.interval_s for name, spec in arm.settings.monitors.items()} == {"sar": 30, "iostat": 30}
+
+
+SEYBOLD = ("full", "full-memory", "demo", "demo-memory")
+
+
+def seybold(scale: str) -> Study:
+    return load(studies()["seybold-2018"], installed(), scale)
+
+
+@pytest.mark.parametrize("scale", SEYBOLD)
+def test_seybold_writes_and_then_reads_on_one_server(scale: str) -> None:
+    for filling, asking in instances(seybold(scale)):
+        assert filling.levels["model"] == asking.levels["model"]
+        inserts, reads = filling.settings.workload, asking.settings.workload
+        assert inserts["properties"]["insertproportion"] == 1
+        assert reads["core_workload"] == "b"  # 95 % reads, 5 % updates
+        assert reads["records"] == inserts["records"] + inserts["operations"]
+
+
+@pytest.mark.parametrize("scale", SEYBOLD)
+def test_seybold_s_data_are_half_or_two_and_a_half_times_the_memory(scale: str) -> None:
+    for filling, _ in instances(seybold(scale)):
+        settings = filling.settings
+        memory = size_bytes(settings.sut.limits.memory or "")
+        record = 10 * settings.workload["properties"].get("fieldlength", 100)
+        ratio = settings.workload["operations"] * record / memory
+        assert ratio == pytest.approx(0.5 if "memory" in scale else 2.5, rel=0.1)
+        pool = size_bytes(str(settings.sut.settings["innodb_buffer_pool_size"]))
+        assert pool == 0.75 * memory
+
+
+@pytest.mark.parametrize("scale", ["full", "full-memory"])
+def test_seybold_s_full_scale_has_the_published_limits_and_repetitions(scale: str) -> None:
+    study = seybold(scale)
+    assert study.protocol.blocks == 10
+    for arm in study.arms:
+        assert (arm.settings.sut.limits.cpu_quota, arm.settings.sut.limits.memory) == (4, "4G")
+
+
+def test_seybold_s_models_differ_in_container_and_storage_alone() -> None:
+    arms = [filling for filling, _ in instances(seybold("full"))]
+    found = {arm.levels["model"]: (arm.settings.sut.deployment, arm.settings.sut.storage.kind) for arm in arms}
+    assert found == {"bare": ("bare", "bind"), "P-C-H": ("container", "bind"), "P-C-L": ("container", "layer")}
+
+
+def test_seybold_takes_another_database_by_one_line(tmp_path: Path) -> None:
+    text = studies()["seybold-2018"].read_text()
+    line = "    only: {database: mariadb, load: [write-heavy-10G, read-heavy-10G]}\n"
+    assert text.count(line) == 1
+    other = tmp_path / "study.yaml"
+    other.write_text(text.replace(line, line.replace("mariadb", "cassandra")))
+    assert {arm.settings.sut.database for arm in load(other, installed()).arms} == {"cassandra"}
