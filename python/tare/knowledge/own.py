@@ -18,6 +18,7 @@ from tare.analyze.estimate import Finding
 from tare.errors import StudyError
 from tare.knowledge.benchmark import benchmark_of, setup_of
 from tare.knowledge.claim import FORMAT, Claim
+from tare.knowledge.load_level import load_told
 from tare.plan.model import Plan
 from tare.protocols import PROTOCOLS
 from tare.run.ending import ending_of
@@ -140,9 +141,10 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
         setup |= {"runtime": runtime} if (runtime := engine.get("engine_default_runtime")) else {}
     operation = finding.metric.partition("_latency")[0] if "_latency" in finding.metric else None
     load = {"workload": workload_words(arm.settings), "threads": arm.settings.workload.get("threads")}
+    asked = load_told([record for record in records if record.arm == finding.baseline and record.outcome.ok])
     return {
         "database": {"name": benchmark_of(plan.study).database, "version": (run.effective or {}).get("version")},
-        "load": {**load, "operation": operation},
+        "load": {**load, "operation": operation, "level": asked.level, "bound": asked.bound},
         "arm": setup,
         "baseline": setup_of(baseline).model_dump(exclude_none=True),
         "machine": ", ".join(_machine(run.host)) or None,

@@ -9,8 +9,10 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from tare.errors import StudyError
+from tare.study.document import KeyPath
 from tare.study.load import loads
 from tare.study.model import Arm, Study
+from tare.study.patches import split
 from tare.study.registry import Registry
 
 _HEAD = """\
@@ -53,7 +55,7 @@ def _tree(study: Study, arms: Sequence[Arm], baseline: str, target: float, block
     }
     first = next(iter(flat.values()))
     for key in same:
-        _put(tree, key.split("."), first[key])
+        _put(tree, split(key), first[key])
     tree["protocol"] = {"name": "interleave", "target": target, "blocks": max(8, min(1000, 2 * blocks)), "seed": 1}
     levels = {name: {key: each[key] for key in differing if key in each} for name, each in flat.items()}
     tree["factors"] = {"arm": {"sets": differing, "levels": levels}}
@@ -79,9 +81,8 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _put(tree: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Settings of a server may have dots in their names: they stay one key."""
-    depth = 2 if tuple(path[:2]) == ("sut", "settings") else len(path) - 1
-    for key in path[:depth]:
+def _put(tree: dict[str, Any], path: KeyPath, value: Any) -> None:
+    *branches, leaf = map(str, path)
+    for key in branches:
         tree = tree.setdefault(key, {})
-    tree[".".join(path[depth:])] = value
+    tree[leaf] = value

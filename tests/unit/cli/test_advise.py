@@ -30,20 +30,30 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("percona-2016", {"bare", "published-address"}),
         ("casalicchio-2017/cpu", {"bare-p16000-t1-free", "container-p16000-t1-free"}),
         ("casalicchio-2017/fileio", {"bare-files-16G", "container-files-16G"}),
+        (
+            "grambow-2018/study.yaml",
+            {
+                f"{setup}-m3.medium-t10-STCS-kc0"
+                for setup in ("bare-bare", "docker-bare", "bare-docker", "docker-docker")
+            },
+        ),
+        ("bth-thesis", {"bare-mixed-full", "container-mixed-full"}),
     ],
 )
 def test_the_smallest_study_holds_the_arms_in_question_and_can_be_planned(
     study: str, arms: set[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "small.yaml"
-    shown = CliRunner().invoke(app, ["advise", study, "--write", str(file)])
+    path = Path("studies") / study
+    path = path if path.suffix else path / "study.yaml"
+    shown = CliRunner().invoke(app, ["advise", str(path), "--write", str(file)])
     assert shown.exit_code == 0, shown.exception
     assert str(file) in shown.stdout
     assert "rounds for" in shown.stdout
     small = load(file, installed())
     assert {arm.name for arm in small.arms} == arms
     assert len(expand(small).runs) == small.protocol.blocks * 3
-    original = {arm.name: arm for arm in load(Path("studies") / study / "study.yaml", installed()).arms}
+    original = {arm.name: arm for arm in load(path, installed()).arms}
     assert all(arm.settings == original[arm.name].settings for arm in small.arms)
 
 

@@ -115,27 +115,33 @@ def _saturation(run: RunRecord, side: str, key: str) -> float | None:
     return number_at(run.usage, ("saturation", side, key))
 
 
-def _busy(run: RunRecord, side: str) -> float | None:
-    """As the trace tells, else by what was used from the beginning of the phase to its end."""
+def busy(run: RunRecord, side: str) -> float | None:
+    """Part of the CPU time that a side could use: by the trace, else by the counters around the phase."""
     traced = _saturation(run, side, "busy")
     return _use(run, side) if traced is None else traced
 
 
 def _at_limit(run: RunRecord, side: str) -> bool:
     """A side of which nothing is known is not called busy; the SUT then is not called idle either."""
+    reached = limit_reached(run, side)
+    return side == "sut" if reached is None else reached
+
+
+def limit_reached(run: RunRecord, side: str) -> bool | None:
+    """Whether the side was at the end of its CPU time, as `client_bottleneck` has it; `None`: nothing is known."""
     limits = (
-        (_busy(run, side), BUSY),
+        (busy(run, side), BUSY),
         (_saturation(run, side, "waiting"), WAITING),
         (_saturation(run, side, "throttled"), THROTTLED),
     )
     known = [(value, limit) for value, limit in limits if value is not None]
-    return any(value >= limit for value, limit in known) if known else side == "sut"
+    return any(value >= limit for value, limit in known) if known else None
 
 
 def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
     """What a side did in the runs in which it did most of it."""
-    busy = [value for run in runs if (value := _busy(run, side)) is not None]
-    told = [f"used {share(max(busy))} of the CPU time that it could use"] if busy else []
+    used = [value for run in runs if (value := busy(run, side)) is not None]
+    told = [f"used {share(max(used))} of the CPU time that it could use"] if used else []
     for key, limit, words in (("waiting", WAITING, "waited for a CPU"), ("throttled", THROTTLED, "was throttled")):
         most = max((value for run in runs if (value := _saturation(run, side, key)) is not None), default=0.0)
         if most >= limit:
@@ -144,13 +150,13 @@ def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
 
 
 def part_of_machine(run: RunRecord, kind: str) -> float | None:
-    """Share of the machine's time: `idle` (waiting for I/O too), `steal`, or `others`, no part of the run."""
+    """Share of the machine's time: `idle` (`iowait` too), `iowait`, `steal`, or `others`, no part of the run."""
     machine: Mapping[str, Any] = (run.usage or {}).get("machine") or {}
     total = sum(machine.values())
     if not total or "steal" not in machine:
         return None
-    if kind == "steal":
-        return float(machine["steal"] / total)
+    if kind in ("steal", "iowait"):
+        return float(machine[kind] / total) if kind in machine else None
     if kind == "idle":
         return float((machine.get("idle", 0.0) + machine.get("iowait", 0.0)) / total)
     own = [_used(run, side) for side in _sides(run)]
