@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -127,6 +126,6 @@ def _refuse_newer(path: Path, db: sqlite3.Connection) -> None:
 
 def _not_writable(error: sqlite3.Error | OSError) -> bool:
     if isinstance(error, OSError):
-        return error.errno in {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.ENOTDIR}
+        return True
     code = getattr(error, "sqlite_errorcode", None)
     return code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL}

@@ -17,6 +17,7 @@ from tare.analyze.validity import RULES, Alarm, check
 from tare.analyze.validity.blocks import grubbs_share
 from tare.analyze.validity.series import pettitt
 from tare.run.record import RunRecord
+from tare.study.model import Imported, InterleaveSpec
 
 ARMS = ("bare", "bridge")
 MACHINE = {
@@ -233,8 +234,21 @@ def test_the_largest_share_of_chance_is_that_of_grubbs_tables() -> None:
 
 
 def test_few_blocks_are_told_and_eight_are_enough() -> None:
-    assert only(study(7), "few-blocks").arm == "bridge"
+    alarm = only(study(7), "few-blocks")
+    assert (alarm.arm, alarm.do) == (
+        "bridge",
+        "run the study anew with 8 blocks or more, as without a target no later look is paid for",
+    )
     assert not [alarm for alarm in alarms(study(8)) if alarm.rule == "few-blocks"]
+
+
+def test_few_blocks_on_the_way_to_a_target_are_more_by_going_on_and_of_an_import_are_all() -> None:
+    whole = synthetic.study(tuple(ARMS))
+    to_target = whole.model_copy(update={"protocol": InterleaveSpec(blocks=7, target=0.02)})
+    imported = whole.model_copy(update={"imported": Imported(origin="x", parser="csv", files=1)})
+    for asked, advice in ((to_target, "go on with the same store"), (imported, "the source has no more")):
+        told = [each for each in check(asked, select_runs(asked, study(7))) if each.rule == "few-blocks"]
+        assert [advice in each.do for each in told] == [True]
 
 
 def test_reconnects_in_a_run_that_counts_are_found() -> None:

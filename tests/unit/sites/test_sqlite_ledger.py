@@ -126,6 +126,10 @@ def test_a_place_that_takes_no_ledger_is_what_the_environment_lacks(tmp_path: Pa
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentLacks, match="set TARE_HOME"):
         SqliteLedger(tmp_path / "file" / "home" / "ledger.sqlite").note(Kind.NETWORK, "one")
+    with pytest.raises(EnvironmentLacks, match="set TARE_HOME"):
+        SqliteLedger(tmp_path / "file" / "ledger.sqlite").note(Kind.NETWORK, "one")
+    with pytest.raises(EnvironmentLacks, match="set TARE_HOME"):
+        SqliteLedger(Path("/proc/no-such-home/ledger.sqlite")).note(Kind.NETWORK, "one")
 
 
 def test_a_ledger_whose_maker_was_killed_before_it_had_a_table_is_empty(tmp_path: Path) -> None:

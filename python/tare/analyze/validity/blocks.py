@@ -12,6 +12,7 @@ from tare.analyze.autocorrelation import lag1
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.validity.evidence import Alarm, Evidence, share
 from tare.plural import counted
+from tare.protocols.stopping import Rule
 
 FEWEST = 8
 """Simulated: stopping at a width after 3 blocks covers 90 % instead of 95, after 8 it holds
@@ -33,8 +34,17 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
                 f"{counted(len(ratios), 'block')}; below {FEWEST} an interval rests on the assumption of normal "
                 "noise alone",
                 (),
-                f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, and go on with the same store",
+                _more_blocks(evidence),
             )
+
+
+def _more_blocks(evidence: Evidence) -> str:
+    """Going on after a look is paid for by a target's alpha only: see the rule `extended`."""
+    if evidence.study.imported is not None:
+        return "the source has no more, so take the interval for what it is"
+    if Rule.of(evidence.study.protocol).target is None:
+        return f"run the study anew with {FEWEST} blocks or more, as without a target no later look is paid for"
+    return f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, and go on with the same store"
 
 
 def autocorrelation(evidence: Evidence) -> Iterator[Alarm]:
