@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from tare.calibrate.archive import Archive
 from tare.calibrate.machine import identity_of
@@ -71,7 +72,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     if as_json:
         text = json.dumps(as_tree(advice, rounds, file), indent=2, ensure_ascii=False) + "\n"
     else:
-        text = "\n".join(lines(advice, rounds, file)) + "\n"
+        text = "\n".join(lines(advice, rounds, file, Console().width)) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 

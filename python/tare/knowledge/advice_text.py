@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tare.knowledge.advice import Advice
@@ -17,26 +19,47 @@ _SHOWN = 6
 """Claims named in a line; `--json` has all."""
 
 
-def lines(advice: Advice, rounds: Rounds | None, study: str | None) -> Iterator[str]:
-    """The advice, line by line. `study`: file of the smallest study that would tell more."""
-    yield f"Is it safe to dockerize {plain(advice.benchmark.name)}?"
+@dataclass(frozen=True)
+class _Line:
+    """`hang`: columns by which what does not fit goes in."""
+
+    text: str
+    hang: int = 0
+
+
+def lines(advice: Advice, rounds: Rounds | None, study: str | None, width: int) -> Iterator[str]:
+    """The advice in lines of at most `width` characters, but for words that are longer.
+
+    `study`: file of the smallest study that would tell more.
+    """
+    for line in _whole(advice, rounds, study):
+        hang = " " * line.hang
+        yield from textwrap.wrap(
+            line.text, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+
+
+def _whole(advice: Advice, rounds: Rounds | None, study: str | None) -> Iterator[_Line]:
+    """A line for each thing that is said, however long."""
+    yield _Line(f"Is it safe to dockerize {plain(advice.benchmark.name)}?")
     if advice.headline is not None:
         (verdict,) = [each for each in advice.verdicts if each.purpose == advice.headline]
-        yield f"For {advice.benchmark.comparing}: {verdict.answer.value}; {verdict.because}."
-    yield ""
+        yield _Line(f"For {advice.benchmark.comparing}: {verdict.answer.value}; {verdict.because}.")
+    yield _Line("")
     for verdict in advice.verdicts:
-        yield f"  {verdict.purpose.value:<15}{verdict.answer.value:<11}{verdict.because}{_cited(verdict.claims)}"
+        told = f"  {verdict.purpose.value:<15}{verdict.answer.value:<11}"
+        yield _Line(f"{told}{verdict.because}{_cited(verdict.claims)}", hang=len(told))
     if advice.forecasts:
-        yield ""
-        yield "Predicted overhead against the baseline:"
+        yield _Line("")
+        yield _Line("Predicted overhead against the baseline:")
     for forecast in advice.forecasts:
         yield from _forecast(forecast)
     if advice.background:
-        yield ""
-        yield f"What overheads depend on: {', '.join(advice.background)}"
+        yield _Line("")
+        yield _Line(f"What overheads depend on: {', '.join(advice.background)}")
     if advice.unknown:
-        yield ""
-        yield f"Not known: anything of {', '.join(map(plain, advice.unknown))}."
+        yield _Line("")
+        yield _Line(f"Not known: anything of {', '.join(map(plain, advice.unknown))}.")
     yield from _rounds(rounds, study)
 
 
@@ -70,14 +93,16 @@ def as_tree(advice: Advice, rounds: Rounds | None, study: str | None) -> dict[st
     }
 
 
-def _forecast(forecast: Forecast) -> Iterator[str]:
+def _forecast(forecast: Forecast) -> Iterator[_Line]:
     arm = plain(forecast.arm)
     if forecast.pool is None:
-        yield f"  {arm}: no claim is comparable"
+        yield _Line(f"  {arm}: no claim is comparable", hang=4)
         for near in forecast.near:
-            yield f"    near, but other in {', '.join(near.differs_in)}: {near.claim.id}"
+            differs = ", ".join(each.replace("_", " ") for each in near.differs_in)
+            yield _Line(f"    near, but other in {differs}: {near.claim.id}", hang=6)
         return
-    yield f"  {arm}, {forecast.metric}: {_pool(forecast.pool)}{_cited(tuple(k.id for k in forecast.pool.listed))}"
+    cited = _cited(tuple(known.id for known in forecast.pool.listed))
+    yield _Line(f"  {arm}, {forecast.metric}: {_pool(forecast.pool)}{cited}", hang=4)
 
 
 def _pool(summed: Pool) -> str:
@@ -98,17 +123,18 @@ def _pooled(effect: Pooled) -> str:
     )
 
 
-def _rounds(rounds: Rounds | None, study: str | None) -> Iterator[str]:
+def _rounds(rounds: Rounds | None, study: str | None) -> Iterator[_Line]:
     if study is None:
         return
-    yield ""
-    yield f"The smallest study that would tell: {study}"
+    yield _Line("")
+    yield _Line(f"The smallest study that would tell: {study}")
     if rounds is not None:
         time = "unknown time" if rounds.seconds is None else f"about {math.ceil(rounds.seconds / 60)} minutes"
         more = "" if rounds.enough else "more than "
-        yield (
+        yield _Line(
             f"  {more}{rounds.blocks} rounds for ± {100 * rounds.target:g} %, {time} of machine time, "
-            f"if arms differ by {100 * rounds.spread:.2f} % from round to round ({rounds.spread_from})."
+            f"if arms differ by {100 * rounds.spread:.2f} % from round to round ({rounds.spread_from}).",
+            hang=2,
         )
 
 

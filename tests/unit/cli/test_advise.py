@@ -52,7 +52,7 @@ def test_the_smallest_study_holds_the_arms_in_question_and_can_be_planned(
     assert "rounds for" in shown.stdout
     small = load(file, installed())
     assert {arm.name for arm in small.arms} == arms
-    assert len(expand(small).runs) == small.protocol.blocks * 3
+    assert len(expand(small).runs) == small.protocol.blocks * (len(arms) + 1)
     original = {arm.name: arm for arm in load(path, installed()).arms}
     assert all(arm.settings == original[arm.name].settings for arm in small.arms)
 
@@ -63,6 +63,17 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["advise", "percona-2016", "--write", str(file)])
     assert isinstance(found.exception, StudyError)
     assert file.read_text() == "my own words"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_lines_are_as_wide_as_the_terminal_and_no_wider(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = CliRunner().invoke(app, ["advise", "percona-2016", "--scale", "demo"])
+    told = shown.stdout.splitlines()
+    assert max(map(len, told)) <= width
+    assert max(map(len, told)) > width - 20
+    (first,) = [n for n, line in enumerate(told) if line.startswith("  ranking        only if    alternatives")]
+    assert len(told[first + 1]) - len(told[first + 1].lstrip()) == 28
 
 
 def test_json_has_all_of_it() -> None:
