@@ -30,7 +30,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "store"
         with resume_store(path, plan) as writer:
-            for record in (make_record(plan, 0, ok=False), make_record(plan, 0, attempt=2), make_record(plan, 1)):
+            second = make_record(plan, 1).model_copy(update={"emulated": ("sut",)})
+            for record in (make_record(plan, 0, ok=False), make_record(plan, 0, attempt=2), second):
                 MADE["stage"](writer, record)
                 writer.commit(record)
             width = ArmWidth(n=1, low=None, high=None, half_width=None)

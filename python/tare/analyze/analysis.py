@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tare.analyze.arms import ArmSummary, figure_of, summarise
@@ -19,6 +19,7 @@ from tare.analyze.resolution import below_resolution
 from tare.analyze.runs import Failure, Runs, select_runs
 from tare.analyze.strata import by_strata
 from tare.analyze.validity import Alarm, check
+from tare.run.emulated import EmulatedArms, emulated_arms
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
 
@@ -60,6 +61,9 @@ class Analysis:
 
     strata: tuple[Stratum, ...] = ()
     """The findings of single conditions, where the study asks for them."""
+
+    emulated: EmulatedArms = field(default_factory=dict)
+    """Arms with a run on an emulated CPU."""
 
     @property
     def invalid(self) -> bool:
@@ -106,6 +110,7 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
             Stratum(levels, judged(study, _findings(study, part, metrics, levels), invalid=invalid))
             for levels, part in strata
         ),
+        emulated=emulated_arms(runs.good.values()),
     )
 
 
@@ -117,9 +122,12 @@ def _findings(
     parts: Sequence[tuple[Mapping[str, str], Runs]] = (),
 ) -> tuple[Finding, ...]:
     """Every arm but the baseline in every metric; `parts`: the strata, over which a publication may average."""
+    emulated = emulated_arms(runs.good.values())
     return tuple(
         replace(
             _finding(study, runs, arm, metric, stratum),
+            emulated=emulated.get(arm.name, ()),
+            baseline_emulated=emulated.get(study.baseline_of(arm.name), ()),
             as_published=by_publication(study, [part for _, part in parts] or [runs], arm.name, metric),
         )
         for arm in study.arms

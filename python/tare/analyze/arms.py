@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 from tare.analyze.metrics import Metric
 from tare.analyze.runs import Runs
+from tare.run.emulated import emulated_arms
+from tare.run.record import Side
 from tare.study.model import Arm, Published, Study
 
 
@@ -37,6 +39,8 @@ class ArmSummary:
     unit: str | None
     values: Mapping[str, Level]
     """Metric → its level."""
+    emulated: tuple[Side, ...] = ()
+    """Which of its sides ran on an emulated CPU."""
 
 
 def summarise(study: Study, runs: Runs, metrics: Sequence[Metric]) -> tuple[ArmSummary, ...]:
@@ -58,6 +62,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
             metric.name: _level(metric, [metric.of(run) for run in good], figure_of(study, arm, metric))
             for metric in metrics
         },
+        emulated=emulated_arms(good).get(arm.name, ()),
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tare.analyze.judgement import Judgement
+from tare.run.emulated import BASELINE_MARK, MARK
+from tare.run.record import Side
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,14 @@ class Finding:
     as_published: Estimate | None = None
     """The same by the publication's own way, where the study names it."""
     judgement: Judgement = field(default_factory=Judgement)
+    emulated: tuple[Side, ...] = ()
+    """Which sides of the arm ran on an emulated CPU; `baseline_emulated`: of the baseline."""
+    baseline_emulated: tuple[Side, ...] = ()
+
+    @property
+    def mark(self) -> str | None:
+        """What is said wherever the finding is shown, `None` where nothing was emulated."""
+        return MARK if self.emulated else BASELINE_MARK if self.baseline_emulated else None
 
     @property
     def excludes_zero(self) -> bool:

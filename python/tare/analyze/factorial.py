@@ -13,6 +13,7 @@ from tare.analyze.estimate import Estimate
 from tare.analyze.metrics import Metric
 from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.runs import Runs, select_runs
+from tare.run.emulated import emulated_arms
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
@@ -30,6 +31,8 @@ class Effect:
     estimate: Estimate
     within_blocks: bool
     """Paired by block; else blocks of one condition are compared with those of another."""
+    emulated: bool = False
+    """Whether any of the arms that it takes ran on an emulated CPU."""
 
     @property
     def interaction(self) -> bool:
@@ -45,6 +48,7 @@ class _Design:
     runs: Runs
     arms: tuple[Cell, ...]
     conditions: Mapping[int, Levels]
+    emulated: frozenset[str]
 
 
 def factorial(study: Study, records: Sequence[RunRecord], metrics: Sequence[Metric]) -> tuple[Effect, ...]:
@@ -78,6 +82,7 @@ def _design(study: Study, runs: Runs) -> _Design:
             block: {factor: run.levels[factor] for factor in study.conditions}
             for (block, _), run in sorted(runs.good.items())
         },
+        emulated=frozenset(emulated_arms(runs.good.values())),
     )
 
 
@@ -105,21 +110,24 @@ def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect 
     """`None` where nothing was made that tells it."""
     inner = [step for step in steps if step.factor not in design.study.conditions]
     outer = [step for step in steps if step.factor in design.study.conditions]
-    logs = dict(_logs(design, contrast(design.arms, inner), metric))
+    weights = contrast(design.arms, inner)
+    logs = dict(_logs(design, weights, metric))
+    emulated = bool(design.emulated & weights.keys())
     if not logs:
         return None
     if not outer:
         estimate = paired_log_ratio_t([math.exp(value) for value in logs.values()])
-        return Effect(steps, metric.name, estimate, within_blocks=True)
+        return Effect(steps, metric.name, estimate, within_blocks=True, emulated=emulated)
     groups: dict[str, list[float]] = {}
     levels: dict[str, Levels] = {}
     for block, value in logs.items():
         name = str(sorted(design.conditions[block].items()))
         groups.setdefault(name, []).append(value)
         levels[name] = design.conditions[block]
-    weights = contrast([Cell(name, each) for name, each in levels.items()], outer)
-    compared = contrast_of_means(groups, weights)
-    return None if compared is None else Effect(steps, metric.name, compared, within_blocks=False)
+    compared = contrast_of_means(groups, contrast([Cell(name, each) for name, each in levels.items()], outer))
+    if compared is None:
+        return None
+    return Effect(steps, metric.name, compared, within_blocks=False, emulated=emulated)
 
 
 def _logs(design: _Design, weights: Mapping[str, float], metric: Metric) -> Iterator[tuple[int, float]]:

@@ -8,7 +8,8 @@ from statistics import fmean
 
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.numbers import number_at
-from tare.run.record import RunRecord
+from tare.run.emulated import emulated_arms, sides_of
+from tare.run.record import RunRecord, Side
 from tare.study.model import Study
 
 NEARLY_ALL = 0.05
@@ -44,6 +45,8 @@ class Knee:
     full: int | None
     rising: bool
     shares: Mapping[float, int]
+    emulated: tuple[Side, ...] = ()
+    """Which sides ran on an emulated CPU in any of the runs."""
 
     def at(self, threads: int) -> Point:
         """The point of that many threads; `KeyError` where there is none."""
@@ -57,12 +60,13 @@ def knee_of(study: Study, records: Sequence[RunRecord], shares: Sequence[float] 
     """What the runs of a sweep tell; see `plan.sweep`."""
     points = tuple(_point(arm.name, int(arm.levels["threads"]), records) for arm in study.arms)
     curve = [(point.threads, point.throughput_per_s) for point in points if point.throughput_per_s is not None]
+    sides = sides_of(emulated_arms(records))
     if len(curve) < 2:
-        return Knee(points, None, rising=False, shares={})
+        return Knee(points, None, rising=False, shares={}, emulated=sides)
     most = max(rate for _, rate in curve)
     full, at_full = next((threads, rate) for threads, rate in curve if rate >= (1 - NEARLY_ALL) * most)
     wanted = {share: _threads_for(share * at_full, curve) for share in shares}
-    return Knee(points, full, rising=full == curve[-1][0], shares=wanted)
+    return Knee(points, full, rising=full == curve[-1][0], shares=wanted, emulated=sides)
 
 
 def _threads_for(rate: float, curve: Sequence[tuple[int, float]]) -> int:

@@ -44,6 +44,8 @@ class Held:
     confidence: float
     resolution: float | None
     why: str | None = None
+    mark: str | None = None
+    """That the arm or its baseline was emulated, `None` where neither was."""
 
 
 def held(
@@ -77,6 +79,7 @@ def _held(finding: Finding, most: float, *, invalid: bool, why: str | None) -> H
         n=finding.estimate.n,
         confidence=finding.estimate.confidence,
         resolution=finding.resolution,
+        mark=finding.mark,
     )
     return _decided(one, finding, most, invalid=invalid, why=why)
 

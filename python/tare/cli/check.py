@@ -56,7 +56,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
     asked = Asked(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)
-    found = build_check(plan.study, records, asked, unfinished(plan, records))
+    found = build_check(plan.study, records, asked, unfinished(plan, records), for_people=not as_json)
     if junit is not None:
         from tare.report.check import junit as xml
 

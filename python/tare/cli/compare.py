@@ -13,6 +13,7 @@ from rich.console import Console
 from tare.errors import StudyError
 
 if TYPE_CHECKING:
+    from tare.analyze.comparison import Recorded
     from tare.report.comparison.content import Compared, Side
     from tare.store import Store
 
@@ -40,12 +41,15 @@ def compare(
     from tare.analyze.comparison import compare as compared
     from tare.report import write
     from tare.report.comparison.content import build_comparison
+    from tare.report.comparison.marks import with_both_marks
     from tare.store import open_store
 
     stores = [open_store(path) for path in (store_a, store_b)]
-    sides = [_side(label, store) for label, store in zip("AB", stores, strict=True)]
-    _refuse_the_same(stores, sides)
-    comparison = compared(*(Recorded(each.plan, side.records) for each, side in zip(stores, sides, strict=True)))
+    made = [Recorded(store.plan, store.records()) for store in stores]
+    _refuse_the_same(stores, made)
+    made = made if style is Format.JSON else with_both_marks(made)
+    comparison = compared(made[0], made[1])
+    sides = [_side(*each) for each in zip("AB", stores, made, strict=True)]
     content = build_comparison(sides[0], sides[1], comparison)
     text = _rendered(content, style, to_file=output is not None)
     if output is None:
@@ -56,17 +60,16 @@ def compare(
         raise typer.Exit(1)
 
 
-def _side(label: str, store: Store) -> Side:
+def _side(label: str, store: Store, made: Recorded) -> Side:
     from tare.cli.unfinished import unfinished
     from tare.report.comparison.content import Side
 
-    records = store.records()
-    return Side(
-        label, str(store.path), store.plan.study, records, unfinished(store.plan, records), store.tare_version
-    )
+    records = tuple(made.records)
+    why = unfinished(made.plan, records)
+    return Side(label, str(store.path), made.plan.study, records, why, store.tare_version)
 
 
-def _refuse_the_same(stores: list[Store], sides: list[Side]) -> None:
+def _refuse_the_same(stores: list[Store], sides: list[Recorded]) -> None:
     """Runs that are in both are not independent, and would make the interval of their difference a lie."""
     hint = "compare two stores that were run, or read, apart"
     if stores[0].id == stores[1].id:

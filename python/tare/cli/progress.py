@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,8 +20,10 @@ from tare.plural import counted
 from tare.protocols import rule_of, runs_of_blocks
 from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision, Progress
+from tare.run.emulated import shown_names, with_sides
 from tare.run.events import (
     BlockEnded,
+    Emulated,
     Event,
     MeasureChosen,
     Notice,
@@ -61,6 +63,7 @@ class Tally:
         self.began = self.clock()
         self.good = set(self.done.good)
         self.decision = decision(self.plan, self.done)
+        self.emulated = dict(self.done.emulated)
 
     def take(self, event: Event) -> None:
         """Note an event."""
@@ -71,6 +74,8 @@ class Tally:
             self.run, self.attempt, self.run_began, self.preparing = event.run, event.attempt, now, None
         elif isinstance(event, PhaseStarted):
             self.phase, self.expected_s, self.phase_began = event.phase, event.expected_s, now
+        elif isinstance(event, Emulated):
+            self.emulated[event.run.arm] = with_sides(self.emulated.get(event.run.arm, ()), event.sides)
         elif isinstance(event, RunEnded):
             self.spent.append(now - (now if self.run_began is None else self.run_began))
             self.run_began = None
@@ -83,6 +88,11 @@ class Tally:
             # What runs took in the pilot says nothing of the runs to come.
             self.choice = event.choice
             self.spent.clear()
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Arms as they are shown."""
+        return shown_names(self.plan.study, self.emulated)
 
     @property
     def elapsed_s(self) -> float:
@@ -141,7 +151,7 @@ def display(tally: Tally) -> Group:
     head = f"{len(tally.good)} of about {runs_of_blocks(tally.plan.study, blocks)} runs"
     clock = f"elapsed {spoken(tally.elapsed_s)}, about {spoken(tally.remaining_s)} remaining"
     lines = [Text(f"{head}, {clock}", style="bold"), Text(_now(tally, blocks))]
-    known = [standing(tally.decision)] if tally.decision.arms else []
+    known = [standing(tally.decision, tally.names)] if tally.decision.arms else []
     if not tally.last:
         return Group(*lines, *known)
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -149,11 +159,11 @@ def display(tally: Tally) -> Group:
         table.add_column(column)
     for record in tally.last:
         style = "" if record.outcome.ok else "red"
-        table.add_row(str(record.block), Text(record.arm), Text(result(record), style=style))
+        table.add_row(str(record.block), Text(tally.names[record.arm]), Text(result(record), style=style))
     return Group(*lines, *known, table)
 
 
-def standing(said: Decision) -> Table:
+def standing(said: Decision, names: Mapping[str, str]) -> Table:
     """Each arm's throughput against the baseline so far, and the blocks that it is expected to need yet."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("arm", "throughput so far", "blocks needed yet"):
@@ -162,7 +172,7 @@ def standing(said: Decision) -> Table:
         more = (
             "\N{EM DASH}" if arm.more_blocks is None else f"about {arm.more_blocks}" if arm.more_blocks else "none"
         )
-        table.add_row(Text(name), Text(so_far(arm)), Text(more))
+        table.add_row(Text(names[name]), Text(so_far(arm)), Text(more))
     return table
 
 
@@ -203,7 +213,7 @@ def _now(tally: Tally, blocks: int) -> str:
         return f"preparing {tally.preparing or 'to start'} ({in_phase})"
     again = "" if tally.attempt == 1 else f", attempt {tally.attempt}"
     of = f" of {spoken(tally.expected_s)}" if tally.expected_s else ""
-    place = f"block {tally.run.block} of about {blocks}, arm {tally.run.arm}{again}"
+    place = f"block {tally.run.block} of about {blocks}, arm {tally.names[tally.run.arm]}{again}"
     return f"{place}: {tally.phase or ''} ({in_phase}{of})"
 
 
@@ -225,14 +235,14 @@ def _log(event: Event, tally: Tally) -> None:
     elif isinstance(event, RunEnded):
         record, blocks = event.record, tally.blocks
         expected = runs_of_blocks(tally.plan.study, blocks)
-        place = f"[{len(tally.good)} of about {expected}] block {record.block} {record.arm}"
+        place = f"[{len(tally.good)} of about {expected}] block {record.block} {tally.names[record.arm]}"
         _say(f"{place}: {result(record)} (about {spoken(tally.remaining_s)} remaining)")
         for notice in record.notices:
             _say(f"{record.run_id}: {notice}")
     elif isinstance(event, BlockEnded):
         for name, arm in event.decision.arms.items():
             yet = "" if not arm.more_blocks else f", about {arm.more_blocks} more needed"
-            _say(f"{name}: {so_far(arm)}{yet}")
+            _say(f"{tally.names[name]}: {so_far(arm)}{yet}")
     elif isinstance(event, MeasureChosen):
         _say(chosen(event.choice))
     elif isinstance(event, Notice):

@@ -52,16 +52,17 @@ def report(
     the study is invalid; the report then says why.
     """
     _check(style, table, to_file=output is not None)
-    from tare.analyze.conditions import folded
     from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
+    from tare.report.content import told_of
     from tare.report.in_full import in_full
     from tare.report.quantities import with_quantities
 
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
     ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
-    content = build_report(plan.study, records, len(plan.runs), ending, calibration)
-    told = folded(plan.study, records)[1]
+    people = style in (Format.TERMINAL, Format.HTML, Format.MD)
+    content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)
+    told = told_of(plan.study, records, for_people=people)[1]
     content = with_quantities(content, told, opened.raw)
     text: str | bytes
     if style in (Format.HTML, Format.MD):

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tare.analyze.conditions import folded
 from tare.calibrate.quote import quote_for
 from tare.cli.planned import planned
 from tare.cli.running import carried_out
 from tare.cli.serve import page_beside
 from tare.report import EXPORTERS, build_report, terminal
+from tare.report.content import told_of
 from tare.report.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
 from tare.run.resume import Done, remaining
@@ -64,8 +64,9 @@ def _show(store: Store, output: Format, ending: Ending | None) -> bool:
     """The overhead table, or the findings as JSON, on standard output. Returns whether the study is valid."""
     records = store.records()
     calibration = quote_for(records, default_layout().calibration)
-    report = build_report(store.plan.study, records, len(store.plan.runs), ending, calibration)
-    report = with_quantities(report, folded(store.plan.study, records)[1], store.raw)
+    study, people = store.plan.study, output is Format.TEXT
+    report = build_report(study, records, len(store.plan.runs), ending, calibration, for_people=people)
+    report = with_quantities(report, told_of(study, records, for_people=people)[1], store.raw)
     valid = not report.analysis.invalid
     if output is Format.JSON:
         text = EXPORTERS["json"](report)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tare.analyze.knee import NEARLY_ALL, Knee, Point
 from tare.report.figures import NONE, amount
+from tare.run.emulated import MARK, marked, told
 
 _AT_LIMIT = 0.9
 """As the rule `client-bottleneck` has it."""
@@ -22,7 +23,7 @@ def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
     """All of it as text; `unit`: what throughput counts."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
-    console.print(Text(title, style="bold"))
+    console.print(Text(marked(title, MARK if knee.emulated else None), style="bold"))
     console.print()
     console.print(_table(unit, knee))
     console.print()
@@ -33,12 +34,16 @@ def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
 
 def conclusions(unit: str, knee: Knee) -> Iterator[str]:
     """What the table says, a sentence each."""
+    if knee.emulated:
+        on = f"the {told(knee.emulated)} ran on a CPU that software emulates"
+        yield f"Emulated: {on}; a machine's knee is elsewhere."
     if knee.full is None:
         yield "Fewer than two numbers of threads have a good run: nothing can be said of a knee."
         return
     full = knee.at(knee.full)
-    told = f"Full load: {knee.full} threads, {amount(full.throughput_per_s)} {unit}/s"
-    yield f"{told}, the fewest within {100 * NEARLY_ALL:g} % of the most that was seen."
+    load = f"{marked('Full load', MARK if knee.emulated else None)}: {knee.full} threads"
+    rate = f"{amount(full.throughput_per_s)} {unit}/s"
+    yield f"{load}, {rate}, the fewest within {100 * NEARLY_ALL:g} % of the most that was seen."
     for share, threads in knee.shares.items():
         yield f"{100 * share:g} % of it: {threads} threads, on a straight line between those that were tried."
     if _scattered(full):

@@ -148,6 +148,8 @@ class Instance:
     """Its own address: 127.0.0.1 in the host's namespace, else the one on tare's bridge."""
     published: Endpoint | None
     """The host's side of a published port."""
+    emulated: bool = False
+    """Its CPU is emulated in software (QEMU's TCG), as what was started tells; results then bear a mark."""
 
 
 @dataclass(frozen=True)

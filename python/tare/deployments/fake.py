@@ -52,16 +52,19 @@ It is told only when it stands in the ledger; one whose tare was killed before g
 
 
 class FakeDeployment:
-    """Plain processes, each in a session of its own."""
+    """Plain processes, each in a session of its own. `emulated`: whether they are said to be."""
 
     needs: ClassVar[frozenset[Right]] = frozenset()
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = False
 
-    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
+    def __init__(
+        self, host: Host, ledger: Ledger, engine: DockerClient | None = None, *, emulated: bool = False
+    ) -> None:
         self._host = host
         self._ledger = ledger
         self._engine = engine
+        self._emulated = emulated
 
     def start(self, task: Task) -> Instance:
         """Start `task.argv` with the task's environment and tare's PATH."""
@@ -73,11 +76,12 @@ class FakeDeployment:
         published = task.network in (NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
         return Instance(
             task=task,
-            deployment="fake",
+            deployment="fake-emulated" if self._emulated else "fake",
             process=process,
             container_id=None,
             address=_LOOPBACK,
             published=Endpoint(_LOOPBACK, task.port) if published else None,
+            emulated=self._emulated,
         )
 
     def exec(
@@ -141,6 +145,18 @@ class FakeDeployment:
                 return False
             time.sleep(_POLL_S)
         return True
+
+
+class FakeEmulated:
+    """Makes a fake that says of all that it starts that its CPU is emulated."""
+
+    needs = FakeDeployment.needs
+    isolates_network = FakeDeployment.isolates_network
+    own_root = FakeDeployment.own_root
+
+    def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> FakeDeployment:
+        """As `FakeDeployment`."""
+        return FakeDeployment(host, ledger, engine, emulated=True)
 
 
 def _code_file(task: Task) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from tare.deployments import Deployment, Right
 from tare.deployments.bare import Bare
 from tare.deployments.container import Container
-from tare.deployments.fake import FakeDeployment
+from tare.deployments.fake import FakeDeployment, FakeEmulated
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 
@@ -47,4 +47,5 @@ DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
     "bare": Bare,
     "container": Container,
     "fake": FakeDeployment,
+    "fake-emulated": FakeEmulated(),
 }

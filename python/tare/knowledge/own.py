@@ -21,6 +21,7 @@ from tare.knowledge.claim import FORMAT, Claim
 from tare.knowledge.load_level import load_told
 from tare.plan.model import Plan
 from tare.protocols import PROTOCOLS
+from tare.run.emulated import emulated_arms
 from tare.run.ending import ending_of
 from tare.run.record import RunRecord
 from tare.run.resume import Done
@@ -60,7 +61,7 @@ def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:
     study = plan.study
     if study.imported is not None:
         raise StudyError("these results were imported", hint="write a claim by hand, with the source's own figures")
-    if any(emulated(record) for record in records):
+    if emulated_arms(records):
         raise StudyError("runs of this store were emulated: what emulation costs is not what a machine costs")
     if PROTOCOLS[study.protocol.name].at_once:
         raise StudyError("two arms of a duet run at once: another operating point than that of other claims")
@@ -68,11 +69,6 @@ def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:
         raise StudyError("the runs of an arm were made together and not made in pairs, so no ratio has an error")
     if ending_of(plan, Done.of(records)) is None:
         raise StudyError("this study has not ended: its figures will move", hint="`tare run` goes on with it")
-
-
-def emulated(record: RunRecord) -> bool:
-    """Whether anything in a record says so: a key `emulated` that is true, wherever the record keeps it."""
-    return any(_says_emulated(part) for part in (record.host, record.parity, record.images, record.engine or {}))
 
 
 def as_yaml(claim: Claim) -> str:
@@ -169,9 +165,3 @@ def _machine(host: Mapping[str, Any]) -> Iterator[str]:
         yield f"{host['memory_total_bytes'] / 1e9:.0f} GB"
     if host.get("kernel"):
         yield f"kernel {host['kernel']}"
-
-
-def _says_emulated(tree: Any) -> bool:
-    if isinstance(tree, Mapping):
-        return any((key == "emulated" and bool(value)) or _says_emulated(value) for key, value in tree.items())
-    return isinstance(tree, list | tuple) and any(_says_emulated(each) for each in tree)

@@ -51,7 +51,7 @@ def of_arm(view: View, number: int) -> Arm | None:
             made.append(Attempt(run.id, run.block, under_way[run.id], "running"))
         spared = last is not None and run.block > last
         attempts += made or [Attempt(run.id, run.block, None, "not needed" if spared else "planned")]
-    return Arm(arm.name, tuple(arm.levels.items()), attempts)
+    return Arm(view.names[arm.name], tuple(arm.levels.items()), attempts)
 
 
 def _made(outline: Outline) -> Attempt:

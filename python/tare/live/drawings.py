@@ -26,7 +26,8 @@ def grid(view: View) -> Any:
         return {"arms": [], "blocks": 0}
     known = view.known
     names = tuple(arm.name for arm in known.plan.study.arms)
-    labels = distinct(names, _LONGEST)
+    shown = view.names
+    labels = distinct(tuple(shown[name] for name in names), _LONGEST)
     rows: dict[str, dict[int, str]] = {name: {} for name in names}
     under_way = {run.run_id for run in view.under_way}
     last = None if known.decision.end is None else known.decision.blocks
@@ -36,7 +37,10 @@ def grid(view: View) -> Any:
     return {
         "blocks": blocks,
         "arms": [
-            {"name": labels[name], "cells": "".join(rows[name].get(block, " ") for block in range(1, blocks + 1))}
+            {
+                "name": labels[shown[name]],
+                "cells": "".join(rows[name].get(block, " ") for block in range(1, blocks + 1)),
+            }
             for name in names
         ],
     }
@@ -60,11 +64,12 @@ def trail(view: View) -> Any:
     last = steps[-1].arms
     least = sorted(last, key=lambda name: -(last[name].half_width or float("inf")))[:ARMS_DRAWN]
     shown = [name for name in last if name in least]
-    labels = distinct(tuple(shown), _LONGEST)
+    names = view.names
+    labels = distinct(tuple(names[name] for name in shown), _LONGEST)
     target = rule_of(view.known.plan.study).target
     points = [
         {
-            "arm": labels[name],
+            "arm": labels[names[name]],
             "blocks": step.blocks,
             "point": _percent(step.arms[name].point),
             "low": _percent(step.arms[name].low),
@@ -98,7 +103,7 @@ def series(view: View) -> Any:
     if told:
         runs = [
             {
-                "run": f"{plain(one.run_id, _LONGEST)}, {one.phase}",
+                "run": f"{_run(view, one.run_id, one.arm)}, {one.phase}",
                 "latency": one.latency,
                 "points": _points(one.windows),
             }
@@ -107,8 +112,12 @@ def series(view: View) -> Any:
         return {"live": True, "runs": runs}
     if view.last is None or not view.last.windows:
         return {"live": False, "runs": []}
-    last = {"run": plain(view.last.run_id, _LONGEST), "latency": "", "points": _points(view.last.windows)}
+    last = {"run": _run(view, view.last.run_id, view.last.arm), "latency": "", "points": _points(view.last.windows)}
     return {"live": False, "runs": [last]}
+
+
+def _run(view: View, run_id: str, arm: str) -> str:
+    return plain(view.run_name(run_id, arm), _LONGEST)
 
 
 def _points(windows: Sequence[Point]) -> list[list[float | None]]:
@@ -122,7 +131,7 @@ def trace(view: View) -> Any:
     lines: dict[tuple[str, str, str], list[list[float | None]]] = {}
     for one in view.seen:
         for point in one.trace:
-            key = (plain(one.run_id, _LONGEST), point.panel, point.who)
+            key = (_run(view, one.run_id, one.arm), point.panel, point.who)
             lines.setdefault(key, []).append([round(point.second, 1), _short(point.value)])
     return [{"run": run, "panel": panel, "who": who, "points": line} for (run, panel, who), line in lines.items()]
 

@@ -15,8 +15,10 @@ from tare.plan.model import Plan
 from tare.plural import counted
 from tare.protocols.stopping import Decision
 from tare.run.bench import make_token
+from tare.run.emulated import MARK, marked
 from tare.run.events import (
     BlockEnded,
+    Emulated,
     Event,
     MeasureChosen,
     Notice,
@@ -65,6 +67,8 @@ class Herald:
             return said.model_copy(update={"preparing": None, "runs": (*under_way, self._current(event))})
         if isinstance(event, PhaseStarted):
             return now.model_copy(update={"runs": tuple(self._in_phase(run, event) for run in now.runs)})
+        if isinstance(event, Emulated):
+            return now.model_copy(update={"runs": tuple(_emulated(run, event) for run in now.runs)})
         if isinstance(event, RunEnded):
             left = tuple(run for run in now.runs if run.run_id != event.record.run_id)
             return self._said(*_ended(event.record)).model_copy(update={"runs": left})
@@ -118,10 +122,14 @@ def heralded(herald: Herald, observer: Observer) -> Iterator[Observer]:
     herald.end("tare run has ended")
 
 
+def _emulated(run: Current, event: Emulated) -> Current:
+    return run.model_copy(update={"emulated": event.sides}) if run.run_id == event.run.id else run
+
+
 def _ended(record: RunRecord) -> tuple[str, ...]:
     if record.outcome.ok and record.measurement is not None:
         rate, unit = record.measurement["throughput_per_s"], record.measurement["unit"]
-        head = f"{record.run_id}: {rate:,.1f} {unit}/s"
+        head = f"{marked(record.run_id, MARK if record.emulated else None)}: {rate:,.1f} {unit}/s"
     else:
         failed_in, why = record.outcome.failed_in, record.outcome.reason
         head = f"{record.run_id}: attempt {record.attempt} failed in {failed_in}: {why}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tare.run.record import Phase
+from tare.run.record import Phase, Side
 from tare.study.model import Strict
 
 FORMAT = 1
@@ -38,6 +38,8 @@ class Current(Strict):
     phase: Phase | None = None
     phase_began_at: float | None = None
     expected_s: float | None = None
+    emulated: tuple[Side, ...] = ()
+    """Sides of it that are known to be emulated."""
 
 
 class Now(Strict):

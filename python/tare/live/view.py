@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from tare.live.now import Current, Now
 from tare.live.under_way import Seen
 from tare.live.windows import Point
 from tare.protocols import rule_of, runs_of_blocks
+from tare.run.emulated import MARK, EmulatedArms, marked, shown_names, with_sides
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,24 @@ class View:
     def under_way(self) -> tuple[Current, ...]:
         """The runs that are being made: one, two of a duet, or none."""
         return self.now.runs if self.running and self.now is not None else ()
+
+    @property
+    def emulated(self) -> EmulatedArms:
+        """Arms with an emulated run, those under way among them."""
+        sides = {} if self.known is None else dict(self.known.done.emulated)
+        for run in self.under_way:
+            if run.emulated:
+                sides[run.arm] = with_sides(sides.get(run.arm, ()), run.emulated)
+        return sides
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Arms as they are shown: with their mark where they, or what they are compared with, were emulated."""
+        return {} if self.known is None else shown_names(self.known.plan.study, self.emulated)
+
+    def run_name(self, run_id: str, arm: str) -> str:
+        """A run as it is shown: with the mark of its arm."""
+        return marked(run_id, MARK if arm in self.emulated else None)
 
     @property
     def blocks(self) -> int | None:

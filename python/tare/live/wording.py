@@ -60,6 +60,7 @@ def now(view: View) -> Mapping[str, Any]:
     return {
         "preparing": view.now.preparing if view.running and view.now is not None else None,
         "phases": order,
+        "names": view.names,
         "place": lambda phase: -1 if phase is None else order.index(phase),
     }
 
@@ -71,20 +72,20 @@ def standing(view: View) -> Mapping[str, Any]:
     study, said = view.known.plan.study, view.known.decision
     rule = rule_of(study)
     return {
-        "rows": [_row(name, said) for name in said.arms],
+        "rows": [_row(name, view.names[name], said) for name in said.arms],
         "open": said.end is None,
         "target": None if rule.target is None else f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} %",
-        "baseline": study.baseline if not study.baseline_levels else "each arm's baseline",
+        "baseline": view.names[study.baseline] if not study.baseline_levels else "each arm's baseline",
         "blocks": counted(said.blocks, "finished block"),
     }
 
 
-def _row(name: str, said: Decision) -> Mapping[str, Any]:
+def _row(name: str, shown: str, said: Decision) -> Mapping[str, Any]:
     arm = said.arms[name]
     more = "" if arm.more_blocks is None else "none" if not arm.more_blocks else f"about {arm.more_blocks}"
     half = "" if arm.half_width is None else f"\N{PLUS-MINUS SIGN}{percent(arm.half_width, signed=False)}"
     return {
-        "arm": name,
+        "arm": shown,
         "point": percent(arm.point),
         "interval": _interval(arm),
         "half": half,

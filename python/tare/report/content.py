@@ -19,6 +19,7 @@ from tare.report.headlines import Headline, headlines
 from tare.report.making import made
 from tare.report.notes import ended, notes
 from tare.report.setting import Setting, setting_of
+from tare.run.emulated import with_marks
 from tare.run.ending import Ending
 from tare.run.record import Phase, RunRecord
 from tare.study.model import Study
@@ -70,23 +71,25 @@ class Report:
     """Single runs over time; read from raw files only where an exporter shows it."""
 
 
-def build_report(
+def build_report(  # noqa: PLR0913 - what a report is made of
     study: Study,
     records: Sequence[RunRecord],
     planned: int | None = None,
     ending: Ending | None = None,
     calibration: str | None = None,
+    *,
+    for_people: bool = True,
 ) -> Report:
     """Analyse the records and gather what is told of them, arms that differ in conditions only as one.
 
-    `planned`: `None` for every arm in every block.
+    `for_people`: as `told_of`. `planned`: `None` for every arm in every block.
     `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either.
     """
     planned = (
         runs_of_blocks(study, study.protocol.blocks * rule_of(study).blocks_each) if planned is None else planned
     )
     planned = planned if ending is None else min(planned, runs_of_blocks(study, ending.blocks))
-    study, records = folded(study, records)
+    study, records = told_of(study, records, for_people=for_people)
     analysis = analyze(study, records)
     return Report(
         study=study,
@@ -102,6 +105,17 @@ def build_report(
         calibration=calibration,
         plan_digest=records[-1].plan_digest if records else None,
     )
+
+
+def told_of(
+    study: Study, records: Sequence[RunRecord], *, for_people: bool = True
+) -> tuple[Study, tuple[RunRecord, ...]]:
+    """Study and records as a report tells them: conditions folded, and names of emulated arms with their mark.
+
+    `for_people`: else names stay as they are, for files that have a key of its own for the mark.
+    """
+    study, records = folded(study, records)
+    return with_marks(study, records) if for_people else (study, tuple(records))
 
 
 def _blind(record: RunRecord) -> bool:

@@ -10,6 +10,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, decimals_of, interval, percent
 from tare.report.known import known
 from tare.report.plain import plain
+from tare.run.emulated import MARK, marked
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ def _cell(effect: Effect | None) -> EffectCell:
 
 def name(effect: Effect) -> str:
     """`deployment container`, or `deployment container x disk overlay` of two; the reference where it takes it."""
-    return f" {chr(0x00D7)} ".join(_step(step) for step in effect.steps)
+    called = f" {chr(0x00D7)} ".join(_step(step) for step in effect.steps)
+    return marked(called, MARK if effect.emulated else None)
 
 
 def _step(step: Step) -> str:

@@ -15,6 +15,7 @@ from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.protocols import PROTOCOLS
 from tare.report.content import Report
+from tare.run.record import Side
 
 FORMAT = 2
 """2 added the verdicts, and takes percentiles from the stored histograms in place of the generator's print."""
@@ -78,6 +79,8 @@ class FindingEntry(Entry):
     family: int = Field(description="Metrics that the p values were adjusted over; 1: not adjusted.")
     blocks: tuple[BlockPoint, ...]
     dropped: tuple[DroppedBlock, ...]
+    emulated: tuple[Side, ...] = Field(description="Sides of the arm that ran on an emulated CPU.")
+    baseline_emulated: tuple[Side, ...] = Field(description="The same of the baseline.")
 
 
 class ValueEntry(Entry):
@@ -100,6 +103,7 @@ class ArmEntry(Entry):
     good: int
     attempted: int
     unit: str | None = Field(description="What throughput counts.")
+    emulated: tuple[Side, ...] = Field(description="Sides that ran on an emulated CPU.")
     values: Mapping[str, ValueEntry]
 
 
@@ -153,6 +157,7 @@ class QuantityEntry(Entry):
     unit: str
     arm: str
     baseline: str
+    emulated: bool = Field(description="Whether the arm or its baseline ran on an emulated CPU.")
     value: SpreadEntry
     reference: SpreadEntry
     overhead: float | None = Field(description="|arm - baseline| / baseline of the means, a fraction.")
@@ -228,7 +233,7 @@ def file_of(report: Report) -> FindingsFile:
         strata=tuple(_finding(finding) for stratum in analysis.strata for finding in stratum.findings),
         arms=tuple(_arm(arm) for arm in analysis.arms),
         failures=_failures(analysis),
-        quantities=tuple(_quantity(one) for one in report.quantities),
+        quantities=tuple(_quantity(one, analysis) for one in report.quantities),
         validity=tuple(_alarm(alarm) for alarm in analysis.alarms),
         calibration=report.calibration,
         notices=report.notices,
@@ -282,6 +287,8 @@ def _finding(finding: Finding) -> FindingEntry:
         family=judgement.family,
         blocks=tuple(BlockPoint(block=block, point=point) for block, point in finding.blocks),
         dropped=tuple(DroppedBlock(block=each.block, why=each.why) for each in finding.dropped),
+        emulated=finding.emulated,
+        baseline_emulated=finding.baseline_emulated,
     )
 
 
@@ -297,6 +304,7 @@ def _arm(arm: ArmSummary) -> ArmEntry:
         good=arm.good,
         attempted=arm.attempted,
         unit=arm.unit,
+        emulated=arm.emulated,
         values={metric: _value(level) for metric, level in arm.values.items()},
     )
 
@@ -312,13 +320,14 @@ def _value(level: Level) -> ValueEntry:
     )
 
 
-def _quantity(one: Told) -> QuantityEntry:
+def _quantity(one: Told, analysis: Analysis) -> QuantityEntry:
     return QuantityEntry(
         quantity=one.quantity,
         source=one.source,
         unit=one.unit,
         arm=one.arm,
         baseline=one.baseline,
+        emulated=one.arm in analysis.emulated or one.baseline in analysis.emulated,
         value=SpreadEntry(n=one.value.n, mean=one.value.mean, mse=one.value.mse),
         reference=SpreadEntry(n=one.reference.n, mean=one.reference.mean, mse=one.reference.mse),
         overhead=one.overhead,

@@ -11,7 +11,10 @@ from tare.plural import counted
 from tare.protocols import PROTOCOLS
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
+from tare.run.emulated import told
 from tare.study.model import Study
+
+_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,12 @@ class Headline:
 
 def headlines(study: Study, analysis: Analysis) -> tuple[Headline, ...]:
     """The control's interval first; then what a published baseline is."""
-    return (*_imported(study), *_control(study, analysis.control), *_protocol(study))
+    return (
+        *_imported(study),
+        *_emulated(analysis),
+        *_control(study, analysis.control),
+        *_protocol(study),
+    )
 
 
 def _imported(study: Study) -> Iterator[Headline]:
@@ -33,6 +41,21 @@ def _imported(study: Study) -> Iterator[Headline]:
             f"Imported: measured by others ({plain(study.imported.origin, 120)}). Whether the arms had the same "
             "bits, settings, limits and machine is not known.",
             grave=False,
+        )
+
+
+def _emulated(analysis: Analysis) -> Iterator[Headline]:
+    """Of arms that were emulated in the same sides one sentence."""
+    arms: dict[str, list[str]] = {}
+    for name, sides in analysis.emulated.items():
+        arms.setdefault(told(sides), []).append(plain(name, 60))
+    for which, names in arms.items():
+        more = f" and {counted(len(names) - _NAMED, 'more arm')}" if len(names) > _NAMED else ""
+        yield Headline(
+            f"Emulated: the {which} of {', '.join(names[:_NAMED])}{more} ran on a CPU that software emulates. What "
+            "emulation costs is not what a machine costs, so neither their figures nor comparisons with them hold "
+            "for any.",
+            grave=True,
         )
 
 

@@ -93,9 +93,12 @@ def _values(report: Report) -> list[str]:
 
 def _runs(report: Report) -> list[str]:
     rows = [
-        (row.run_id, *row.cells, "; ".join(row.marks)) for arm in laid_rows(report.laid_over) for row in arm.rows
+        (arm.arm, row.run_id, *row.cells, "; ".join(row.marks))
+        for arm in laid_rows(report.laid_over)
+        for row in arm.rows
     ]
     titles = (
+        "arm",
         "run",
         "throughput, /s",
         "p95, ms",
@@ -120,7 +123,7 @@ def _views(report: Report) -> list[str]:
     titles = ("of", "monitor", "shows", "view", "resolution", "real tool", "should be in")
     why = [f"- {text(sentence, 1200)}" for sentence in seen.why]
     lines = table(titles, rows, left=3)
-    return folded(f"Monitors' views of run {seen.run_id}", [*lines, *([""] if why else []), *why])
+    return folded(f"Monitors' views of {seen.arm}, run {seen.run_id}", [*lines, *([""] if why else []), *why])
 
 
 def _alike(report: Report) -> list[str]:

@@ -13,6 +13,7 @@ FORMAT = 1
 COLUMNS = (
     "measure", "subject", "tool", "quantity", "shown", "unit", "kind", "samples", "value", "least", "most",
     "core_percent", "resolution", "real", "real_samples", "compared_view", "difference", "low", "high", "agrees",
+    "emulated",
 )  # fmt: skip
 """Keys of a line in JSON and columns in CSV."""
 
@@ -24,7 +25,8 @@ def as_json(views: Views) -> str:
         "seconds": views.seconds,
         "interval_s": views.interval_s,
         "complete": views.complete,
-        "lines": [entry(line) for line in views.lines],
+        "emulated": list(views.emulated),
+        "lines": [entry(views, line) for line in views.lines],
         "why": list(views.why),
         "tools": [
             {"tool": view.tool, "title": view.title, "cadence": view.cadence, "blind_to": list(view.blind_to)}
@@ -39,11 +41,11 @@ def as_csv(views: Views) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(entry(line) for line in views.lines)
+    writer.writerows(entry(views, line) for line in views.lines)
     return out.getvalue()
 
 
-def entry(line: Line) -> dict[str, Any]:
+def entry(views: Views, line: Line) -> dict[str, Any]:
     """A line by `COLUMNS`."""
     real = line.real
     return {
@@ -67,4 +69,5 @@ def entry(line: Line) -> dict[str, Any]:
         "low": None if real is None else real.low,
         "high": None if real is None else real.high,
         "agrees": None if real is None else real.agrees,
+        "emulated": bool(views.emulated),
     }

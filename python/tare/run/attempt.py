@@ -68,6 +68,7 @@ class Attempt:
             self._stops,
             self._teardown,
             self._monitors,
+            observer,
             pace,
         )
 

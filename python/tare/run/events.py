@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tare.plan.model import PlannedRun
 from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision
-from tare.run.record import Phase, RunRecord
+from tare.run.record import Phase, RunRecord, Side
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,14 @@ class PhaseStarted:
     run: PlannedRun
     phase: Phase
     expected_s: float | None
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A side of the current run turns out to be emulated; `sides`: all of which that is known by now."""
+
+    run: PlannedRun
+    sides: tuple[Side, ...]
 
 
 @dataclass(frozen=True)
@@ -63,5 +71,5 @@ class Notice:
     text: str
 
 
-Event = Preparing | RunStarted | PhaseStarted | RunEnded | BlockEnded | MeasureChosen | Notice
+Event = Preparing | RunStarted | PhaseStarted | Emulated | RunEnded | BlockEnded | MeasureChosen | Notice
 Observer = Callable[[Event], None]

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tare.databases import Secrets
+from tare.deployments import Instance
 from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
 from tare.run.bench import Bench, Images, make_token, parameters_of
 from tare.run.chronicle import ask
 from tare.run.declared import not_lodged, undeclared
+from tare.run.emulated import with_sides
+from tare.run.events import Emulated, Observer
 from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.machine import Machine
 from tare.run.monitors import Monitors
@@ -21,7 +24,7 @@ from tare.run.pace import ALONE, Pace
 from tare.run.parity import Server as Known
 from tare.run.parity import changed_during, told
 from tare.run.ports import free_port
-from tare.run.record import Outcome, Phase, RunRecord
+from tare.run.record import Outcome, Phase, RunRecord, Side
 from tare.run.recording import record_of
 from tare.run.references import server_of
 from tare.run.rooms import Room, clear_room, make_room
@@ -76,6 +79,7 @@ class Found:
 
     host: Mapping[str, Any] = field(default_factory=dict)
     engine: Mapping[str, Any] | None = None
+    emulated: tuple[Side, ...] = ()
     snapshot: Mapping[str, Any] | None = None
     effective: Mapping[str, str] | None = None
     parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
@@ -119,6 +123,7 @@ class Phases:
     stops: Teardown
     teardown: Teardown
     monitors: Monitors
+    observer: Observer
     pace: Pace = ALONE
 
     def drive(self) -> None:
@@ -200,6 +205,7 @@ class Phases:
         if bench.settings.sut.database is None:
             return None
         server = bench.start_server("sut")
+        self._note("sut", server.instance)
         self.stops.add("stopping the server", lambda: server.stop(GRACE_S))
         server.wait_until_ready(self.machine.clock)
         self.found.effective = dict(server.effective())
@@ -263,6 +269,7 @@ class Phases:
     ) -> int:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
         client = bench.start_client(name, command, server)
+        self._note("sut" if server is None else "client", client.instance)
         self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         self.monitors.client_started(name, client.instance, alone=server is None)
         if meter is not None:
@@ -287,6 +294,12 @@ class Phases:
             self.pace.ended()
         client.stop(GRACE_S)
         return code
+
+    def _note(self, side: Side, instance: Instance) -> None:
+        """Whether it is emulated, of each side that was started; told at once, as its figures are watched live."""
+        if instance.emulated and side not in self.found.emulated:
+            self.found.emulated = with_sides(self.found.emulated, (side,))
+            self.observer(Emulated(self.job.run, self.found.emulated))
 
     def _check_before(self, bench: Bench) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""

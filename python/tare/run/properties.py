@@ -64,6 +64,7 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
         return Reading(f"{label}: {name}", value, frozenset(f"{side}.{key}" for key in keys), nature)
 
     yield one("image digest", image.get("digest"), "image")
+    yield one("emulated CPU", "yes" if side in record.emulated else "no", "deployment")
     if not isinstance(seen, Mapping):
         return
     yield one("binary digest", seen.get("binary_digest"), "image", "database")

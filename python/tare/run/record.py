@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from tare.study.model import Strict
 
-FORMAT = 3
+FORMAT = 4
 """2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s`, `duet` and, in
-`usage`, the SUT's I/O; older records have none of them."""
+`usage`, the SUT's I/O, 4 `emulated`; older records have none of them."""
+
+
+Side = Literal["sut", "client"]
 
 
 class Phase(StrEnum):
@@ -74,6 +77,8 @@ class RunRecord(Strict):
     engine: Mapping[str, Any] | None
     images: Mapping[str, Any]
     """`sut` and `client`: reference, digest, engine id, packages."""
+    emulated: tuple[Side, ...] = ()
+    """Which sides ran on an emulated CPU, as their instances told; before format 4 none could."""
     snapshot: Mapping[str, Any] | None = None
     """Which loaded data the run started from a copy of, and by which deployments it was loaded."""
     effective: Mapping[str, str] | None

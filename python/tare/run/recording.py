@@ -33,6 +33,7 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
         host=found.host,
         engine=found.engine,
         images={"sut": _bits(job.images.sut), "client": _bits(job.images.client)},
+        emulated=found.emulated,
         snapshot=found.snapshot,
         effective=found.effective,
         parity=found.parity,

@@ -10,6 +10,7 @@ from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS
 from tare.protocols.pilot import BLOCKS, Choice, PilotRun
 from tare.protocols.stopping import Decision, Finished
+from tare.run.emulated import EmulatedArms, with_sides
 from tare.run.halves import throughput_of
 from tare.run.record import RunRecord
 
@@ -20,6 +21,7 @@ class Done:
 
     `throughput_per_s`: of the good attempts; a run that is not in it has none. `pilot`: the good ones of the first
     blocks, for the choice of the measure phase; `choice`: by which later ones were made, as their records tell.
+    `emulated`: arms with an emulated run.
     """
 
     good: frozenset[str] = frozenset()
@@ -28,6 +30,7 @@ class Done:
     seconds: Mapping[str, float] = field(default_factory=dict)
     pilot: Mapping[str, PilotRun] = field(default_factory=dict)
     choice: Choice | None = None
+    emulated: EmulatedArms = field(default_factory=dict)
 
     @classmethod
     def of(cls, records: Iterable[RunRecord]) -> Done:
@@ -45,6 +48,7 @@ class Done:
         run, ok = record.run_id, record.outcome.ok
         rate = throughput_of(record) if ok else None
         took_s = record.machine_s
+        sides = with_sides(self.emulated.get(record.arm, ()), record.emulated)
         return Done(
             good=self.good | {run} if ok else self.good,
             attempts=self.attempts + Counter([run]),
@@ -52,6 +56,7 @@ class Done:
             seconds={**self.seconds, run: self.seconds.get(run, 0.0) + took_s},
             pilot={**self.pilot, run: _pilot_run(record, took_s)} if ok and record.block <= BLOCKS else self.pilot,
             choice=self.choice or (None if record.pilot is None else Choice.model_validate(record.pilot)),
+            emulated={**self.emulated, record.arm: sides} if sides else self.emulated,
         )
 
 

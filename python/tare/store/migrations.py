@@ -28,10 +28,10 @@ def _add_endings(connection: Connection) -> None:
 
 
 def _keep(connection: Connection) -> None:
-    """To format 3. Records got keys that older ones lack and need not have; no table changed."""
+    """To formats 3 and 4. Records got keys that older ones lack and need not have; no table changed."""
 
 
-MIGRATIONS: Mapping[int, Step] = {0: _create, 1: _add_endings, 2: _keep}
+MIGRATIONS: Mapping[int, Step] = {0: _create, 1: _add_endings, 2: _keep, 3: _keep}
 """Format → the step that brings a store of it to the next; 0 is the empty database."""
 
 

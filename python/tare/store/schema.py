@@ -27,7 +27,7 @@ from sqlalchemy import (
     event,
 )
 
-FORMAT = 3
+FORMAT = 4
 """Version of a store, kept in SQLite's user_version; each has its entry in `migrations.MIGRATIONS`."""
 
 APPLICATION_ID = 0x74617265

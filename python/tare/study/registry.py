@@ -59,7 +59,11 @@ def installed() -> Registry:
     return Registry(
         databases={name: _rehearsal(database) for name, database in DATABASES.items() if name != FAKE},
         workloads={name: each.parameters for name, each in WORKLOADS.items() if not name.startswith(FAKE)},
-        deployments={name: deployment.isolates_network for name, deployment in DEPLOYMENTS.items() if name != FAKE},
+        deployments={
+            name: deployment.isolates_network
+            for name, deployment in DEPLOYMENTS.items()
+            if not name.startswith(FAKE)
+        },
         protocols=frozenset(PROTOCOLS) - {FAKE, IMPORTED},
         recipes=frozenset(recipes()),
         programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),

@@ -12,6 +12,7 @@ from tare.analyze.views.compare import OBSERVED, Comparison, compare
 from tare.analyze.views.compute import samples
 from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.why import why
+from tare.run.record import Side
 from tare.store.trace import Trace
 
 
@@ -65,6 +66,8 @@ class Views:
     """What each tool would have printed, in time: `compute.SCHEMA`."""
     observed: pl.DataFrame
     """What real tools printed: `compare.OBSERVED`."""
+    emulated: tuple[Side, ...] = ()
+    """Which sides of the run had an emulated CPU; of a trace without a run it is not known."""
 
     @property
     def compared(self) -> tuple[Line, ...]:

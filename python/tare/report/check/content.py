@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tare.analyze import Analysis, Estimate, Finding, analyze
 from tare.analyze.limit import Held, Outcome, held, worst
@@ -14,6 +14,7 @@ from tare.report.figures import decimals_of, interval, percent
 from tare.report.headlines import Headline, headlines
 from tare.report.plain import plain
 from tare.report.validity import warnings
+from tare.run.emulated import emulated_arms, shown_names, with_marks
 from tare.run.record import RunRecord
 from tare.study.model import Study
 from tare.study.suggest import did_you_mean
@@ -81,11 +82,23 @@ class Asked:
     lenient: bool = False
 
 
-def build_check(study: Study, records: Sequence[RunRecord], asked: Asked, unfinished: str | None = None) -> Check:
+def build_check(
+    study: Study,
+    records: Sequence[RunRecord],
+    asked: Asked,
+    unfinished: str | None = None,
+    *,
+    for_people: bool = True,
+) -> Check:
     """Analyse the records and hold them against the limit. `unfinished`: why more blocks are to come.
 
+    `for_people`: names of emulated arms have their mark; else only the key that tells it is there.
     Raises `StudyError` for a metric or an arm that the study does not have.
     """
+    if for_people:
+        names = shown_names(study, emulated_arms(records))
+        asked = replace(asked, arms=tuple(names.get(name, name) for name in asked.arms))
+        study, records = with_marks(study, records)
     analysis = analyze(study, records)
     findings = tuple(_findings(study, analysis, asked))
     return Check(

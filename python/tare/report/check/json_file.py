@@ -28,6 +28,7 @@ class HeldEntry(Entry):
     n: int
     confidence: float
     resolution: float | None = Field(description="By which low and high are widened.")
+    emulated: bool = Field(description="Whether the arm or its baseline ran on an emulated CPU.")
 
 
 class CheckFile(Entry):
@@ -75,4 +76,5 @@ def _entry(one: Held) -> HeldEntry:
         n=one.n,
         confidence=one.confidence,
         resolution=one.resolution,
+        emulated=one.mark is not None,
     )

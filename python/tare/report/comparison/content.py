@@ -153,6 +153,8 @@ class Absolute:
     unit: str
     a: float | None
     b: float | None
+    emulated: bool = False
+    """In either store."""
 
     @property
     def ratio(self) -> float | None:
@@ -169,6 +171,7 @@ def absolutes(compared: Compared) -> tuple[Absolute, ...]:
             f"{arm.unit or 'operations'}{metric_named(PRIMARY).unit}",
             arm.values[PRIMARY].median,
             sides[1][name].values[PRIMARY].median,
+            any(side[name].emulated for side in sides),
         )
         for name, arm in sides[0].items()
         if name in sides[1]

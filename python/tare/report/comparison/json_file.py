@@ -45,6 +45,7 @@ class EstimateEntry(Entry):
     confidence: float
     estimator: str
     why: str | None
+    emulated: bool = Field(description="Whether an arm that it is of ran on an emulated CPU.")
 
 
 class ChangeEntry(Entry):
@@ -68,6 +69,7 @@ class AbsoluteEntry(Entry):
     unit: str
     a: float | None
     b: float | None
+    emulated: bool = Field(description="Whether it ran on an emulated CPU in A or B.")
 
 
 class ComparisonFile(Entry):
@@ -108,7 +110,8 @@ def render(compared: Compared) -> str:
         withheld=compared.comparison.withheld,
         changes=tuple(_change(each) for each in compared.comparison.changes),
         absolutes=tuple(
-            AbsoluteEntry(arm=each.arm, unit=each.unit, a=each.a, b=each.b) for each in absolutes(compared)
+            AbsoluteEntry(arm=each.arm, unit=each.unit, a=each.a, b=each.b, emulated=each.emulated)
+            for each in absolutes(compared)
         ),
     )
     return file.model_dump_json(indent=2) + "\n"
@@ -128,12 +131,13 @@ def _side(side: Side, analysis: Analysis) -> SideEntry:
 
 
 def _change(change: Change) -> ChangeEntry:
+    a_mark, b_mark = change.a.mark, change.b.mark
     return ChangeEntry(
         arm=change.arm,
         metric=change.metric,
-        a=_estimate(change.a.estimate),
-        b=_estimate(change.b.estimate),
-        difference=_estimate(change.difference.estimate),
+        a=_estimate(change.a.estimate, emulated=a_mark is not None),
+        b=_estimate(change.b.estimate, emulated=b_mark is not None),
+        difference=_estimate(change.difference.estimate, emulated=a_mark is not None or b_mark is not None),
         p_zero=change.p_zero,
         family=change.family,
         below_resolution=change.below_resolution,
@@ -141,7 +145,7 @@ def _change(change: Change) -> ChangeEntry:
     )
 
 
-def _estimate(estimate: Estimate) -> EstimateEntry:
+def _estimate(estimate: Estimate, *, emulated: bool) -> EstimateEntry:
     return EstimateEntry(
         point=estimate.point,
         low=estimate.low,
@@ -150,4 +154,5 @@ def _estimate(estimate: Estimate) -> EstimateEntry:
         confidence=estimate.confidence,
         estimator=estimate.method,
         why=estimate.why,
+        emulated=emulated,
     )

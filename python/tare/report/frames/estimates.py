@@ -19,7 +19,7 @@ COLUMNS = {
     "below_resolution": pl.Boolean, "levels": pl.String, "control": pl.Boolean, "valid": pl.Boolean,
     "stratum": pl.String, "as_published": pl.Float64, "margin": pl.Float64, "verdict": pl.String,
     "p_zero": pl.Float64, "p_outside": pl.Float64, "family": pl.Int64, "different_operating_point": pl.Boolean,
-    "published_baseline": pl.Boolean,
+    "published_baseline": pl.Boolean, "emulated": pl.Boolean,
 }  # fmt: skip
 """Beside those of the factors; keys as in the JSON findings, docs/reference/findings.md."""
 
@@ -61,6 +61,7 @@ def _row(study: Study, analysis: Analysis, finding: Finding) -> list[object]:
         judgement.family,
         PROTOCOLS[study.protocol.name].at_once,
         PROTOCOLS[study.protocol.name].published_baseline,
+        finding.mark is not None,
         *factor_cells(study, {**finding.levels, **finding.stratum}),
     ]
 

@@ -18,6 +18,7 @@ COLUMNS: dict[str, type[pl.DataType] | pl.DataType] = {
     "run_id": pl.String, "attempt": pl.Int64, "began_at": pl.Datetime("us", "UTC"), "measured_s": pl.Float64,
     "arm": pl.String, "baseline": pl.String, "is_baseline": pl.Boolean, "control": pl.Boolean,
     "metric": pl.String, "value": pl.Float64, "unit": pl.String, "resolution": pl.Float64,
+    "emulated": pl.Boolean,
 }  # fmt: skip
 """Beside those of the factors; docs/reference/python.md tells each."""
 
@@ -57,6 +58,7 @@ def _rows(study: Study, run: RunRecord, metrics: Sequence[Metric]) -> Iterator[l
             metric.of(run),
             _unit(run, metric),
             resolution_of(run.measurement, metric) if metric.bucketed else None,
+            bool(run.emulated),
             *factor_cells(study, run.levels),
         ]
 

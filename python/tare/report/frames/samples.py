@@ -21,7 +21,7 @@ from tare.store.trace import is_trace, read_trace
 COLUMNS = {
     "run_id": pl.String, "arm": pl.String, "source": pl.String, "tool": pl.String, "quantity": pl.String,
     "subject": pl.String, "phase": pl.String, "from_s": pl.Float64, "to_s": pl.Float64, "value": pl.Float64,
-    "unit": pl.String, "kept": pl.Boolean,
+    "unit": pl.String, "kept": pl.Boolean, "emulated": pl.Boolean,
 }  # fmt: skip
 """docs/reference/python.md tells each."""
 
@@ -58,6 +58,7 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
         "value",
         pl.when(pl.col("source") == "generator").then(window).otherwise(pl.col("unit")).alias("unit"),
         "kept",
+        pl.lit(bool(run.emulated)).alias("emulated"),
     )
 
 
