@@ -21,7 +21,8 @@ BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {
     "deployments/launcher.py", "deployments/warden.py", "calibrate/delay_proxy.py", "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "monitors/cadvisor_server.py",
-    "monitors/prometheus_reader.py", "databases/cql_query.py",
+    "monitors/prometheus_reader.py", "databases/cql_query.py", "databases/mongo_query.py",
+    "databases/together.py",
 }  # fmt: skip
 """Programs that are sent to a host and run by its own Python: they are the machine's side of `Host`."""
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "lib"}

@@ -108,10 +108,10 @@ def variables(
     by_variable: dict[str, set[str]] = {}
     for key, derived in follows.items():
         for name in derived:
-            by_variable.setdefault(name, set()).add(key)
+            by_variable.setdefault(name, set()).add(normal_key(key))
     for name, value in (record.effective or {}).items():
         if name not in per_run:
-            own = {f"sut.settings.{name}", "sut.image", "sut.database"}
+            own = {normal_key(f"sut.settings.{name}"), "sut.image", "sut.database"}
             yield Reading(f"variable {name}", value, frozenset(own | by_variable.get(name, set())))
 
 
@@ -131,6 +131,6 @@ def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
 
 
 def normal_key(key: str) -> str:
-    """Servers take `innodb-x` for `innodb_x` and any case, and report one of them."""
+    """Servers take `innodb-x` for `innodb_x` and any case, and report one of them, in a spelling of their own."""
     head, settings, name = key.partition("sut.settings.")
     return f"{head}{settings}{name.replace('-', '_').lower()}" if settings else key

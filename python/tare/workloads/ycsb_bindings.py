@@ -91,7 +91,9 @@ BINDINGS: Mapping[str, Binding] = {
         upstream="site.ycsb.db.MongoDbClient",
         folder="mongodb-binding",
         server=_mongodb,
-        known=frozenset({"mongodb.upsert", "mongodb.batchsize"}),
+        known=frozenset(
+            {"mongodb.batchsize", "mongodb.readPreference", "mongodb.upsert", "mongodb.writeConcern"}
+        ),
     ),
     "cql": Binding(
         own="tare.ycsb.CqlBinding",
@@ -120,6 +122,7 @@ BINDING_OF: Mapping[str, str] = {
     "mariadb": "jdbc",
     "postgresql": "jdbc",
     "mongodb": "mongodb",
+    "ferretdb": "mongodb",
     "cassandra": "cql",
     "redis": "redis",
 }

@@ -202,6 +202,16 @@ def test_variables_that_the_server_derives_follow_what_is_named() -> None:
     assert differences(study(), one, other, server) != ()
 
 
+@pytest.mark.parametrize("name", ["maxmemory-policy", "storage.wiredTiger.engineConfig.cacheSizeGB"])
+def test_a_server_may_spell_its_variables_as_it_likes(name: str) -> None:
+    one, other = (record(arm, effective={name: value}) for arm, value in (("bare", "1"), ("bridge", "2")))
+    server = Server(frozenset(), {f"sut.settings.{name}": frozenset({"derived"})})
+    assert differences(study((f"sut.settings.{name}",)), one, other, server) == ()
+    assert differences(study(), one, other, server) != ()
+    one, other = (record(arm, effective={"derived": value}) for arm, value in (("bare", "1"), ("bridge", "2")))
+    assert differences(study((f"sut.settings.{name}",)), one, other, server) == ()
+
+
 def test_a_side_that_was_not_observed_is_missing_and_not_different() -> None:
     assert found(record("bare"), record("bridge", parity={"sut": None, "client": None})) == []
 

@@ -1,6 +1,10 @@
 package tare.ycsb;
 
+import com.mongodb.ConnectionString;
+import com.mongodb.MongoClientSettings;
 import com.mongodb.MongoException;
+import com.mongodb.ReadPreference;
+import com.mongodb.WriteConcern;
 import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoClients;
 import com.mongodb.client.MongoCollection;
@@ -31,7 +35,8 @@ import site.ycsb.Status;
  * MongoDB by its synchronous driver; one client, and so one pool of connections, for all threads, which ends with the JVM.
  *
  * <p>Properties: {@code mongodb.url} (default {@code mongodb://localhost:27017/ycsb?w=1}; write concern and read
- * preference stand in it), {@code mongodb.upsert} (false).
+ * preference may stand in it), {@code mongodb.writeConcern} and {@code mongodb.readPreference} (which come before what stands
+ * there), {@code mongodb.upsert} (false).
  */
 public final class MongoDbBinding extends DB {
   private static final String DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1";
@@ -45,14 +50,39 @@ public final class MongoDbBinding extends DB {
     super.setProperties(properties);
     upsert = Boolean.parseBoolean(properties.getProperty("mongodb.upsert", "false"));
     String url = properties.getProperty("mongodb.url", DEFAULT_URL);
-    com.mongodb.ConnectionString target = new com.mongodb.ConnectionString(url);
+    ConnectionString target = new ConnectionString(url);
     synchronized (MongoDbBinding.class) {
       if (client == null) {
-        client = MongoClients.create(target);
+        client = MongoClients.create(settings(target, properties));
       }
     }
     database = client.getDatabase(target.getDatabase() == null ? "ycsb" : target.getDatabase());
     database.runCommand(new Document("ping", 1));
+  }
+
+  private static MongoClientSettings settings(ConnectionString target, Properties properties) {
+    MongoClientSettings.Builder settings = MongoClientSettings.builder().applyConnectionString(target);
+    String concern = properties.getProperty("mongodb.writeConcern");
+    if (concern != null) {
+      settings.writeConcern(writeConcern(concern));
+    }
+    String preference = properties.getProperty("mongodb.readPreference");
+    if (preference != null) {
+      settings.readPreference(ReadPreference.valueOf(preference.replace("_", "")));
+    }
+    return settings.build();
+  }
+
+  /** By the names that YCSB's own binding has for them. */
+  private static WriteConcern writeConcern(String name) {
+    return switch (name) {
+      case "errors_ignored", "unacknowledged" -> WriteConcern.UNACKNOWLEDGED;
+      case "acknowledged" -> WriteConcern.W1;
+      case "journaled" -> WriteConcern.JOURNALED;
+      case "replica_acknowledged" -> WriteConcern.W2;
+      case "majority" -> WriteConcern.MAJORITY;
+      default -> throw new IllegalArgumentException("there is no write concern '" + name + "'");
+    };
   }
 
   @Override
