@@ -14,7 +14,7 @@ from tare.analyze.runs import Runs, select_runs
 from tare.analyze.verdict import holm
 from tare.plan.model import Plan
 from tare.plan.same_study import Shared, shared
-from tare.protocols import PROTOCOLS
+from tare.protocols import as_published
 from tare.protocols.stopping import Rule
 from tare.run.record import RunRecord
 
@@ -92,7 +92,7 @@ def _withheld(a: Recorded, b: Recorded, in_a: Analysis, in_b: Analysis) -> str |
         if analysis.invalid:
             return f"the control of {label} differs from its baseline, so that study is invalid"
         name = each.plan.study.protocol.name
-        if PROTOCOLS[name].published_baseline:
+        if as_published(each.plan.study):
             return f"the protocol {name} of {label} is a published baseline, whose intervals do not hold"
     return None
 

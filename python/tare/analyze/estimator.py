@@ -13,6 +13,7 @@ from tare.analyze.pairing import Pairs
 from tare.analyze.published.pooled_windows import pooled_windows
 from tare.analyze.published.welch import welch
 from tare.analyze.runs import Runs
+from tare.protocols import as_published
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
 
@@ -42,8 +43,10 @@ def paired(study: Study, ratios: Sequence[float]) -> Estimate:
     return replace(paired_log_ratio_t(ratios, 1 - rule.alpha), confidence=CONFIDENCE, method=SEQUENTIAL)
 
 
-def _welch(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
-    del pairs
+def _fixed(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
+    """Welch's, as publications have it, unless the study asks for pairs."""
+    if not as_published(study):
+        return _paired(study, runs, arm, metric, pairs)
     return welch(_values(runs, arm, metric), _values(runs, study.baseline_of(arm), metric), CONFIDENCE)
 
 
@@ -56,7 +59,7 @@ _ESTIMATORS: dict[str, Estimator] = {
     "interleave": _paired,
     "imported": _paired,
     "duet": _paired,
-    "fixed": _welch,
+    "fixed": _fixed,
     "buckets": _pooled,
 }
 

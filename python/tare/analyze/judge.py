@@ -9,7 +9,7 @@ from tare.analyze.estimate import Finding
 from tare.analyze.judgement import Judgement
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.verdict import PValues, adjusted, p_values, verdict
-from tare.protocols import PROTOCOLS
+from tare.protocols import as_published
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
 
@@ -21,7 +21,7 @@ def judged(study: Study, findings: Sequence[Finding], *, invalid: bool) -> tuple
     for each other: Parker & Weir, "Non-adjustment for multiple testing in multi-arm trials of distinct
     treatments", Clin. Trials 17 (2020). An arm more or less then changes no verdict on the others.
     """
-    if PROTOCOLS[study.protocol.name].published_baseline:
+    if as_published(study):
         why = f"the protocol {study.protocol.name} is a published baseline, whose intervals do not hold"
         return tuple(replace(one, judgement=_withheld(study, one, why)) for one in findings)
     tests = _tests(study, findings)

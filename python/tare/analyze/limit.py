@@ -9,7 +9,7 @@ from enum import StrEnum
 from tare.analyze.analysis import Analysis
 from tare.analyze.estimate import Finding
 from tare.analyze.metrics import metric_named
-from tare.protocols import PROTOCOLS
+from tare.protocols import as_published
 from tare.study.model import Study
 
 
@@ -61,7 +61,7 @@ def held(
 
 def _why_none(study: Study, unfinished: str | None) -> str | None:
     """Why no interval of the study decides anything."""
-    if PROTOCOLS[study.protocol.name].published_baseline:
+    if as_published(study):
         return f"the protocol {study.protocol.name} is a published baseline, whose intervals do not hold"
     return unfinished
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from statsmodels.stats.weightstats import DescrStatsW  # type: ignore[import-untyped]  # has no stubs
+from scipy.special import stdtr
 
 from tare.analyze.judgement import Verdict
 from tare.analyze.paired_t import FEWEST_BLOCKS
@@ -34,12 +34,13 @@ def p_values(ratios: Sequence[float], margin: float | None, bucket: float | None
     logs = np.log(np.asarray(ratios, dtype=float))
     if len(logs) < FEWEST_BLOCKS or float(np.ptp(logs)) < 1e-12:
         return None
-    described = DescrStatsW(logs)
-    zero = float(described.ttest_mean(0.0)[1])
+    mean, error, freedom = float(logs.mean()), float(logs.std(ddof=1)) / len(logs) ** 0.5, len(logs) - 1
+    zero = 2 * float(stdtr(freedom, -abs(mean) / error))
     if margin is None:
         return PValues(outside=None, zero=zero)
     bound = float(np.log1p(margin) - np.log1p(bucket or 0.0))
-    return PValues(outside=float(described.ttost_mean(-bound, bound)[0]) if bound > 0 else 1.0, zero=zero)
+    outside = float(stdtr(freedom, (abs(mean) - bound) / error)) if bound > 0 else 1.0
+    return PValues(outside=outside, zero=zero)
 
 
 def verdict(found: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tare.study.model import StorageSpec
 
-LATER_IN_PROTOCOL: Mapping[str, Any] = {"measure": "set", "measure_most_s": None}
+LATER_IN_PROTOCOL: Mapping[str, Any] = {"measure": "set", "measure_most_s": None, "paired": False}
 LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors.*.optional": False,
     "settings.monitors": {},

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from tare.protocols.stopping import Decision, Finished, Rule
-from tare.study.model import Repetition, Study
+from tare.study.model import FixedSpec, Repetition, Study
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RunProtocol(Protocol):
     """A way to repeat and order the runs of a study."""
 
     published_baseline: bool
-    """Kept as publications have it, to be compared with, and marked as that in every report."""
+    """Kept as publications have it, to be compared with, and marked as that in every report; see `as_published`."""
     at_once: bool
     """A block is the baseline and one other arm, driven at the same time: not the operating point of one alone."""
 
@@ -59,6 +59,13 @@ PROTOCOLS: Mapping[str, RunProtocol] = {
     "buckets": Buckets(),
     IMPORTED: AsImported(),
 }
+
+
+def as_published(study: Study) -> bool:
+    """Whether a study is judged as publications do, by intervals that do not hold; one that pairs runs is not."""
+    protocol = study.protocol
+    paired = isinstance(protocol, FixedSpec) and protocol.paired
+    return PROTOCOLS[protocol.name].published_baseline and not paired
 
 
 def runs_of_blocks(study: Study, blocks: int) -> int:

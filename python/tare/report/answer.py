@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tare.analyze import Analysis, Finding
 from tare.analyze.judgement import Verdict
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.protocols import PROTOCOLS
+from tare.protocols import as_published
 from tare.report.against import against
 from tare.report.figures import decimals_of, percent
 from tare.report.made_of import units
@@ -49,7 +49,7 @@ def _caution(study: Study, analysis: Analysis) -> str:
     name = study.protocol.name
     if analysis.invalid:
         return "not to be believed, as the control differs from the baseline: "
-    if PROTOCOLS[name].published_baseline:
+    if as_published(study):
         return f"by the published way of `{name}`, whose intervals do not hold: "
     return ""
 

@@ -13,7 +13,7 @@ from tare.analyze.arms import ArmSummary, Level
 from tare.analyze.quantities import Told
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
-from tare.protocols import PROTOCOLS
+from tare.protocols import PROTOCOLS, as_published
 from tare.report.content import Report
 from tare.run.record import Side
 
@@ -221,7 +221,7 @@ def file_of(report: Report) -> FindingsFile:
         baseline=study.baseline,
         baseline_levels=study.baseline_levels,
         protocol=study.protocol.name,
-        published_baseline=PROTOCOLS[study.protocol.name].published_baseline,
+        published_baseline=as_published(study),
         different_operating_point=PROTOCOLS[study.protocol.name].at_once,
         valid=not analysis.invalid,
         control=_control(analysis),

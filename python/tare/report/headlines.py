@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tare.analyze import Analysis
 from tare.analyze.control import RULE, Control
 from tare.plural import counted
-from tare.protocols import PROTOCOLS
+from tare.protocols import PROTOCOLS, as_published
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.run.emulated import told
@@ -89,7 +89,7 @@ def _protocol(study: Study) -> Iterator[Headline]:
             grave=False,
         )
     name = study.protocol.name
-    if PROTOCOLS[name].published_baseline:
+    if as_published(study):
         yield Headline(
             f"The protocol `{name}` repeats what publications do, to be compared with; its intervals do not hold "
             "what they promise (see docs/concepts/estimates.md).",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tare.analyze.estimate import Estimate
 from tare.analyze.published import pooled_windows, welch
 from tare.plural import counted
-from tare.protocols import PROTOCOLS
+from tare.protocols import as_published
 from tare.study.model import Study
 
 _UNITS = {welch.METHOD: "run", pooled_windows.METHOD: "window"}
@@ -28,4 +28,4 @@ def units(estimate: Estimate) -> str:
 
 def unpaired(study: Study) -> str | None:
     """Two sentences without the last full stop, `None` where runs are paired by block and judged by t."""
-    return _PUBLISHED.get(study.protocol.name) if PROTOCOLS[study.protocol.name].published_baseline else None
+    return _PUBLISHED.get(study.protocol.name) if as_published(study) else None

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
@@ -178,6 +170,14 @@ class FixedSpec(Repetition):
     """`spread`: no two runs of an arm in direct sequence; `together`: all runs of an arm, then the next arm."""
     control: bool = True
     """Whether a second instance of the baseline is run; only a published number of runs is a reason not to."""
+    paired: bool = False
+    """Whether an arm's run is compared with the baseline's of the same repetition, as `interleave` does."""
+
+    @model_validator(mode="after")
+    def _pairs_are_of_one_time(self) -> FixedSpec:
+        if self.paired and self.sequence == "together":
+            raise ValueError("paired needs sequence: spread: runs of an arm together are far from the baseline's")
+        return self
 
 
 class BucketsSpec(Repetition):

@@ -51,6 +51,14 @@ def test_fixed_is_judged_by_welch() -> None:
     assert estimate.point == pytest.approx(-0.07, abs=0.03)
 
 
+def test_fixed_pairs_by_repetition_where_the_study_asks_for_it() -> None:
+    study = study_of(FixedSpec(name="fixed", blocks=8, paired=True))
+    finding = analyze(study, RECORDS).finding("bridge", "throughput")
+    assert finding.estimate == paired_log_ratio_t([1 + point for _, point in finding.blocks], 0.95)
+    assert finding.judgement is not None
+    assert finding.judgement.p_zero is not None  # of a publication's way it is withheld
+
+
 def test_buckets_are_judged_by_all_windows_in_one_pot() -> None:
     analysis = analyze(study_of(BucketsSpec(name="buckets")), RECORDS)
     estimate = analysis.finding("bridge", "throughput").estimate

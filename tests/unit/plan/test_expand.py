@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tare.errors import StudyError
-from tare.plan.expand import expand
+from tare.plan.expand import decisive, expand
 from tare.plan.model import Plan
 from tare.study.model import Arm, ArmSettings, FixedSpec, InterleaveSpec, Placement, Study, SutSpec
 
@@ -124,6 +124,22 @@ def test_only_a_published_protocol_may_go_without_a_control() -> None:
     assert len(expand(a_study().model_copy(update={"protocol": spec})).runs) == 10
     with pytest.raises(ValueError, match="control"):
         InterleaveSpec.model_validate({"control": False})
+
+
+def test_pairing_is_of_what_was_decided_and_without_it_a_plan_is_what_it_was() -> None:
+    plain = FixedSpec(name="fixed", blocks=2)
+    plans = [
+        expand(a_study().model_copy(update={"protocol": spec}))
+        for spec in (plain, plain.model_copy(update={"paired": True}))
+    ]
+    assert "paired" not in decisive(plans[0])["protocol"]
+    assert plans[0].runs == plans[1].runs
+    assert plans[0].digest != plans[1].digest
+
+
+def test_runs_kept_together_are_not_paired() -> None:
+    with pytest.raises(ValueError, match="spread"):
+        FixedSpec(name="fixed", sequence="together", paired=True)
 
 
 def test_an_arm_with_the_control_s_name_is_refused() -> None:

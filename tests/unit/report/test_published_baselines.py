@@ -59,3 +59,13 @@ def test_what_the_intervals_are_is_told_of_each_protocol(style: str) -> None:
         assert "one is expected to miss" not in text
     assert "Welch" in fixed
     assert "z = 1.96" in buckets
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_fixed_number_of_pairs_is_told_like_any_other_study(style: str) -> None:
+    paired = under(FixedSpec(name="fixed", blocks=8, paired=True))
+    text = flat(EXPORTERS[style](paired))
+    assert paired.answer.startswith("Against bare, bridge has")
+    assert "aired by block" in text
+    assert "repeats what publications do" not in text
+    assert "Welch" not in text

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from tare.analyze import Analysis, Finding
-from tare.protocols import PROTOCOLS
+from tare.protocols import PROTOCOLS, as_published
 from tare.report.frames.factors import factor_cells, factor_columns
 from tare.report.verdicts import short
 from tare.study.model import Study
@@ -60,7 +60,7 @@ def _row(study: Study, analysis: Analysis, finding: Finding) -> list[object]:
         judgement.p_outside,
         judgement.family,
         PROTOCOLS[study.protocol.name].at_once,
-        PROTOCOLS[study.protocol.name].published_baseline,
+        as_published(study),
         finding.mark is not None,
         *factor_cells(study, {**finding.levels, **finding.stratum}),
     ]
