@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.cli.planned import planned
+from tare.knowledge.words import plain
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
 from tare.plan.model import Plan
@@ -71,7 +72,7 @@ def show(made: Plan, expected: PlanEstimate, console: Console) -> None:
     """Print the plan for people."""
     study = made.study
     console.print(Text(f"{study.name} at scale {study.scale}", style="bold"))
-    console.print(Text(study.question))
+    console.print(Text(plain(study.question, 400)))
     for table in (_arms(study), _common(study), _blocks(made)):
         console.print()
         console.print(table)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tare.analyze.knee import NEARLY_ALL, Knee, Point
 from tare.report.figures import NONE, amount
+from tare.report.plain import plain
 from tare.run.emulated import MARK, marked, told
 
 _AT_LIMIT = 0.9
@@ -23,7 +24,7 @@ def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
     """All of it as text; `unit`: what throughput counts."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
-    console.print(Text(marked(title, MARK if knee.emulated else None), style="bold"))
+    console.print(Text(marked(plain(title, 400), MARK if knee.emulated else None), style="bold"))
     console.print()
     console.print(_table(unit, knee))
     console.print()

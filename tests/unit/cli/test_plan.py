@@ -64,6 +64,16 @@ def test_the_plan_fits_80_columns(study: Path) -> None:
     assert max(len(line) for line in plan(str(study)).stdout.splitlines()) <= 80
 
 
+def test_a_question_cannot_turn_the_terminal_s_writing_or_end_its_line(study: Path) -> None:
+    question = "What does a network path cost, and does it depend on the number of clients?"
+    hostile = '"<script>\\u202eexe.gnp\\nnewline\\e[2J' + "x" * 10_000 + '"'
+    study.write_text(study.read_text().replace(question, hostile))
+    told = plan(str(study)).stdout
+    assert "<script>" in told
+    assert not {"\u202e", "\x1b"} & set(told)
+    assert len(told) < 5000
+
+
 def test_the_same_seed_shows_the_same_plan_and_another_another(study: Path) -> None:
     first, again, other = (plan(str(study), "--seed", seed).stdout for seed in ("1", "1", "2"))
     assert first == again
