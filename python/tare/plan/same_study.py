@@ -18,6 +18,7 @@ _QUESTION = re.compile(
 """Keys that make another study of it. Images, settings, limits, CPUs, monitors, how long and how often is measured,
 margins and the seed may differ: they are what one wants to compare, and are named."""
 _SHOWN = 3
+_EMPTY = '""'
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,10 @@ def _of_baselines(a: Plan, b: Plan, names: list[str]) -> list[Difference]:
 def _refuse(found: list[Difference]) -> None:
     if not found:
         return
-    told = "; ".join(f"{each.key} is {each.was[:80]} in A and {each.now[:80]} in B" for each in found[:_SHOWN])
+    told = "; ".join(
+        f"{each.key} is {each.was[:80] or _EMPTY} in A and {each.now[:80] or _EMPTY} in B"
+        for each in found[:_SHOWN]
+    )
     more = f"; {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN else ""
     raise NotComparable(
         f"A and B are not the same study: {told}{more}", hint="a comparison needs the same question in both"

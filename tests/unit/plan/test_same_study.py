@@ -41,6 +41,7 @@ def with_settings(side: str, **changes: Any) -> Study:
         (synthetic.study(ARMS).model_copy(update={"name": "other"}), "name is percona-2016 in A and other in B"),
         (synthetic.study(ARMS).model_copy(update={"scale": "full"}), "scale is demo in A and full in B"),
         (with_settings("workload", threads=64), "settings.workload.threads is 16 in A and 64 in B"),
+        (with_settings("workload", script=""), 'workload.script is oltp_read_only in A and "" in B'),
         (with_settings("sut", database="mongodb"), "settings.sut.database is mariadb in A and mongodb in B"),
         (with_settings("client", deployment="container"), "settings.client.deployment is bare in A"),
         (with_settings("sut", storage=StorageSpec(kind="layer")), "storage.kind is not set in A and layer in B"),
