@@ -24,10 +24,12 @@ from tare.run.client import Client
 from tare.run.credentials import new_secrets
 from tare.run.loading import ensure_snapshot, judge
 from tare.run.machine import Machine
-from tare.run.ports import free_port
+from tare.run.nodes import Node
+from tare.run.ports import free_ports
 from tare.run.rooms import Room, clear_room, make_room
 from tare.run.server import Server
-from tare.run.snapshot import copy_snapshot
+from tare.run.snapshot import Snapshot, copy_snapshot
+from tare.run.sut import Sut
 from tare.sites import Site
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
@@ -73,12 +75,12 @@ class MariaDbLab:
         token, host = uuid4().hex[:12], self.machine.site.sut
         room = Room(host, f"{self.machine.layout.work}/{token}")
         make_room(room, self.machine.ledger)
-        made = LabRun(
-            Bench(self.machine, settings, self.images, room, token, free_port(host, token), new_secrets())
-        )
+        ports = free_ports(host, token, settings.sut.nodes)
+        made = LabRun(Bench(self.machine, settings, self.images, room, token, ports, new_secrets()))
         try:
-            copy_snapshot(host, snapshot, room.data)
-            made.server.wait_until_ready(self.machine.clock)
+            for node in made.bench.nodes:
+                made.copy(snapshot, node)
+            made.sut.wait_until_ready(self.machine.clock)
             yield made
         finally:
             made.close()
@@ -90,23 +92,31 @@ class LabRun:
 
     bench: Bench
     running: list[tuple[Deployment, Instance]] = field(default_factory=list)
-    _server: Server | None = None
+    _sut: Sut | None = None
+
+    @property
+    def sut(self) -> Sut:
+        if self._sut is None:
+            self._sut = self.bench.start_sut()
+        return self._sut
 
     @property
     def server(self) -> Server:
-        if self._server is None:
-            self._server = self.bench.start_server("sut")
-            self.running.append((self._server.deployment, self._server.instance))
-        return self._server
+        return self.sut.first
+
+    def copy(self, snapshot: Snapshot, node: Node) -> None:
+        host, path = self.bench.room.host, node.below(self.bench.room.data)
+        host.run(["mkdir", "-p", "--", self.bench.room.data if node.part else self.bench.room.path], timeout_s=10)
+        copy_snapshot(host, snapshot, path, node.part)
 
     def start(self, name: str) -> tuple[Client, ClientCommand]:
         """`warm-up` or `measure`."""
         bench = self.bench
         parameters = parameters_of(bench.workload, bench.settings)
         describe = {"warm-up": bench.workload.warm_up, "measure": bench.workload.measure}[name]
-        command = describe(parameters, bench.target(self.server), bench.client_run_dir(name))
+        command = describe(parameters, bench.target(self.sut), bench.client_run_dir(name))
         assert command is not None
-        client = bench.start_client(name, command, self.server)
+        client = bench.start_client(name, command, self.sut)
         self.running.append((client.deployment, client.instance))
         return client, command
 
@@ -142,10 +152,12 @@ class LabRun:
         return timer
 
     def close(self) -> None:
-        if self._server is not None and self._server.lives:
-            os.kill(self._server.instance.process.pid, signal.SIGCONT)
+        if self._sut is not None and self._sut.first.lives:
+            os.kill(self._sut.first.instance.process.pid, signal.SIGCONT)
         for deployment, instance in reversed(self.running):
             deployment.stop(instance, 1.0)
+        if self._sut is not None:
+            self._sut.stop(1.0)
         clear_room(self.bench.room, self.bench.machine.ledger)
 
 

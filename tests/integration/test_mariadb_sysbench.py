@@ -20,10 +20,11 @@ from tare.run.bench import Bench, Images, parameters_of
 from tare.run.credentials import new_secrets
 from tare.run.loading import ensure_snapshot, load_data
 from tare.run.machine import Machine
-from tare.run.ports import free_port
+from tare.run.ports import free_ports
 from tare.run.rooms import Room, clear_room, make_room
 from tare.run.server import Server
 from tare.run.snapshot import copy_snapshot
+from tare.run.sut import Sut
 from tare.run.teardown import Teardown
 from tare.sites import Site
 from tare.sites.engine import connect
@@ -106,20 +107,21 @@ class Run:
 
     bench: Bench
     running: list[tuple[Deployment, Instance]]
+    sut: Sut | None = None
 
     def serve(self) -> Server:
-        server = self.bench.start_server("sut")
-        self.running.append((server.deployment, server.instance))
-        server.wait_until_ready(self.bench.machine.clock)
-        return server
+        self.sut = self.bench.start_sut()
+        self.running.append((self.sut.first.deployment, self.sut.first.instance))
+        self.sut.wait_until_ready(self.bench.machine.clock)
+        return self.sut.first
 
-    def measure(self, server: Server, out: Path) -> Measurement:
+    def measure(self, out: Path) -> Measurement:
         bench, parameters = self.bench, parameters_of(self.bench.workload, self.bench.settings)
-        target = bench.target(server)
+        target = bench.target(self.sut)
         for name, describe in (("warm-up", bench.workload.warm_up), ("measure", bench.workload.measure)):
             command = describe(parameters, target, bench.client_run_dir(name))
             assert command is not None
-            client = bench.start_client(name, command, server)
+            client = bench.start_client(name, command, self.sut)
             self.running.append((client.deployment, client.instance))
             code = client.wait(bench.machine.clock, command.timeout_s, lambda: None)
             client.stop()
@@ -139,8 +141,8 @@ def make_run(lab: Lab, settings: ArmSettings, secrets: Secrets) -> Run:
     host = lab.machine.site.sut
     room = Room(host, f"{lab.machine.layout.work}/{token}")
     make_room(room, lab.machine.ledger)
-    port = free_port(host, token)
-    return Run(Bench(lab.machine, settings, lab.images, room, token, port, secrets), [])
+    ports = free_ports(host, token)
+    return Run(Bench(lab.machine, settings, lab.images, room, token, ports, secrets), [])
 
 
 @pytest.fixture(params=["bare", "container"])
@@ -165,7 +167,7 @@ def ask(server: Server, *argv: str) -> str:
 
 def test_loaded_data_is_served_measured_and_stopped(run: Run, tmp_path: Path) -> None:
     server = run.serve()
-    told = run.measure(server, tmp_path)
+    told = run.measure(tmp_path)
     assert told.operations == sum(count for _, count in told.histogram) > 100
     assert told.queries_per_s is not None
     assert told.queries_per_s == pytest.approx(16 * told.throughput_per_s)
@@ -216,10 +218,11 @@ def test_nobody_gets_in_over_tcp_without_a_password(run: Run) -> None:
 
 
 def test_a_load_into_tables_that_are_there_fails(run: Run) -> None:
-    server, teardown = run.serve(), Teardown()
+    teardown = Teardown()
+    run.serve()
     try:
         with pytest.raises(RunFailed, match="already exists"):
-            load_data(run.bench, server, teardown)
+            load_data(run.bench, run.sut, teardown)
     finally:
         teardown.run()
 

@@ -21,11 +21,26 @@ class Secrets:
 
 
 @dataclass(frozen=True)
+class Member:
+    """One node among several. `number`: from 1, `of` how many.
+
+    `seed`: where the first one is found by the others; its own address for that one. `own_port`: one that no other
+    node has, for what has no address of its own to listen at.
+    """
+
+    number: int
+    of: int
+    seed: str
+    own_port: int
+
+
+@dataclass(frozen=True)
 class ServerPlan:
     """All a database needs to know to say how it is run.
 
     `data_dir` and `run_dir` are paths inside the image's root: the data, and a small directory for sockets,
-    pid and configuration files that is empty at each start. `listen` is the address to bind.
+    pid and configuration files that is empty at each start. `listen` is the address to bind; of a
+    member of a cluster, its own address or a name for it, at which the other nodes and clients find it.
     """
 
     data_dir: str
@@ -34,6 +49,8 @@ class ServerPlan:
     port: int
     settings: Mapping[str, str | int | float | bool]
     secrets: Secrets
+    member: Member | None = None
+    """`None` for a server that is alone."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Cassandra 3.11, a single node: Apache's binary distribution in /opt/cassandra, on Java 8."""
+"""Cassandra 3.11, alone or a node among several: Apache's binary distribution in /opt/cassandra, on Java 8."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from tare.databases import Exec, ServerCommand, ServerPlan, cql_query
 from tare.databases.cassandra_effective import FOLLOWS, PER_RUN, TABLES, parse_log, parse_tables
 from tare.databases.cassandra_nodetool import CLASSPATH, HOME, YAML_FILE, jmx_port, must, nodetool
 from tare.databases.cassandra_settings import checked, render_yaml
+from tare.databases.loopback import node_address
 from tare.sites import Completed
 
 LOGBACK_FILE, LOG_FILE = "logback.xml", "system.log"
 
 _STORAGE_PORT = 7000
 _QUERY_TIMEOUT_S, _LOG_TIMEOUT_S = 15.0, 10.0
-_DRAIN_TIMEOUT_S, _STOP_TIMEOUT_S = 3600.0, 120.0
+_DRAIN_TIMEOUT_S, _FORGET_TIMEOUT_S, _STOP_TIMEOUT_S = 3600.0, 30.0, 120.0
 _ALIVE = "SELECT JSON release_version FROM system.local"
 _DIRECTORIES: Mapping[str, str] = {
     "commitlog_directory": "commitlog",
@@ -30,11 +31,11 @@ _TELLING = ("org.apache.cassandra.db.compaction.CompactionTask", "io.netty.chann
 
 
 class Cassandra:
-    """One node on one data directory, its own and only seed; told everything by files in its run directory.
+    """One node on one data directory, told everything by files in its run directory.
 
-    What is shipped in cassandra.yaml and jvm.options holds where a study says nothing. Each node has a loopback
-    address of its own for what nodes say to each other, made from its port. Raises `StudyError` for settings that
-    no study may make.
+    What is shipped in cassandra.yaml and jvm.options holds where a study says nothing. A node that is alone is its
+    own seed, and has a loopback address of its own for what nodes say to each other; the members of a cluster have
+    the first of them for a seed. Raises `StudyError` for settings that no study may make.
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
@@ -49,7 +50,7 @@ class Cassandra:
     def serve(self, plan: ServerPlan) -> ServerCommand:
         """The server in the foreground, its log on standard output and, to be read back, in its run directory.
 
-        A node that is alone has nobody to settle gossip with: it does not wait 8 s for that.
+        It does not wait 8 s for gossip to settle: alone it has none, and of a cluster all nodes are asked.
         """
         told = checked(plan.settings)
         argv = (
@@ -85,34 +86,57 @@ class Cassandra:
         return {**parse_log(log), **parse_tables(rows)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
-        """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0."""
+        """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0.
+
+        What it knows of other nodes' addresses is taken out of its data meanwhile: these have others when they are
+        started from a copy, and clients would be told of nodes that are no more.
+        """
         must(nodetool(plan, inside, ("drain",), _DRAIN_TIMEOUT_S), "drain it")
+        known = f"{plan.data_dir}/data/system/peer*"
+        find = ("find", f"{plan.data_dir}/data/system", "-mindepth", "2", "-path", f"{known}/*", "-delete")
+        must(inside(find, _FORGET_TIMEOUT_S, b""), "take the other nodes' addresses out of its data")
         nodetool(plan, inside, ("stopdaemon",), _STOP_TIMEOUT_S)
 
 
-def node_address(port: int) -> str:
-    """A loopback address that no other node of the machine has: no port but the native one has then to be free."""
-    return f"127.{64 + (port >> 8) % 128}.{port & 255}.{1 + (port >> 15)}"
-
-
 def _own(plan: ServerPlan) -> Mapping[str, object]:
-    address = node_address(plan.port)
-    seeds = {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": address}]}
     return {
         "cluster_name": "tare",
-        "seed_provider": [seeds],
         "authenticator": "AllowAllAuthenticator",
         "authorizer": "AllowAllAuthorizer",
-        "listen_address": address,
         "storage_port": _STORAGE_PORT,
         "start_native_transport": True,
         "start_rpc": False,
         "native_transport_port": plan.port,
-        "rpc_address": plan.listen,
-        "broadcast_rpc_address": "127.0.0.1",
+        **_found_at(plan),
         "data_file_directories": [f"{plan.data_dir}/data"],
         **{key: f"{plan.data_dir}/{name}" for key, name in _DIRECTORIES.items()},
     }
+
+
+def _found_at(plan: ServerPlan) -> Mapping[str, object]:
+    """Where other nodes and clients find it, and where it finds the others.
+
+    Members join an empty cluster when data are loaded and have their tokens afterwards: there is nothing to stream.
+    """
+    if plan.member is None:
+        address = node_address(plan.port)
+        return {
+            "seed_provider": _seeds(address),
+            "listen_address": address,
+            "rpc_address": plan.listen,
+            "broadcast_rpc_address": "127.0.0.1",
+        }
+    return {
+        "seed_provider": _seeds(plan.member.seed),
+        "listen_address": plan.listen,
+        "rpc_address": plan.listen,
+        "auto_bootstrap": False,
+    }
+
+
+def _seeds(address: str) -> list[Mapping[str, object]]:
+    provider = "org.apache.cassandra.locator.SimpleSeedProvider"
+    return [{"class_name": provider, "parameters": [{"seeds": address}]}]
 
 
 def _logback(plan: ServerPlan) -> str:
@@ -131,5 +155,6 @@ def _logback(plan: ServerPlan) -> str:
 
 
 def _query(plan: ServerPlan, inside: Exec, query: str) -> Completed:
-    argv = ("python3", "-I", "-", "127.0.0.1", str(plan.port), query)
+    address = "127.0.0.1" if plan.member is None else plan.listen
+    argv = ("python3", "-I", "-", address, str(plan.port), query)
     return inside(argv, _QUERY_TIMEOUT_S, inspect.getsource(cql_query).encode())

@@ -14,6 +14,7 @@ PER_RUN: frozenset[str] = frozenset(
 """Where this server listens."""
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
+    "sut.nodes": frozenset({"auto_bootstrap"}),
     "sut.settings.heap": frozenset(
         {
             "jvm.arguments", "jvm.heap", "in_force.index_summary_capacity", "in_force.key_cache_capacity",

@@ -12,12 +12,13 @@ HOME = "/opt/cassandra"
 CLASSPATH = f"{HOME}/conf:{HOME}/lib/*"
 YAML_FILE = "cassandra.yaml"
 _JMX_BELOW = 12000
-"""JMX has the native port less this, below where tare looks for free ports."""
+"""JMX has the native port, or a port of the node's own, less this, below where tare looks for free ports."""
 
 
 def jmx_port(plan: ServerPlan) -> int:
-    """Where nodetool finds the node, on the loopback address of its network namespace."""
-    return plan.port - _JMX_BELOW if plan.port > _JMX_BELOW else plan.port + _JMX_BELOW
+    """Where nodetool finds the node on 127.0.0.1, at which all JMX of a network namespace listens."""
+    port = plan.port if plan.member is None else plan.member.own_port
+    return port - _JMX_BELOW if port > _JMX_BELOW else port + _JMX_BELOW
 
 
 def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: float) -> Completed:

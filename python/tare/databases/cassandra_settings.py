@@ -18,7 +18,7 @@ DEFAULT_HEAP = "512M"
 
 _OWN = frozenset(
     {
-        "allocate_tokens_for_keyspace", "authenticator", "authorizer", "back_pressure_strategy",
+        "allocate_tokens_for_keyspace", "authenticator", "authorizer", "auto_bootstrap", "back_pressure_strategy",
         "client_encryption_options", "cluster_name", "encryption_options", "initial_token",
         "internode_authenticator", "listen_address", "listen_interface", "listen_on_broadcast_address",
         "native_transport_port", "native_transport_port_ssl", "request_scheduler", "request_scheduler_options",

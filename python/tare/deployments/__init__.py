@@ -101,7 +101,8 @@ class Task:
 
     `name` is unique on the host and becomes container, cgroup and host name. `cgroup_parent` is the one
     parent that all tasks of a run share, relative to the cgroup root (`"tare/RUN"`). `port` is what the
-    program will listen on, 0 if nothing. `beside` is the instance whose namespace `shared` means.
+    program will listen on, 0 if nothing. `beside` is the instance whose namespace `shared` means. `listen`: at
+    which address of 127.0.0.0/8 it is found in the host's namespace.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Task:
     network: NetworkKind = NetworkKind.HOST
     beside: Instance | None = None
     port: int = 0
+    listen: str = "127.0.0.1"
     cgroup: CgroupPlace = CgroupPlace.RUN
 
     @property
@@ -145,7 +147,7 @@ class Instance:
     process: Process
     container_id: str | None
     address: str
-    """Its own address: 127.0.0.1 in the host's namespace, else the one on tare's bridge."""
+    """Its own address: that which its task listens at in the host's namespace, else the one on tare's bridge."""
     published: Endpoint | None
     """The host's side of a published port."""
     emulated: bool = False

@@ -58,7 +58,7 @@ class Bare:
             raise
         process = Process(started["pid"], started["started_ticks"], boot_id(self._host))
         self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
-        address = task.beside.address if task.beside is not None else "127.0.0.1"
+        address = task.beside.address if task.beside is not None else task.listen
         instance = Instance(task, "bare", process, container_id=None, address=address, published=None)
         code = self._host.read(f"{_scratch(task)}/status")
         if code not in (None, b"0"):

@@ -205,7 +205,7 @@ class Container:
         if task.network is NetworkKind.SHARED and task.beside is not None:
             address = task.beside.address
         else:
-            address = addresses[0] if task.network in _BRIDGED and addresses else _LOOPBACK
+            address = addresses[0] if task.network in _BRIDGED and addresses else task.listen
         published = (attrs["NetworkSettings"]["Ports"] or {}).get(f"{task.port}/tcp")
         return Instance(
             task=task,

@@ -79,7 +79,7 @@ class FakeDeployment:
             deployment="fake-emulated" if self._emulated else "fake",
             process=process,
             container_id=None,
-            address=_LOOPBACK,
+            address=task.listen,
             published=Endpoint(_LOOPBACK, task.port) if published else None,
             emulated=self._emulated,
         )

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 
 SUT = "sut"
 """Name of the server, or of the program that is measured by itself, in traces."""
+OF_SUT = r"^sut(-\d+)?$"
+"""Its name, or those of its nodes: `sut-1`, `sut-2`, …"""
+ONE_CONTAINER = frozenset({"cadvisor", "docker-stats", "podman-stats"})
+"""Monitors that look at one container or control group only."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """One thing to look at. `name`: `sut`, `client`, `warm-up`, `proxy`, `shim`, `dockerd`, `containerd`, `tare`.
+    """One thing to look at.
 
+    `name`: `sut` (of a cluster `sut-1`, …), `client`, `warm-up`, `proxy`, `shim`, `dockerd`, `containerd`, `tare`.
     `own_cgroup`: it stands in a control group of its own, not in a root one that holds half the machine.
     `own_network`: its network namespace is not the host's. `tree`: its descendants belong to it.
     """

@@ -15,6 +15,7 @@ LATER_IN_PROTOCOL: Mapping[str, Any] = {"measure": "set", "measure_most_s": None
 LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors.*.optional": False,
     "settings.monitors": {},
+    "settings.sut.nodes": 1,
     "settings.sut.storage": StorageSpec().model_dump(mode="json"),
 }
 """Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""

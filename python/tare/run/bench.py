@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from tare.databases import Database, Secrets, ServerCommand, ServerPlan
+from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
+from tare.databases.loopback import node_address
 from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, NetworkKind, Task
 from tare.images import Image
 from tare.run.client import Client
 from tare.run.death import oom_kills
 from tare.run.machine import Machine
+from tare.run.nodes import Node, nodes_of
 from tare.run.rooms import Room
 from tare.run.server import Server
+from tare.run.sut import Starter, Sut
 from tare.storage import Lodging
 from tare.study.model import ArmSettings, LimitsSpec, Placement
 from tare.study.sizes import size_bytes
@@ -44,17 +47,22 @@ class Bench:
     images: Images
     room: Room
     token: str
-    port: int
+    ports: tuple[int, ...]
+    """One for each node: at the first all of them listen, each at an address of its own."""
     secrets: Secrets
-    lodging: Lodging | None = None
-    """Where the data are; `None`: in the room, as while they are loaded."""
+    lodgings: tuple[Lodging, ...] = ()
+    """Where each node's data are; empty: in the room, as while they are loaded."""
     kin: str | None = None
     """The token of the attempt whose server it goes on with; `None` where it has its own."""
 
     @property
-    def housed(self) -> Lodging:
-        """Where the data are and how a task gets at them."""
-        return self.lodging or Lodging(self.room.data, "")
+    def nodes(self) -> tuple[Node, ...]:
+        """The SUT's nodes, or the one program that is itself the SUT."""
+        return nodes_of(self.settings.sut.nodes)
+
+    def housed(self, node: Node) -> Lodging:
+        """Where a node's data are and how its task gets at them."""
+        return self.lodgings[node.number - 1] if self.lodgings else Lodging(node.below(self.room.data), "")
 
     @property
     def database(self) -> Database:
@@ -78,11 +86,10 @@ class Bench:
             return self.sut_deployment
         return self.machine.deployment(self.settings.client.deployment, self.machine.site.client)
 
-    @property
-    def data_dir(self) -> str:
-        """The SUT's data directory as the SUT sees it."""
+    def data_dir(self, node: Node) -> str:
+        """A node's data directory as the node sees it."""
         own_root = self.sut_deployment.own_root
-        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.housed.path
+        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.housed(node).path
 
     @property
     def cgroup_parent(self) -> str:
@@ -94,42 +101,54 @@ class Bench:
         """What the parent is named by: the token of the attempt that started the server."""
         return self.kin or self.token
 
-    def server_plan(self, run_dir: str) -> ServerPlan:
-        """How the server is told to run; `run_dir` is the host's path of its run directory."""
+    def server_plan(self, node: Node, run_dir: str, first: Instance | None = None) -> ServerPlan:
+        """How a node is told to run; `run_dir` is the host's path of its run directory, `first` the first node."""
         sut, own_root = self.settings.sut, self.sut_deployment.own_root
-        return ServerPlan(
-            data_dir=self.data_dir,
+        alone = ServerPlan(
+            data_dir=self.data_dir(node),
             run_dir=_RUN_DIR if own_root else run_dir,
             listen=_LOOPBACK if sut.network is NetworkKind.HOST else _ANY,
-            port=self.port,
+            port=self.ports[0],
             settings=sut.settings,
             secrets=self.secrets,
         )
+        if sut.nodes == 1:
+            return alone
+        own = self._address(node)
+        seed = own if first is None else first.address
+        return replace(alone, listen=own, member=Member(node.number, sut.nodes, seed, self.ports[node.number - 1]))
 
-    def start_server(self, name: str, *, initialise: bool = False) -> Server:
-        """Start the server on its data directory, or the command that fills an empty one."""
+    def start_sut(self) -> Sut:
+        """Start the first node; the others come in turn while it is waited for."""
+        first, *others = self.nodes
+        cluster = self.machine.clusters[self.settings.sut.database or ""] if others else None
+        return Sut([self.start_server(first)], [self._starter(node) for node in others], cluster)
+
+    def start_server(self, node: Node, first: Instance | None = None, *, initialise: bool = False) -> Server:
+        """Start a node on its data directory, or the command that fills an empty one."""
         sut, image = self.settings.sut, self.images.sut
-        plan = self.server_plan(f"{self.room.path}/{name}")
+        plan = self.server_plan(node, f"{self.room.path}/{node.name}", first)
         command = self.database.initialise(plan) if initialise else self.database.serve(plan)
-        run_dir = self._run_dir(name, command, image)
+        run_dir = self._run_dir(node.name, command, image)
         task = replace(
-            self._task(name, sut, image, command),
+            self._task(node.name, sut, image, command),
             binds=(Bind(run_dir, plan.run_dir),),
             port=plan.port,
+            listen=plan.listen if plan.member is not None else _LOOPBACK,
         )
-        task = self.housed.given(task, plan.data_dir)
+        task = self.housed(node).given(task, plan.data_dir)
         host = self.machine.site.sut
         before = oom_kills(host)
         instance = self.sut_deployment.start(task)
-        return Server(host, self.sut_deployment, self.database, plan, instance, before)
+        return Server(host, self.sut_deployment, self.database, plan, node, instance, before)
 
     def client_run_dir(self, name: str) -> str:
         """The run directory of a client as the client sees it."""
         return _RUN_DIR if self.client_deployment.own_root else f"{self.room.path}/{name}"
 
-    def start_client(self, name: str, command: ClientCommand, server: Server | None) -> Client:
-        """Start a client of a running server; without one, the program that is itself the SUT, on its data."""
-        if server is None:
+    def start_client(self, name: str, command: ClientCommand, sut: Sut | None) -> Client:
+        """Start a client of a running SUT; without one, the program that is itself the SUT, on its data."""
+        if sut is None:
             return self._start_program(name, command)
         client, image = self.settings.client, self.images.client
         assert client is not None and image is not None  # noqa: S101, PT018 - a server is there for its client
@@ -137,19 +156,30 @@ class Bench:
         task = replace(
             self._task(name, client, image, command),
             binds=(Bind(run_dir, self.client_run_dir(name)),),
-            beside=server.instance if client.network is NetworkKind.SHARED else None,
+            beside=sut.first.instance if client.network is NetworkKind.SHARED else None,
         )
         return Client(self.machine.site.client, self.client_deployment, self.client_deployment.start(task))
 
-    def target(self, server: Server | None) -> Target | Files:
-        """The server as the client must address it, or the files of a workload that needs none."""
-        if server is None:
-            return Files(self.data_dir)
+    def target(self, sut: Sut | None) -> Target | Files:
+        """The servers as the client must address them, or the files of a workload that needs none."""
+        if sut is None:
+            return Files(self.data_dir(self.nodes[0]))
+        _, *others = sut.servers
         return Target(
             database=self.settings.sut.database or "",
-            endpoint=address_of(server.instance, self.settings),
+            endpoint=address_of(sut.first.instance, self.settings),
             secrets=self.secrets,
+            others=tuple(server.instance.address for server in others),
         )
+
+    def _starter(self, node: Node) -> Starter:
+        return lambda first: self.start_server(node, first)
+
+    def _address(self, node: Node) -> str:
+        """A member's own, or a name for it, which engines put into the /etc/hosts of its container."""
+        if self.settings.sut.network is NetworkKind.HOST:
+            return node_address(self.ports[0], node.number)
+        return self._task_name(node.name)
 
     def _start_program(self, name: str, command: ClientCommand) -> Client:
         image = self.images.sut
@@ -158,7 +188,8 @@ class Bench:
             self._task(name, self.settings.sut, image, command),
             binds=(Bind(run_dir, self.client_run_dir(name)),),
         )
-        task = self.housed.given(task, self.data_dir)
+        (node,) = self.nodes
+        task = self.housed(node).given(task, self.data_dir(node))
         return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
 
     def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:
@@ -167,10 +198,13 @@ class Bench:
         self.room.host.put(json.dumps(told, indent=1).encode(), f"{self.room.raw}/{name}.command.json")
         return self.room.run_dir(name, command.files, image)
 
+    def _task_name(self, name: str) -> str:
+        return f"tare-{self.token}-{name}"
+
     def _task(self, name: str, placement: Placement, image: Image, command: ServerCommand | ClientCommand) -> Task:
         asked = command.workdir if isinstance(command, ClientCommand) else None
         return Task(
-            name=f"tare-{self.token}-{name}",
+            name=self._task_name(name),
             image=image,
             argv=command.argv,
             output=self.room.output(name),

@@ -10,30 +10,58 @@ from tare.databases.chronicle import Chronicle, Chronicler, Event
 from tare.errors import TareError
 from tare.run.clock import Clock
 from tare.run.server import Server
+from tare.run.sut import Sut
 from tare.run.tree import to_tree
 
 
 @dataclass(frozen=True)
 class Asked:
-    """`tree`: what the record keeps, `None` where nothing could be had. `files`: raw files of it, name → text."""
+    """`tree`: what the record keeps, `None` where nothing could be had; `of_nodes`: what it keeps of each node.
+
+    `files`: raw files of it, name → text.
+    """
 
     tree: Mapping[str, Any] | None = None
+    of_nodes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    notice: str | None = None
+    notices: tuple[str, ...] = ()
 
 
-def ask(server: Server, chronicler: Chronicler | None, clock: Clock, since: float) -> Asked:
-    """Ask a server that has something to tell; of events, those that ended after `since` (wall clock).
+def ask_all(sut: Sut, chronicler: Chronicler | None, clock: Clock, since: float) -> Asked:
+    """Ask servers that have something to tell; of events, those that ended after `since` (wall clock).
 
-    What goes wrong here is a notice: the run was measured all the same.
+    What goes wrong here is a notice: the run was measured all the same. Where a node does not tell, there
+    is nothing of all of them together.
     """
     if chronicler is None:
         return Asked()
-    try:
-        told = chronicler.tell(server.plan, server.inside)
-    except (TareError, OSError, ValueError, TypeError, LookupError) as error:
-        return Asked(notice=f"what the server did by itself could not be asked: {error}")
-    return Asked(_tree(told, clock.monotonic() - clock.wall(), since), told.files)
+    offset_s = clock.monotonic() - clock.wall()
+    trees, files, notices = dict[str, Mapping[str, Any] | None](), dict[str, str](), list[str]()
+    for server in sut.servers:
+        name = server.node.name
+        try:
+            told = chronicler.tell(server.plan, server.inside)
+        except (TareError, OSError, ValueError, TypeError, LookupError) as error:
+            trees[name] = None
+            notices.append(f"what the server did by itself could not be asked{_which(server)}: {error}")
+            continue
+        trees[name] = _tree(told, offset_s, since)
+        files |= {server.node.before(file): text for file, text in told.files.items()}
+    return Asked(_of_all(trees), trees, files, tuple(notices))
+
+
+def _of_all(trees: Mapping[str, Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
+    """Of one server, all that it told; of several, their events in the order in which they ended."""
+    if len(trees) == 1:
+        return next(iter(trees.values()))
+    if any(tree is None for tree in trees.values()):
+        return None
+    events = [{**event, "node": name} for name, tree in trees.items() for event in (tree or {})["events"]]
+    return {"events": sorted(events, key=lambda event: float(event["ended_at"]))}
+
+
+def _which(server: Server) -> str:
+    return f" of node {server.node.name}" if server.node.part else ""
 
 
 def _tree(told: Chronicle, offset_s: float, since: float) -> dict[str, Any]:

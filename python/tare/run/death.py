@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from contextlib import suppress
 
 from tare.deployments import Deployment, Instance
 from tare.errors import TareError
-from tare.sites import Host
+from tare.sites import Host, Output
 
 _KILLED = int(signal.SIGKILL)
 _SHELL_BASE = 128
 _ASK_S = 5.0
+_LAST_LINES, _LONGEST_WORDS = 3, 500
+_NO_REASON = re.compile(r"at |.*\bVM warning: ")
+"""Lines of a Java stack trace, of which there are dozens below the reason, and what a JVM thinks of its options."""
 
 
 def oom_kills(host: Host) -> int | None:
@@ -47,3 +51,13 @@ def _struck(host: Host, before: int | None) -> bool:
 def _limit(instance: Instance) -> str:
     limit = instance.task.limits.memory_bytes
     return "it has no limit of its own" if limit is None else f"its limit is {limit / (1 << 20):.0f} MiB"
+
+
+def last_words(host: Host, output: Output) -> str:
+    """The last lines that a program wrote, as one: the cause often stands before a mere "aborting"."""
+    for path in (output.stderr, output.stdout):
+        text = (host.read(path) or b"").decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines()]
+        if told := [line for line in lines if line and not _NO_REASON.match(line)]:
+            return " / ".join(told[-_LAST_LINES:])[-_LONGEST_WORDS:]
+    return "it wrote nothing"

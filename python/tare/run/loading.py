@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from tare.errors import RunFailed
 from tare.plan.model import Plan
 from tare.run.bench import Bench, Images, make_token, parameters_of
 from tare.run.credentials import new_secrets
+from tare.run.death import last_words as words_of
 from tare.run.machine import Machine
-from tare.run.ports import free_port
+from tare.run.nodes import nodes_of
+from tare.run.ports import free_ports
 from tare.run.rooms import Room, clear_room, make_room
-from tare.run.server import Server
 from tare.run.snapshot import Contents, Shelf, Snapshot
+from tare.run.sut import Sut
 from tare.run.teardown import Teardown
 from tare.study.model import ArmSettings
 from tare.workloads import ClientCommand
 
 INITIALISE_S = 300.0
-_LAST_LINES, _LONGEST_WORDS = 3, 500
 
 
 def contents_of(machine: Machine, settings: ArmSettings, images: Images) -> Contents:
@@ -29,8 +31,13 @@ def contents_of(machine: Machine, settings: ArmSettings, images: Images) -> Cont
         database=settings.sut.database,
         settings=settings.sut.settings,
         workload=settings.workload_name,
-        dataset=workload.dataset(parameters_of(workload, settings)),
+        dataset=_spread(workload.dataset(parameters_of(workload, settings)), settings.sut.nodes),
     )
+
+
+def _spread(dataset: Mapping[str, str | int], nodes: int) -> Mapping[str, str | int]:
+    """A data set over several nodes is another one; over one it is called what it was before there were more."""
+    return {**dataset, "nodes": nodes} if dataset and nodes > 1 else dataset
 
 
 def shelf_of(machine: Machine) -> Shelf:
@@ -52,6 +59,7 @@ def _same_data(one: ArmSettings, other: ArmSettings) -> bool:
     return (
         one.sut.image == other.sut.image
         and one.sut.database == other.sut.database
+        and one.sut.nodes == other.sut.nodes
         and one.sut.settings == other.sut.settings
         and one.workload_name == other.workload_name
         and one.workload == other.workload
@@ -71,8 +79,10 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
     try:
         teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
         make_room(room, machine.ledger)
-        bench = Bench(machine, settings, images, room, token, free_port(host, token), new_secrets())
-        room.empty_data(images.sut)
+        ports = free_ports(host, token, settings.sut.nodes)
+        bench = Bench(machine, settings, images, room, token, ports, new_secrets())
+        for node in bench.nodes:
+            room.empty_data(images.sut, node.below(room.data))
         if settings.sut.database is None:
             load_data(bench, None, teardown)
         else:
@@ -82,41 +92,42 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
             side: {"deployment": placement.deployment, "network": placement.network.value}
             for side, placement in settings.sides.items()
         }
-        return shelf_of(machine).keep(contents, room.data, made_by)
+        return shelf_of(machine).keep(contents, room.data, made_by, [node.part for node in bench.nodes])
     finally:
         teardown.run()
 
 
 def _initialise(bench: Bench, teardown: Teardown) -> None:
-    one_shot = bench.start_server("initialise", initialise=True)
-    teardown.add("stopping the initialisation", one_shot.stop)
-    code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
-    if code != 0:
-        raise RunFailed(f"initialising the data directory ended with {code}: {last_words(bench, 'initialise')}")
-    one_shot.stop()
+    for node in nodes_of(bench.settings.sut.nodes, "initialise"):
+        one_shot = bench.start_server(node, initialise=True)
+        teardown.add("stopping the initialisation", one_shot.stop)
+        code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
+        if code != 0:
+            raise RunFailed(f"initialising the data directory ended with {code}: {last_words(bench, node.name)}")
+        one_shot.stop()
 
 
 def _fill(bench: Bench, teardown: Teardown) -> None:
     clock = bench.machine.clock
-    server = bench.start_server("sut")
-    teardown.add("stopping the server", server.stop)
-    server.wait_until_ready(clock)
-    load_data(bench, server, teardown)
-    server.shut_down()
-    server.stop()
+    sut = bench.start_sut()
+    teardown.add("stopping the server", sut.stop)
+    sut.wait_until_ready(clock)
+    load_data(bench, sut, teardown)
+    sut.shut_down()
+    sut.stop()
 
 
-def load_data(bench: Bench, server: Server | None, teardown: Teardown) -> None:
+def load_data(bench: Bench, sut: Sut | None, teardown: Teardown) -> None:
     """Run the workload's load command, and what comes after it, to the end; `RunFailed` when one ends in error."""
     parameters, run_dir = parameters_of(bench.workload, bench.settings), bench.client_run_dir("load")
-    command: ClientCommand | None = bench.workload.load(parameters, bench.target(server), run_dir)
+    command: ClientCommand | None = bench.workload.load(parameters, bench.target(sut), run_dir)
 
     def watch() -> None:
-        if server is not None:
-            server.must_live("while the data was loaded")
+        if sut is not None:
+            sut.must_live("while the data was loaded")
 
     while command is not None:
-        client = bench.start_client("load", command, server)
+        client = bench.start_client("load", command, sut)
         teardown.add("stopping the loader", client.stop)
         code = client.wait(bench.machine.clock, command.timeout_s, watch)
         judge(bench, "load", command)
@@ -135,10 +146,5 @@ def judge(bench: Bench, name: str, command: ClientCommand) -> None:
 
 
 def last_words(bench: Bench, name: str) -> str:
-    """The last lines that a program wrote, for a message: the cause often stands before a mere "aborting"."""
-    output = bench.room.output(name)
-    for path in (output.stderr, output.stdout):
-        text = (bench.room.host.read(path) or b"").decode(errors="replace")
-        if lines := [line.strip() for line in text.splitlines() if line.strip()]:
-            return " / ".join(lines[-_LAST_LINES:])[-_LONGEST_WORDS:]
-    return "it wrote nothing"
+    """The last lines that a program of the bench wrote, for a message."""
+    return words_of(bench.room.host, bench.room.output(name))

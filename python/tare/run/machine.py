@@ -13,6 +13,8 @@ from requests.exceptions import RequestException
 from tare.databases import Database
 from tare.databases.chronicle import Chronicler
 from tare.databases.chroniclers import CHRONICLERS
+from tare.databases.cluster import Cluster
+from tare.databases.clusters import CLUSTERS
 from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
 from tare.errors import RunFailed
@@ -61,6 +63,7 @@ class Machine:
     sweep: Callable[[], tuple[str, ...]]
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
     chroniclers: Mapping[str, Chronicler] = field(default_factory=lambda: CHRONICLERS)
+    clusters: Mapping[str, Cluster] = field(default_factory=lambda: CLUSTERS)
     repin: Callable[[Instance, str], None] = cannot_repin
     references: References = field(default_factory=References)
     clock: Clock = field(default_factory=SystemClock)

@@ -45,9 +45,9 @@ class Monitors:
     before: Look | None = None
     after: Look | None = None
 
-    def begin(self, bench: Bench, server: Instance | None, parameters: Parameters) -> None:
-        """Begin the trace: engine and host, and the server where there is one. Returns once it is at work."""
-        self.watched = around(bench.room.host, server)
+    def begin(self, bench: Bench, servers: Mapping[str, Instance], parameters: Parameters) -> None:
+        """Begin the trace: engine and host, and the servers, by name. Returns once it is at work."""
+        self.watched = around(bench.room.host, servers)
         self._start(bench, parameters, TRACER, tracer_of(bench.settings))
 
     def begin_measure(self, bench: Bench, parameters: Parameters) -> None:

@@ -22,8 +22,8 @@ class Pace(Protocol):
         """The next phase may begin. Raises `RunFailed` where it never will."""
         ...
 
-    def began(self, server: Instance | None, client: Instance) -> None:
-        """The client of the measure phase was started; without a server it is itself the SUT."""
+    def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
+        """The client of the measure phase was started; without servers it is itself the SUT."""
         ...
 
     def ended(self) -> None:
@@ -44,7 +44,7 @@ class Alone:
     def meet(self) -> None:
         """At once."""
 
-    def began(self, server: Instance | None, client: Instance) -> None:
+    def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
         """Nobody is told."""
 
     def ended(self) -> None:

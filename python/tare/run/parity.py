@@ -89,11 +89,17 @@ def changed_during(
     before, later = _readings(record, server), _readings(after, server)
     if moved_to is not None and _value(before.get(CPU_SET)) not in (None, _ABSENT):
         before[CPU_SET] = replace(before[CPU_SET], value=_as_kernel_tells(moved_to))
-    return tuple(
-        f"{name}: {_told(_value(before.get(name)))} before, {_told(_value(later.get(name)))} afterwards"
-        for name in dict.fromkeys(chain(before, later))
-        if not name.startswith("client") and _value(before.get(name)) != _value(later.get(name))
-    )
+    return _unequal(before, later, "before", "afterwards")
+
+
+def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -> tuple[str, ...]:
+    """In what the nodes of one SUT differ from its first, a sentence each.
+
+    `nodes`: node → the run's record as if the SUT were that node alone.
+    """
+    seen = {name: _readings(record, server or Server()) for name, record in nodes.items()}
+    first, *others = seen
+    return tuple(chain(*(_unequal(seen[first], seen[other], f"in {first}", f"in {other}") for other in others)))
 
 
 def told(found: Iterable[object]) -> str:
@@ -110,6 +116,14 @@ def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
         host_readings(record),
     )
     return {reading.name: reading for reading in every}
+
+
+def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there: str, here: str) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {_told(_value(before.get(name)))} {there}, {_told(_value(later.get(name)))} {here}"
+        for name in dict.fromkeys(chain(before, later))
+        if not name.startswith("client") and _value(before.get(name)) != _value(later.get(name))
+    )
 
 
 def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:

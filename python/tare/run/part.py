@@ -36,10 +36,9 @@ class Part:
         """When the other is here too."""
         self.meeting.meet()
 
-    def began(self, server: Instance | None, client: Instance) -> None:
+    def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
         """Noted for the one who swaps the CPU sets."""
-        tasks = (client,) if server is None else (client, server)
-        self._playing = Playing(tasks, self.seat.cpus[1], started_s(self.machine, client))
+        self._playing = Playing((client, *servers), self.seat.cpus[1], started_s(self.machine, client))
         self.meeting.began(self.number, self._playing)
 
     def ended(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
 from tare.run.bench import Bench, Images, make_token, parameters_of
-from tare.run.chronicle import ask
+from tare.run.chronicle import ask_all
 from tare.run.declared import not_lodged, undeclared
+from tare.run.each_node import each_node
 from tare.run.emulated import with_sides
 from tare.run.events import Emulated, Observer
 from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
@@ -22,26 +24,30 @@ from tare.run.machine import Machine
 from tare.run.monitors import Monitors
 from tare.run.pace import ALONE, Pace
 from tare.run.parity import Server as Known
-from tare.run.parity import changed_during, told
-from tare.run.ports import free_port
+from tare.run.parity import changed_during, told, unlike_nodes
+from tare.run.ports import free_ports
 from tare.run.record import Outcome, Phase, RunRecord, Side
 from tare.run.recording import record_of
 from tare.run.references import server_of
 from tare.run.rooms import Room, clear_room, make_room
 from tare.run.seat import Seat, seat_of, seated, strays
-from tare.run.server import Server
 from tare.run.snapshot import copy_snapshot, size_of
 from tare.run.stopwatch import Stopwatch
+from tare.run.sut import Sut
 from tare.run.teardown import Teardown
 from tare.run.tree import to_tree
 from tare.run.usage import Meter
-from tare.run.witness import observation, witness
+from tare.run.witness import Onlooker, observation
 from tare.storage import Lot
 from tare.study.model import Arm
 from tare.workloads import ClientCommand, Parameters, left_by
 
 GRACE_S = 5.0
 """How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
+
+
+_KEPT_APART = frozenset({"data", "parts"})
+"""What a record says nothing of: where a snapshot lies, and how it is divided."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,8 @@ class Found:
     effective: Mapping[str, str] | None = None
     parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
     path: Mapping[str, Any] | None = None
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`; the first one's stand above."""
     usage: Mapping[str, Any] | None = None
     monitors: Mapping[str, Any] | None = None
     chronicle: Mapping[str, Any] | None = None
@@ -95,13 +103,18 @@ class Found:
     notes: dict[str, str] = field(default_factory=dict)
     """Raw files of tare's own: name → text."""
 
+    def of_nodes(self, key: str, values: Mapping[str, Any]) -> None:
+        """Take down something of each node, by its name."""
+        for name, value in values.items():
+            self.nodes.setdefault(name, {})[key] = value
+
 
 @dataclass(frozen=True)
 class Ready:
-    """A server that answers, where there is one, and all that is needed to load it."""
+    """Servers that answer, where there are any, and all that is needed to load them."""
 
     bench: Bench
-    server: Server | None
+    sut: Sut | None
     parameters: Parameters
     run_id: str
     snapshot: Mapping[str, Any] | None = None
@@ -137,79 +150,86 @@ class Phases:
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
             bench = self._with_data(bench)
-            server = self._load(bench)
-            self._watched(bench, server, parameters)
-        return Ready(bench, server, parameters, self.job.run.id, self.found.snapshot)
+            sut = self._load(bench)
+            self._watched(bench, sut, parameters)
+        return Ready(bench, sut, parameters, self.job.run.id, self.found.snapshot)
 
     def take_over(self, before: Ready) -> Ready:
-        """The next stage: the server and the data of the one before it, a room and a trace of its own.
+        """The next stage: the servers and the data of the one before it, a room and a trace of its own.
 
         What was taken over stays the first stage's to stop and to remove.
         """
-        server = before.server
+        sut, was = before.sut, before.bench
         with self.watch.phase(Phase.PROVISION):
             self.found.continues = before.run_id
             self.found.snapshot = before.snapshot
-            own = self._provision()
-            bench = replace(own, port=before.bench.port, lodging=before.bench.housed, kin=before.bench.group)
+            lodgings = tuple(was.housed(node) for node in was.nodes)
+            bench = replace(self._provision(), ports=was.ports, lodgings=lodgings, kin=was.group)
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
-            if server is not None:
-                server.must_live("between two stages")
-                self.found.effective = dict(server.effective())
-            self._watched(bench, server, parameters)
-        return Ready(bench, server, parameters, self.job.run.id, before.snapshot)
+            if sut is not None:
+                sut.must_live("between two stages")
+                self._read_back(sut)
+            self._watched(bench, sut, parameters)
+        return Ready(bench, sut, parameters, self.job.run.id, before.snapshot)
 
-    def _watched(self, bench: Bench, server: Server | None, parameters: Parameters) -> None:
+    def _watched(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
         self.stops.add("stopping the monitors", self.monitors.end)
-        self.monitors.begin(bench, None if server is None else server.instance, parameters)
+        self.monitors.begin(bench, {} if sut is None else sut.instances, parameters)
+
+    def _read_back(self, sut: Sut) -> None:
+        """Settings in force and addresses, of each node."""
+        effective = sut.effective()
+        self.found.effective = dict(effective[sut.first.node.name])
+        self.found.of_nodes("effective", effective)
+        self.found.of_nodes("address", {name: each.address for name, each in sut.instances.items()})
 
     def conduct(self, ready: Ready) -> None:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
-        bench, server, parameters = ready.bench, ready.server, ready.parameters
+        bench, sut, parameters = ready.bench, ready.sut, ready.parameters
         self.pace.meet()
         with self.watch.phase(Phase.WARM_UP, parameters.warmup_s):
-            self._warm_up(bench, server, parameters)
+            self._warm_up(bench, sut, parameters)
         self.pace.meet()
         with self.watch.phase(Phase.MEASURE, parameters.measure_s):
-            self._measure(bench, server, parameters)
+            self._measure(bench, sut, parameters)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
             self.monitors.must_live()
             self.monitors.end()
-            if server is not None:
-                self._ask(server)
+            if sut is not None:
+                self._ask(sut)
 
-    def _ask(self, server: Server) -> None:
-        """What the server did by itself: asked when nothing is watched any more."""
+    def _ask(self, sut: Sut) -> None:
+        """What the servers did by themselves: asked when nothing is watched any more."""
         chronicler = self.machine.chroniclers.get(self.job.arm.settings.sut.database or "")
-        asked = ask(server, chronicler, self.machine.clock, self.watch.times[0].began_at)
+        asked = ask_all(sut, chronicler, self.machine.clock, self.watch.times[0].began_at)
         self.found.chronicle = asked.tree
+        self.found.of_nodes("chronicle", asked.of_nodes)
         self.found.notes.update(asked.files)
-        if asked.notice is not None:
-            self.found.notices.append(asked.notice)
+        self.found.notices += asked.notices
 
     def _provision(self) -> Bench:
-        """A directory, names, a port and a password of its own."""
+        """A directory, names, ports and a password of its own."""
         job, machine = self.job, self.machine
         self.found.host, self.found.engine = machine.host_facts(), machine.engine_facts()
         host = machine.site.sut
         room = Room(host, f"{machine.layout.work}/{job.token}")
         self.teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
         make_room(room, machine.ledger)
-        port = free_port(host, job.token)
-        return Bench(machine, job.arm.settings, job.images, room, job.token, port, self.secrets)
+        ports = free_ports(host, job.token, job.arm.settings.sut.nodes)
+        return Bench(machine, job.arm.settings, job.images, room, job.token, ports, self.secrets)
 
-    def _load(self, bench: Bench) -> Server | None:
+    def _load(self, bench: Bench) -> Sut | None:
         """A server that answers on the data; `None` where the workload's own program is the SUT."""
         if bench.settings.sut.database is None:
             return None
-        server = bench.start_server("sut")
-        self._note("sut", server.instance)
-        self.stops.add("stopping the server", lambda: server.stop(GRACE_S))
-        server.wait_until_ready(self.machine.clock)
-        self.found.effective = dict(server.effective())
-        return server
+        sut = bench.start_sut()
+        self._note("sut", sut.first.instance)
+        self.stops.add("stopping the server", lambda: sut.stop(GRACE_S))
+        sut.wait_until_ready(self.machine.clock)
+        self._read_back(sut)
+        return sut
 
     def _with_data(self, bench: Bench) -> Bench:
         """Loaded data in place: an identical copy of the snapshot, on the storage that the arm names."""
@@ -217,40 +237,43 @@ class Phases:
         snapshot = None
         if contents_of(self.machine, loader, self.job.images).dataset:
             snapshot = ensure_snapshot(self.machine, loader, self.job.images)
-            self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
+            self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key not in _KEPT_APART}
         storage = self.machine.storage(spec.kind)
-        lot = Lot(bench.room.storage, f"tare-{bench.token}", 0 if snapshot is None else size_of(host, snapshot))
-        self.teardown.add("removing the data", lambda: storage.clear(lot))
-        bench = replace(bench, lodging=storage.lodge(lot, spec))
-        if snapshot is None:
-            bench.room.empty_data(self.job.images.sut, bench.housed.path)
-        else:
-            copy_snapshot(host, snapshot, bench.housed.path, warmed=spec.cache == "warmed")
+        for node in bench.nodes:
+            data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
+            lot = Lot(node.below(bench.room.storage), node.named(f"tare-{bench.token}"), data_bytes)
+            self.teardown.add("removing the data", partial(storage.clear, lot))
+            lodging = storage.lodge(lot, spec)
+            bench = replace(bench, lodgings=(*bench.lodgings, lodging))
+            if snapshot is None:
+                bench.room.empty_data(self.job.images.sut, lodging.path)
+            else:
+                copy_snapshot(host, snapshot, lodging.path, node.part, warmed=spec.cache == "warmed")
         return bench
 
-    def _warm_up(self, bench: Bench, server: Server | None, parameters: Parameters) -> None:
-        target, run_dir = bench.target(server), bench.client_run_dir("warm-up")
+    def _warm_up(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
+        target, run_dir = bench.target(sut), bench.client_run_dir("warm-up")
         command = bench.workload.warm_up(parameters, target, run_dir)
         if command is None:
             return
-        code = self._carry_out("warm-up", command, bench, server)
+        code = self._carry_out("warm-up", command, bench, sut)
         judge(bench, "warm-up", command)
         if code != 0:
             raise RunFailed(f"the warm-up ended with {code}: {last_words(bench, 'warm-up')}")
 
-    def _measure(self, bench: Bench, server: Server | None, parameters: Parameters) -> None:
+    def _measure(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
-        target, run_dir = bench.target(server), bench.client_run_dir("measure")
+        target, run_dir = bench.target(sut), bench.client_run_dir("measure")
         command = bench.workload.measure(parameters, target, run_dir)
-        served, proxy = None if server is None else server.instance, (self.found.path or {}).get("proxy")
-        meter = Meter(bench.room.host, self.machine.clock, served, proxy)
+        proxy = (self.found.path or {}).get("proxy")
+        meter = Meter(bench.room.host, self.machine.clock, _instances(sut), proxy)
         self.monitors.must_live()
         self.monitors.begin_measure(bench, parameters)
-        code = self._carry_out("measure", command, bench, server, meter)
+        code = self._carry_out("measure", command, bench, sut, meter)
         self.monitors.end_measure()
-        if server is not None:
-            server.must_live("during the measure phase")
-        if server is not None and (why := _unseen(self.found.path)) is not None:
+        if sut is not None:
+            sut.must_live("during the measure phase")
+        if sut is not None and (why := self._unseen()) is not None:
             self.found.notices.append(f"the network path could not be seen: {why}")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
@@ -259,37 +282,37 @@ class Phases:
         bench.room.host.get(output.stderr, stderr)
         for name in command.leaves:
             bench.room.bring(f"measure/{name}", left_by(stdout, name))
-        self._check_after(server)
+        self._check_after(sut)
         measurement = bench.workload.parse(parameters, stdout, stderr, code)
         self.found.measurement = to_tree(measurement)
         self.found.duet = self.pace.share(measurement, parameters.window_s)
 
     def _carry_out(
-        self, name: str, command: ClientCommand, bench: Bench, server: Server | None, meter: Meter | None = None
+        self, name: str, command: ClientCommand, bench: Bench, sut: Sut | None, meter: Meter | None = None
     ) -> int:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
-        client = bench.start_client(name, command, server)
-        self._note("sut" if server is None else "client", client.instance)
+        client = bench.start_client(name, command, sut)
+        self._note("sut" if sut is None else "client", client.instance)
         self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
-        self.monitors.client_started(name, client.instance, alone=server is None)
+        self.monitors.client_started(name, client.instance, alone=sut is None)
         if meter is not None:
             meter.begin(client.instance)
-            self.pace.began(None if server is None else server.instance, client.instance)
-        if self.found.parity.get("sut") is None or (server is not None and _unseen(self.found.path) is not None):
-            seen = witness(self.machine, server, client)
-            self.found.parity, self.found.path = seen.parity, seen.path
-            self.found.notices += seen.notices
-            self._check_before(bench)
+            self.pace.began(_instances(sut), client.instance)
+        known = self.found.parity.get("sut") is not None and (sut is None or self._unseen() is None)
+        onlooker = Onlooker(self.machine, sut, client, known=known)
 
         def watch() -> None:
-            if server is not None:
-                server.must_live(f"during {name}")
+            if sut is not None:
+                sut.must_live(f"during {name}")
             if meter is not None:
                 meter.look()
+            self._look(onlooker, bench)
 
         code = client.wait(self.machine.clock, command.timeout_s, watch)
+        self._look(onlooker, bench, last=True)
         if meter is not None:
-            if used := meter.end(self.found.parity):
+            of_nodes = [node.get("parity") for node in self.found.nodes.values()]
+            if used := meter.end(of_nodes or [self.found.parity.get("sut")], self.found.parity.get("client")):
                 self.found.usage = to_tree(used)
             self.pace.ended()
         client.stop(GRACE_S)
@@ -301,33 +324,59 @@ class Phases:
             self.found.emulated = with_sides(self.found.emulated, (side,))
             self.observer(Emulated(self.job.run, self.found.emulated))
 
+    def _look(self, onlooker: Onlooker, bench: Bench, *, last: bool = False) -> None:
+        """Take down what there is to be seen of both sides; `last`: the client has ended."""
+        seen = onlooker.look(last=last)
+        if seen is None:
+            return
+        self.found.parity, self.found.path = seen.parity, seen.path
+        self.found.of_nodes("parity", seen.of_nodes)
+        self.found.of_nodes("path", seen.paths)
+        self.found.notices += seen.notices
+        self._check_before(bench)
+
+    def _unseen(self) -> str | None:
+        """Why it is not known by which way the connections went to a node; `None` where it is."""
+        reasons = (_why_unseen(node.get("path")) for node in self.found.nodes.values())
+        return next((why for why in reasons if why is not None), None)
+
     def _check_before(self, bench: Bench) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""
-        wrong = undeclared(self.job.arm.settings, self.found.parity, self.found.path, bench.group)
-        wrong += not_lodged(bench.settings.sut.storage, bench.housed, bench.data_dir, self.found.parity)
-        if wrong := (*wrong, *strays(self.job.seat, self.found.path)):
+        settings, wrong = self.job.arm.settings, list[str]()
+        nodes = each_node(self._so_far(), self.found.nodes)
+        for node, alone in zip(bench.nodes, nodes.values(), strict=True):
+            wrong += undeclared(settings, alone.parity, alone.path, bench.group)
+            wrong += not_lodged(settings.sut.storage, bench.housed(node), bench.data_dir(node), alone.parity)
+        if wrong := [*dict.fromkeys(wrong), *strays(self.job.seat, self.found.path)]:
             raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
+        if unlike := unlike_nodes(nodes, self._server()):
+            raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {told(unlike)}")
         found = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
         if found:
             raise NotComparable(told(found))
 
-    def _check_after(self, server: Server | None) -> None:
+    def _check_after(self, sut: Sut | None) -> None:
         """The same must be in force when the measure phase is over: variables and limits can be set at run time.
 
         A program that was itself the SUT has ended by then, and only the host is left to be looked at.
         """
-        before, notices = self._so_far(), list[str]()
-        changes: dict[str, Any] = {"host": self.machine.host_facts()}
-        if server is not None:
-            seen = observation(server.deployment, server.instance, notices)
+        nodes, host = each_node(self._so_far(), self.found.nodes), self.machine.host_facts()
+        seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
+        if sut is not None:
+            notices = list[str]()
+            seen = {each.node.name: observation(each.deployment, each.instance, notices) for each in sut.servers}
+            effective = dict(sut.effective())
             self.found.notices += notices
-            self.found.parity = {**self.found.parity, "sut_after": seen}
-            again = {**before.parity, "sut": before.parity.get("sut") if seen is None else seen}
-            changes |= {"parity": again, "effective": dict(server.effective())}
-        moved_to = None if server is None else self.pace.moved_to
-        after = before.model_copy(update=changes)
-        if changed := changed_during(before, after, self._server(), moved_to):
-            raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(changed)}")
+            self.found.parity = {**self.found.parity, "sut_after": seen[sut.first.node.name]}
+            self.found.of_nodes("parity_after", seen)
+        moved_to = None if sut is None else self.pace.moved_to
+        changed = list[str]()
+        for name, before in nodes.items():
+            again = before.parity if seen.get(name) is None else {**before.parity, "sut": seen[name]}
+            after = {"host": host, "parity": again, "effective": effective.get(name, before.effective)}
+            changed += changed_during(before, before.model_copy(update=after), self._server(), moved_to)
+        if changed:
+            raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(dict.fromkeys(changed))}")
 
     def _so_far(self) -> RunRecord:
         return record_of(self.job, self.found, self.watch.times, Outcome(ok=True))
@@ -336,8 +385,11 @@ class Phases:
         return server_of(self.machine.databases, self.job.arm.settings.sut.database)
 
 
-def _unseen(path: Mapping[str, Any] | None) -> str | None:
-    """Why it is not known by which way the connections went; `None` where it is."""
+def _instances(sut: Sut | None) -> tuple[Instance, ...]:
+    return () if sut is None else tuple(sut.instances.values())
+
+
+def _why_unseen(path: Mapping[str, Any] | None) -> str | None:
     if path is None:
         return "no connection was there to look at"
     return "the connections could not be matched" if path.get("hop", "") is None else None

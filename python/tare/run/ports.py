@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from tare.errors import RunFailed
 from tare.sites import Host
 
@@ -11,19 +13,19 @@ FIRST, LAST = 20000, 32000
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
-def free_port(host: Host, token: str) -> int:
-    """A port that no socket of the host uses; where to begin the search is taken from `token` (hex).
+def free_ports(host: Host, token: str, count: int = 1) -> tuple[int, ...]:
+    """Ports that no socket of the host uses; where to begin the search is taken from `token` (hex).
 
     Two stores begin at different places, so two runs that search at the same moment do not meet.
     """
     taken = used_ports(host)
-    count = LAST - FIRST
-    start = int(token, 16) % count
-    for step in range(count):
-        port = FIRST + (start + step) % count
-        if port not in taken:
-            return port
-    raise RunFailed(f"no port between {FIRST} and {LAST} is free on {host.name}")
+    places = LAST - FIRST
+    start = int(token, 16) % places
+    every = (FIRST + (start + step) % places for step in range(places))
+    found = tuple(islice((port for port in every if port not in taken), count))
+    if len(found) < count:
+        raise RunFailed(f"not {count} of the ports between {FIRST} and {LAST} are free on {host.name}")
+    return found
 
 
 def used_ports(host: Host) -> frozenset[int]:

@@ -87,12 +87,20 @@ class RunRecord(Strict):
     """`sut` and `client`: the `Observation` of each; `sut_after`: that of the SUT after the measure phase."""
     path: Mapping[str, Any] | None
     """How the client's traffic reached the server, as the sockets of both sides tell."""
+    nodes: Mapping[str, Mapping[str, Any]] | None = None
+    """Of a SUT of several, node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`.
+
+    `effective`, `parity` and `path` are those of the first, and the others' are known to be like them.
+    """
     usage: Mapping[str, Any] | None = None
     """CPU time and clocks over the measure phase: a `run.usage.Usage`."""
     monitors: Mapping[str, Any] | None = None
     """Monitor → what it tells of itself: docs/reference/monitors.md."""
     chronicle: Mapping[str, Any] | None = None
-    """What the server tells of its own work: `events` (compactions), `tables`, `pools`, `dropped`."""
+    """What the server tells of its own work: `events` (compactions), `tables`, `pools`, `dropped`.
+
+    Of several nodes their `events`, each with its `node`; the rest is each node's own, and in `nodes`.
+    """
     pilot: Mapping[str, Any] | None = None
     """The choice by which its measure phase is as long as it is: a `protocols.pilot.Choice`."""
     measurement: Mapping[str, Any] | None

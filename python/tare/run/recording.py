@@ -38,6 +38,7 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
         effective=found.effective,
         parity=found.parity,
         path=found.path,
+        nodes=found.nodes if len(found.nodes) > 1 else None,
         usage=found.usage,
         monitors=found.monitors,
         chronicle=found.chronicle,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from tare.monitors import SUT
+from tare.monitors import OF_SUT
 from tare.run.traced import growth, span_of
 from tare.run.trimming import Span
 
-SIDES = {"sut": SUT, "client": "client"}
-"""Side → its name in traces."""
+SIDES = {"sut": OF_SUT, "client": "^client$"}
+"""Side → its name, or those of its nodes, in traces."""
 _NS, _US = 1e9, 1e6
 
 
@@ -44,16 +44,54 @@ def with_saturation(usage: Mapping[str, Any] | None, trace: Path) -> Mapping[str
     groups = pl.read_parquet(cgroup) if cgroup.is_file() else None
     found = {
         side: dataclasses.asdict(
-            saturation(
-                None if groups is None else groups.filter(pl.col("name") == name),
-                processes.filter(pl.col("name") == name),
-                usage.get(f"{side}_cpus"),
+            of_side(
+                None if groups is None else groups.filter(pl.col("name").str.contains(names)),
+                processes.filter(pl.col("name").str.contains(names)),
+                Allowed(usage.get(f"{side}_cpus"), usage.get(f"{side}_node_cpus", usage.get(f"{side}_cpus"))),
                 phase,
             )
         )
-        for side, name in SIDES.items()
+        for side, names in SIDES.items()
     }
     return {**usage, "saturation": found}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """CPUs' worth of time that all of a side may use, and each of its nodes."""
+
+    all: float | None
+    each: float | None
+
+
+def of_side(groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: Allowed, phase: Span) -> Saturation:
+    """Of the side as a whole, or of the node that is nearest to its end, as far as they are known.
+
+    Nodes may share CPUs, and then all of them can be at the end of these while none is by itself.
+    """
+    names = sorted(set(processes["name"].to_list()))
+    nodes = [
+        saturation(
+            None if groups is None else groups.filter(pl.col("name") == name),
+            processes.filter(pl.col("name") == name),
+            allowed.each,
+            phase,
+        )
+        for name in names
+    ]
+    whole = saturation(groups, processes, allowed.all, phase)
+    if len(nodes) < 2:
+        return whole
+    return Saturation(
+        cpus=whole.cpus,
+        busy=_most(each.busy for each in (*nodes, whole)),
+        waiting=_most(each.waiting for each in nodes),
+        throttled=_most(each.throttled for each in nodes),
+    )
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def saturation(
@@ -94,11 +132,9 @@ def _overlap(table: pl.DataFrame, at: str, phase: Span) -> Span | None:
 
 
 def _most_threads(groups: pl.DataFrame | None, processes: pl.DataFrame) -> int | None:
-    """At once. A control group counts all; else what its processes have is added up."""
-    if groups is not None:
-        most = groups["pids"].max()
-    else:
-        most = processes.group_by("tick").agg(pl.col("threads").sum())["threads"].max()
+    """At once, over all nodes. A control group counts all; else what its processes have is added up."""
+    table, column = (processes, "threads") if groups is None else (groups, "pids")
+    most = table.group_by("tick").agg(pl.col(column).sum())[column].max()
     return int(most) if isinstance(most, int) and most > 0 else None
 
 

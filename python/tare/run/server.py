@@ -1,4 +1,4 @@
-"""The SUT of one run: started, asked until it answers, read back, watched, stopped."""
+"""One server: started, asked until it answers, read back, watched, stopped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from tare.databases import Database, ServerPlan
 from tare.deployments import Deployment, Instance
 from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
-from tare.run.death import death_of
+from tare.run.death import death_of, last_words
+from tare.run.nodes import Node
 from tare.sites import Completed, Host
 from tare.sites.process import alive
 
-READY_S = 120.0
-"""How long a server may take from its start to its first answer, crash recovery of a clean copy included."""
+READY_S = 300.0
+"""How long a server may take from its start to its first answer, crash recovery of a clean copy included.
+
+A JVM that is ready in 8 s on a machine left alone takes minutes where several start on two busy CPUs."""
 SHUTDOWN_S = 300.0
 _POLL_S = 0.05
 
@@ -27,6 +30,7 @@ class Server:
     deployment: Deployment
     database: Database
     plan: ServerPlan
+    node: Node
     instance: Instance
     oom_kills_before: int | None = None
     """The machine's count just before the start."""
@@ -53,7 +57,12 @@ class Server:
         """Raise when the server has ended; one that something restarted is another process and counts as ended."""
         if not self.lives:
             told = death_of(self.host, self.deployment, self.instance, self.oom_kills_before)
-            raise RunFailed(f"{told} {when}", hint="sut.stderr among the raw files has its last words")
+            which = f", node {self.node.name}" if self.node.part else ""
+            words = last_words(self.host, self.instance.task.output)
+            raise RunFailed(
+                f"{told} {when}{which}; its last words: {words}",
+                hint=f"{self.node.name}.stdout and {self.node.name}.stderr among the raw files have all of them",
+            )
 
     def effective(self) -> Mapping[str, str]:
         """The settings in force."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -43,9 +43,10 @@ class Contents:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One loaded data directory at rest.
+    """One loaded data directory at rest, or those of all nodes, which were stopped together.
 
     `listing` is the digest of its files' names, sizes, owners and modes; `content` that of every file's bytes.
+    `parts`: directory of a node within it (itself: "") → the digest of what that lists.
     """
 
     key: str
@@ -53,6 +54,7 @@ class Snapshot:
     listing: str
     content: str
     made_by: Mapping[str, Any]
+    parts: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,12 @@ class Shelf:
             listing=told["listing"],
             content=told["content"],
             made_by=told["made_by"],
+            parts=told.get("parts", {"": told["listing"]}),
         )
 
-    def keep(self, contents: Contents, data: str, made_by: Mapping[str, Any]) -> Snapshot:
+    def keep(
+        self, contents: Contents, data: str, made_by: Mapping[str, Any], parts: Sequence[str] = ("",)
+    ) -> Snapshot:
         """Make a data directory, whose server has stopped cleanly, a snapshot: synced, then moved in whole.
 
         `data` must lie on the layout's file system. Should another tare have been faster, its snapshot stands.
@@ -90,6 +95,7 @@ class Shelf:
             "made_by": dict(made_by),
             "listing": listing_digest(host, data),
             "content": content_digest(host, data),
+            "parts": {part: listing_digest(host, _within(data, part)) for part in parts},
         }
         host.run(["install", "-d", "-m", "0755", "--", str(self.layout.snapshots), scratch], timeout_s=_QUICK_S)
         host.run(["mv", "-T", "--", data, f"{scratch}/data"], timeout_s=_QUICK_S)
@@ -108,18 +114,23 @@ class Shelf:
         return f"{self.layout.snapshots}/{contents.key}"
 
 
-def copy_snapshot(host: Host, snapshot: Snapshot, target: str, *, warmed: bool = False) -> None:
-    """An identical copy at `target`, and the page cache alike, so that every run starts from the same."""
-    host.run(["cp", "-a", "--reflink=auto", "-T", "--", snapshot.data, target], timeout_s=_COPY_S)
+def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *, warmed: bool = False) -> None:
+    """An identical copy of a node's part at `target`, and the page cache alike: every run starts from the same."""
+    source = _within(snapshot.data, part)
+    host.run(["cp", "-a", "--reflink=auto", "-T", "--", source, target], timeout_s=_COPY_S)
     settle(host, target, warmed=warmed)
-    if listing_digest(host, target) != snapshot.listing:
+    if listing_digest(host, target) != snapshot.parts[part]:
         raise RunFailed(f"{target} is not an identical copy of the snapshot {snapshot.key}")
 
 
-def size_of(host: Host, snapshot: Snapshot) -> int:
-    """Bytes that a copy takes on a disk."""
-    printed = host.run(["du", "-s", "-B1", "--", snapshot.data], timeout_s=_QUICK_S).text
+def size_of(host: Host, snapshot: Snapshot, part: str = "") -> int:
+    """Bytes that a copy of a node's part takes on a disk."""
+    printed = host.run(["du", "-s", "-B1", "--", _within(snapshot.data, part)], timeout_s=_QUICK_S).text
     return int(printed.split()[0])
+
+
+def _within(directory: str, part: str) -> str:
+    return f"{directory}/{part}" if part else directory
 
 
 def listing_digest(host: Host, directory: str) -> str:

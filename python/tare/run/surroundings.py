@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from tare.deployments import Instance, NetworkKind
 from tare.errors import TareError
-from tare.monitors import SUT, Watched
+from tare.monitors import OF_SUT, Watched
 from tare.sites import Host
 from tare.sites.local import own_process
 
@@ -21,17 +22,18 @@ _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUB
 _CALL_S = 10.0
 
 
-def around(host: Host, sut: Instance | None) -> tuple[Watched, ...]:
-    """The server, where there is one, with its proxies and its shim, the engine's daemons, and tare itself."""
+def around(host: Host, sut: Mapping[str, Instance]) -> tuple[Watched, ...]:
+    """The servers by name, where there are any, with proxies and shims, the engine's daemons, and tare itself."""
     running = dict(_running(host))
     daemons = [Watched(command, pid) for pid, command in running.items() if command in _DAEMONS]
     others = (*daemons, Watched("tare", own_process().pid))
-    if sut is None:
-        return others
+    servers = [watched for name, instance in sut.items() for watched in side(host, name, instance)]
     proxies = [
-        Watched("proxy", pid) for pid, command in running.items() if command == _PROXY and _carries(host, pid, sut)
+        Watched("proxy", pid)
+        for pid, command in running.items()
+        if command == _PROXY and any(_carries(host, pid, instance) for instance in sut.values())
     ]
-    return (*side(host, SUT, sut), *proxies, *others)
+    return (*servers, *proxies, *others)
 
 
 def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
@@ -52,7 +54,11 @@ def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
         container_id=instance.container_id,
     )
     shim = _shim(host, pid) if boxed else None
-    return (watched,) if shim is None else (watched, Watched("shim" if name == SUT else f"{name}-shim", shim))
+    return (
+        (watched,)
+        if shim is None
+        else (watched, Watched("shim" if re.match(OF_SUT, name) else f"{name}-shim", shim))
+    )
 
 
 def _running(host: Host) -> Iterator[tuple[int, str]]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from tare.monitors import SUT
+from tare.monitors import OF_SUT
 from tare.run.monitoring import DIRECTORY
 from tare.run.traced import growth, span_of
+from tare.run.trimming import Span
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,19 @@ def with_sut_io(usage: Mapping[str, Any] | None, raw: Path) -> Mapping[str, Any]
         return usage
     for source in SOURCES:
         table = _rows(trace, source)
-        read = growth(table, source.at, source.read, phase)
-        written = growth(table, source.at, source.written, phase)
+        read = _of_all(table, source.at, source.read, phase)
+        written = _of_all(table, source.at, source.written, phase)
         if read is not None or written is not None:
             told = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source.name}
             return {**usage, **told}
     return usage
+
+
+def _of_all(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | None:
+    """Of all nodes together; `None` where one of them is not told of."""
+    each = [growth(rows, at, column, phase) for _, rows in table.group_by("name")]
+    known = [grown for grown in each if grown is not None]
+    return sum(known) if known and len(known) == len(each) else None
 
 
 def _rows(trace: Path, source: Source) -> pl.DataFrame:
@@ -56,4 +64,4 @@ def _rows(trace: Path, source: Source) -> pl.DataFrame:
     wanted = ("target", "name", source.at, source.read, source.written)
     if not path.is_file():
         return pl.DataFrame(schema=dict.fromkeys(wanted, pl.Int64))
-    return pl.read_parquet(path, columns=list(wanted)).filter(pl.col("name") == SUT)
+    return pl.read_parquet(path, columns=list(wanted)).filter(pl.col("name").str.contains(OF_SUT))

@@ -6,7 +6,7 @@ there the process's own times stand in. A proxy is outside the container's cgrou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,10 @@ from tare.errors import TareError
 from tare.run.clock import Clock
 from tare.sites import Host
 from tare.sites.process import TICKS_PER_S, parse_stat
+from tare.study.sizes import cpu_set
 
+Observed = Mapping[str, Any] | None
+"""An `Observation` as a record has it."""
 _READINGS = 5
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in user and nice already."""
@@ -28,11 +31,11 @@ class Usage:
 
     `wall_s` and `monotonic_s` are the same time by two clocks. `proxy_cpu_s`: of docker-proxy where it carried the
     connections. `machine`: CPU mode → seconds summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that
-    each side may use. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole
-    phase: of a program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
-    `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
-    block devices, as the trace tells afterwards; `sut_io_source`: by whom; `saturation`: side → a
-    `run.saturation.Saturation`.
+    each side may use, `sut_node_cpus`: each node. `sut_over_s`: from the first to the last reading of `sut_cpu_s`,
+    where that is not the whole phase: of a program that is itself the SUT, which takes its counter along when it
+    ends. `began_monotonic_s`, `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`,
+    `sut_write_bytes`: between the SUT and block devices, as the trace tells afterwards; `sut_io_source`: by whom;
+    `saturation`: side → a `run.saturation.Saturation`.
     """
 
     wall_s: float
@@ -43,6 +46,7 @@ class Usage:
     sut_cpus: float | None
     client_cpus: float | None
     machine: Mapping[str, float]
+    sut_node_cpus: float | None = None
     sut_over_s: float | None = None
     began_monotonic_s: float | None = None
     ended_monotonic_s: float | None = None
@@ -71,13 +75,13 @@ class _Moment:
 class Meter:
     """Reads at the beginning and at the end; the client in between too, since its cgroup goes when it ends.
 
-    `sut`: `None` where the client is itself the SUT. Its readings then all are of while it ran: what a deployment
-    leaves standing of an ended program differs from one to the other.
+    `sut`: its nodes; none where the client is itself the SUT. Its readings then all are of while it ran: what a
+    deployment leaves standing of an ended program differs from one to the other.
     """
 
     host: Host
     clock: Clock
-    sut: Instance | None
+    sut: tuple[Instance, ...]
     proxy: Mapping[str, Any] | None
     _cgroups: Cgroups | None = None
     _client: Instance | None = None
@@ -100,24 +104,25 @@ class Meter:
         if seen is not None:
             self._client_readings.append(_Reading(self.clock.monotonic(), seen))
 
-    def end(self, parity: Mapping[str, Any]) -> Usage | None:
-        """The differences. `parity`: what was in force, for how many CPUs each side had."""
+    def end(self, of_nodes: Sequence[Observed], of_client: Observed) -> Usage | None:
+        """The differences. What was in force around each node and the client tells how many CPUs these had."""
         if self._began is None:
             return None
-        if self.sut is not None:
+        if self.sut:
             self.look()
         began, ended = self._began, self._moment()
         seen = self._client_readings
         used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 else None
-        alone = self.sut is None
+        alone = not self.sut
         return Usage(
             wall_s=ended.wall - began.wall,
             monotonic_s=ended.monotonic - began.monotonic,
             sut_cpu_s=used if alone else _minus(ended.sut, began.sut),
             client_cpu_s=None if alone else used,
             proxy_cpu_s=_minus(ended.proxy, began.proxy),
-            sut_cpus=cpus_of(parity.get("sut")),
-            client_cpus=cpus_of(parity.get("client")),
+            sut_cpus=cpus_of_all(of_nodes),
+            client_cpus=cpus_of(of_client),
+            sut_node_cpus=cpus_of(of_nodes[0]),
             began_monotonic_s=began.monotonic,
             ended_monotonic_s=ended.monotonic,
             machine={
@@ -137,10 +142,11 @@ class Meter:
         )
 
     def _sut_s(self) -> float | None:
-        if self.sut is None:
-            return None
-        pid = self.sut.process.pid
-        return _cpu_s(self.host, _usage_file(self.host, self._cgroups, pid), pid)
+        """Of all nodes together; `None` where one of them cannot be read."""
+        pids = [node.process.pid for node in self.sut]
+        used = [_cpu_s(self.host, _usage_file(self.host, self._cgroups, pid), pid) for pid in pids]
+        known = [seconds for seconds in used if seconds is not None]
+        return sum(known) if known and len(known) == len(used) else None
 
     def _proxy_s(self) -> float | None:
         if self.proxy is None:
@@ -166,14 +172,21 @@ def machine_times(proc_stat: str) -> Mapping[str, float]:
     return {mode: int(ticks) / TICKS_PER_S for mode, ticks in zip(_MODES, line.split()[1:], strict=False)}
 
 
-def cpus_of(seen: Mapping[str, Any] | None) -> float | None:
+def cpus_of_all(seen: Sequence[Observed]) -> float | None:
+    """Of nodes together: the CPUs that any of them is allowed on, and no more than what each may use adds up to."""
+    each = [cpus_of(node) for node in seen]
+    known = [cpus for cpus in each if cpus is not None]
+    if not known or len(known) < len(each):
+        return None
+    allowed = frozenset[int]().union(*(cpu_set(str((node or {})["cpus_allowed"])) for node in seen))
+    return min(float(len(allowed)), sum(known))
+
+
+def cpus_of(seen: Observed) -> float | None:
     """CPUs' worth of time that an observed side may use: its quota, or as many CPUs as it is allowed on."""
     if not isinstance(seen, Mapping) or not seen.get("cpus_allowed"):
         return None
-    allowed = 0
-    for part in str(seen["cpus_allowed"]).split(","):
-        first, _, last = part.partition("-")
-        allowed += int(last or first) - int(first) + 1
+    allowed = len(cpu_set(str(seen["cpus_allowed"])))
     quota = seen.get("cpu_quota")
     return float(allowed) if quota is None else min(float(quota), float(allowed))
 

@@ -13,7 +13,8 @@ from tare.store.read import Store
 from tare.store.schema import runs
 
 _BULK = ("$.effective", "$.parity", "$.usage", "$.monitors", "$.snapshot", "$.measurement.histogram",
-         "$.measurement.by_operation", "$.measurement.details", "$.measurement.windows")  # fmt: skip
+         "$.measurement.by_operation", "$.measurement.details", "$.measurement.windows", "$.nodes",
+         "$.chronicle")  # fmt: skip
 _ROW: Label[int] = literal_column("runs.rowid", Integer).label("row")
 _LEAN = func.json_remove(runs.c.record, *_BULK)
 _EMPTY: dict[str, Any] = {"host": {}, "engine": None, "images": {}, "effective": None, "parity": {}}

@@ -8,7 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study import conditions, duets, measuring, path_names, placement, program, published, stages, storing
+from tare.study import (
+    clusters,
+    conditions,
+    duets,
+    measuring,
+    path_names,
+    placement,
+    program,
+    published,
+    stages,
+    storing,
+)
 from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, only, varies, with_levels
@@ -86,7 +97,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     resolved = tuple(_arm(whole_arms[arm.name], registry, arm) for arm in found)
     for arm, settled in zip(found, resolved, strict=True):
         path_names.check(whole_arms[arm.name], file, arm, settled.settings)
-        _check_duet(whole_arms[arm.name], registry, file, settled)
+        _check_arm(whole_arms[arm.name], registry, file, settled)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
     measuring.check(scaled, file.protocol, resolved)
     return Study(
@@ -112,10 +123,13 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     )
 
 
-def _check_duet(document: Document, registry: Registry, file: StudyFile, arm: Arm) -> None:
-    model = registry.workloads[arm.settings.workload_name]
-    parameters = model.model_validate_json(json.dumps(dict(arm.settings.workload)))
-    if refusal := duets.refuse(file.protocol, arm.settings, parameters):
+def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm) -> None:
+    """What only an arm that is whole can be refused for."""
+    settings = arm.settings
+    model = registry.workloads[settings.workload_name]
+    parameters = model.model_validate_json(json.dumps(dict(settings.workload)))
+    refusal = duets.refuse(file.protocol, settings, parameters)
+    if refusal := refusal or clusters.refuse(settings, parameters, registry.clusters):
         what = f"{refusal.why} (arm {arm.name!r})"
         raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
 

@@ -88,6 +88,8 @@ class SutSpec(Placement):
     """The database and what the arm puts around it; without one, the workload's own program is the SUT."""
 
     database: str | None = None
+    nodes: int = Field(default=1, ge=1, le=32)
+    """Of a cluster; each has the placement, limits, storage and settings that are said here."""
     storage: StorageSpec = StorageSpec()
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 

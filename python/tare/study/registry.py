@@ -28,8 +28,8 @@ class Registry:
     `databases`: name → a check of the settings that a study gives it.
     `deployments`: name → whether a task of it can have a network namespace of its own.
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
-    `programs`: workloads that need no database, being themselves the SUT. `monitors`: all of them. `storages`: what
-    each can be used with.
+    `clusters`: databases of which several servers can be one. `programs`: workloads that need no database, being
+    themselves the SUT. `monitors`: all of them. `storages`: what each can be used with.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -37,6 +37,7 @@ class Registry:
     deployments: Mapping[str, bool]
     protocols: frozenset[str]
     recipes: frozenset[str]
+    clusters: frozenset[str] = frozenset()
     programs: frozenset[str] = frozenset()
     monitors: frozenset[str] = frozenset()
     storages: Mapping[str, Usable] = field(default_factory=lambda: {"bind": Usable(None, frozenset())})
@@ -49,6 +50,7 @@ FAKE = "fake"
 def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
     from tare.databases import DATABASES
+    from tare.databases.clusters import CLUSTERS
     from tare.deployments import DEPLOYMENTS
     from tare.monitors import MONITORS
     from tare.protocols import IMPORTED, PROTOCOLS
@@ -66,6 +68,7 @@ def installed() -> Registry:
         },
         protocols=frozenset(PROTOCOLS) - {FAKE, IMPORTED},
         recipes=frozenset(recipes()),
+        clusters=frozenset(CLUSTERS) - {FAKE},
         programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
         monitors=frozenset(MONITORS) - {FAKE},
         storages={name: Usable(each.deployments, each.options) for name, each in STORAGES.items()},

@@ -30,14 +30,25 @@ class Parameters(BaseModel):
         """Why this work is bound by storage, in a clause; `None` where it is not, or where only measuring tells."""
         return None
 
+    @property
+    def replicas(self) -> int | None:
+        """How many nodes it asks to have each row; `None` where it does not say."""
+        return None
+
 
 @dataclass(frozen=True)
 class Target:
-    """The server to load, as the client must address it."""
+    """The server to load, as the client must address it. `others`: further nodes' addresses; they have its port."""
 
     database: str
     endpoint: Endpoint
     secrets: Secrets
+    others: tuple[str, ...] = ()
+
+    @property
+    def addresses(self) -> str:
+        """Of all nodes, joined by commas as load generators take them."""
+        return ",".join((self.endpoint.address, *self.others))
 
 
 @dataclass(frozen=True)

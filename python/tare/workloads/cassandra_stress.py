@@ -50,9 +50,10 @@ class CassandraStress:
         }
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Make the table and write every row."""
+        """Make the table and write every row, to all of its replicas: what is copied for runs must be whole."""
         own = _own(parameters)
-        words = ("write", f"n={own.records}", "no-warmup", f"cl={own.consistency}")
+        consistency = "ALL" if own.replication > 1 else own.consistency
+        words = ("write", f"n={own.records}", "no-warmup", f"cl={consistency}")
         rest = ("-pop", f"seq=1..{own.records}", "-rate", f"threads={own.threads}", "-log", "interval=10s")
         return ClientCommand(
             argv=(*_java(own, run_dir), *words, *rest, *_schema(own), *_server(target)),
@@ -163,7 +164,7 @@ def _server(target: Target) -> tuple[str, ...]:
         "native",
         "cql3",
         "-node",
-        endpoint.address,
+        target.addresses,
         "-port",
         f"native={endpoint.port}",
         f"jmx={_NO_JMX}",

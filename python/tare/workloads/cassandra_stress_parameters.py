@@ -68,6 +68,11 @@ class CassandraStressParameters(Parameters):
         return self
 
     @property
+    def replicas(self) -> int:
+        """As the keyspace is made with."""
+        return self.replication
+
+    @property
     def rate_per_s(self) -> int | None:
         """Operations a second that are asked for."""
         return self.fixed if self.fixed is not None else self.throttle

@@ -32,6 +32,10 @@ _ENV: Mapping[str, str] = {"LC_ALL": "C"}
 _GC: Mapping[str, str] = {"serial": "UseSerialGC", "parallel": "UseParallelGC", "g1": "UseG1GC"}
 
 
+_TO_ALL: Mapping[str, str] = {"cassandra.writeconsistencylevel": "ALL"}
+"""What is loaded is copied for every run, and so must be whole at every replica."""
+
+
 class Ycsb:
     """Describes calls of YCSB, and reads what it prints."""
 
@@ -53,6 +57,7 @@ class Ycsb:
         properties = {
             **_common(own, target, binding),
             **(binding.loading if own.home is None else {}),
+            **(_TO_ALL if (own.replicas or 1) > 1 else {}),
             "operationcount": "1",  # the workload reads it, even where nothing but inserts are made
         }
         argv = (*_java(own, binding), "site.ycsb.Client", "-load", "-s", "-P", f"{run_dir}/{FILE}")

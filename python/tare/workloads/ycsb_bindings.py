@@ -62,7 +62,7 @@ def _mongodb(target: Target) -> Mapping[str, str]:
 
 def _cql(target: Target) -> Mapping[str, str]:
     return {
-        "hosts": target.endpoint.address,
+        "hosts": target.addresses,
         "port": str(target.endpoint.port),
         "cassandra.keyspace": SCHEMA,
     }

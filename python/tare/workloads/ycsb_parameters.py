@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from tare.workloads import Parameters
-from tare.workloads.ycsb_properties import IN_FILE, MIXES, OWN, read_properties, refusal
+from tare.workloads.ycsb_properties import IN_FILE, MIXES, OWN, REPLICATION, read_properties, refusal
 
 _MOST = 2**31 - 1
 """YCSB counts in Java's int; 0 operations would be 0 threads, not no end."""
@@ -81,6 +81,12 @@ class YcsbParameters(Parameters):
     def _draws_from_predicted_keys(self) -> bool:
         told = self.mix
         return float(told.get("insertproportion", 0)) > 0 and told.get("requestdistribution") == "zipfian"
+
+    @property
+    def replicas(self) -> int | None:
+        """As the keyspace is made with, where it is a keyspace."""
+        told = self.mix.get(REPLICATION)
+        return int(told) if told is not None and told.isdecimal() else None
 
     @property
     def mix(self) -> Mapping[str, str]:

@@ -71,6 +71,9 @@ DATA = (
 """What decides the loaded data, beside the number of records."""
 
 
+REPLICATION = "cassandra.replicationfactor"
+
+
 def refusal(name: str, *, in_file: bool = False) -> str | None:
     """Why a property cannot be set, `None` where it can."""
     if name in CORE or any(name in binding.known for binding in BINDINGS.values()):

@@ -42,7 +42,7 @@ class Watch:
 
     def around(self, sut: Instance) -> dict[str, Any]:
         """The record's `monitors` after a measure phase of `MEASURE_S`."""
-        self._timed("begin", lambda: self.monitors.begin(self.bench, sut, self.parameters))
+        self._timed("begin", lambda: self.monitors.begin(self.bench, {"sut": sut}, self.parameters))
         self._timed("begin_measure", lambda: self.monitors.begin_measure(self.bench, self.parameters))
         began = time.monotonic()
         time.sleep(MEASURE_S)
@@ -159,7 +159,7 @@ def test_monitors_that_are_told_to_end_leave_no_process(
     """Not even those that they themselves started, as sar does."""
     sut = bare.start(make_task(*LOOP))
     try:
-        watch.monitors.begin(watch.bench, sut, watch.parameters)
+        watch.monitors.begin(watch.bench, {"sut": sut}, watch.parameters)
         watch.monitors.begin_measure(watch.bench, watch.parameters)
         started = [process for each in watch.monitors.running.values() for _, process in each.running.values()]
         watch.monitors.end()

@@ -15,9 +15,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from tare.databases import Secrets, ServerPlan, cql_query
-from tare.databases.cassandra import Cassandra, node_address
+from tare.databases.cassandra import Cassandra
 from tare.databases.cassandra_effective import PER_RUN, parse_log, parse_tables
 from tare.databases.cassandra_nodetool import jmx_port
+from tare.databases.loopback import node_address
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
@@ -51,7 +52,8 @@ def test_all_data_lies_below_the_data_directory_and_the_node_is_its_own_seed() -
 
 def test_two_nodes_of_a_machine_share_neither_address_nor_port() -> None:
     ports = range(20000, 32000)
-    assert len({node_address(port) for port in ports}) == len(ports)
+    every = {node_address(port, number) for port in ports for number in (1, 2, 32)}
+    assert len(every) == 3 * len(ports)
     assert not {jmx_port(plan())} & set(ports)
 
 
@@ -112,7 +114,7 @@ def test_it_is_drained_before_it_is_stopped() -> None:
         return Completed(tuple(argv), 0, b"")
 
     Cassandra().shutdown(plan(), inside)
-    assert asked == ["drain", "stopdaemon"]
+    assert asked == ["drain", "-delete", "stopdaemon"]
 
 
 def test_a_node_that_cannot_be_drained_is_told_with_nodetool_s_words() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tare.run.saturation import Saturation, saturation, with_saturation
+from tare.run.saturation import Allowed, Saturation, of_side, saturation, with_saturation
 from tare.run.trimming import Span
 
 S = 1_000_000_000
@@ -18,7 +18,7 @@ def group(*, seconds: tuple[int, int] = (9, 21), **rates: float) -> pl.DataFrame
     rows = []
     for at in range(seconds[0], seconds[1] + 1):
         since = at - seconds[0]
-        row: dict[str, Any] = {"target": 1, "name": "client", "pids": rates.get("pids", 8)}
+        row: dict[str, Any] = {"target": 1, "name": "client", "tick": at, "pids": rates.get("pids", 8)}
         for window in ("usage", "pressure", "throttle"):
             row[f"{window}_t0_ns"] = at * S
         for counter in ("usage_ns", "cpu_some_us", "periods", "throttled_periods"):
@@ -81,3 +81,33 @@ def test_usage_is_left_alone_without_a_trace_of_the_phase(tmp_path: Path) -> Non
     assert found is not None
     assert found["saturation"]["client"]["busy"] == pytest.approx(0.5)
     assert found["saturation"]["sut"] == {"cpus": None, "busy": None, "waiting": None, "throttled": None}
+
+
+def nodes(*rates: float | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Control groups and processes of nodes of 8 threads that use so many CPUs; `None`: of no known use."""
+    groups, processes = [], []
+    for number, rate in enumerate(rates, start=1):
+        as_node = [pl.lit(f"sut-{number}").alias("name"), pl.lit(number, dtype=pl.Int64).alias("target")]
+        known: dict[str, Any] = {} if rate is None else {"usage_ns": rate * S, "cpu_some_us": rate * 1e5}
+        groups.append(group(**known).with_columns(as_node))
+        processes.append(process().with_columns(as_node))
+    return pl.concat(groups), pl.concat(processes)
+
+
+def test_a_node_that_is_at_its_end_saturates_the_cluster() -> None:
+    found = of_side(*nodes(0.2, 0.97, 0.3), Allowed(3.0, 1.0), PHASE)
+    assert found.busy == pytest.approx(0.97)
+    assert found.waiting == pytest.approx(0.097)
+    assert found.cpus == 3.0
+
+
+def test_nodes_that_share_a_cpu_are_at_its_end_together() -> None:
+    found = of_side(*nodes(0.3, 0.3, 0.38), Allowed(1.0, 1.0), PHASE)
+    assert found.busy == pytest.approx(0.98)
+
+
+def test_a_node_of_which_nothing_is_known_counts_for_nothing() -> None:
+    found = of_side(*nodes(0.2, None), Allowed(2.0, 1.0), PHASE)
+    assert found.busy == pytest.approx(0.2)
+    assert found.throttled is None
+    assert of_side(*nodes(None, None), Allowed(2.0, 1.0), PHASE).busy is None

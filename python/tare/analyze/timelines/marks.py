@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from tare.analyze.numbers import number_at
+from tare.monitors import OF_SUT
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
 
@@ -42,7 +44,7 @@ _TOLD = {
 }
 """Event of a trace → what it means: docs/reference/trace-format.md."""
 _TROUBLES = ("errors", "reconnects")
-_ENDED = ("sut", "proxy")
+_ENDED = re.compile(f"{OF_SUT}|^proxy$")
 """Whose processes must not end while measuring."""
 
 
@@ -61,7 +63,7 @@ def of_trace(seen: Seen) -> Iterator[Mark]:
         second = round(row["at_ns"] / 1e9 - seen.zero_s, 2)
         if row["what"] in _TOLD:
             yield Mark("recording", second, f"{_TOLD[row['what']]}: {row['detail']}")
-        elif row["what"] == "vanished" and row["name"] in _ENDED and _while_measuring(second, seen):
+        elif row["what"] == "vanished" and _ENDED.match(row["name"]) and _while_measuring(second, seen):
             yield Mark("process", second, f"{row['name']} ended: {row['detail']}")
 
 

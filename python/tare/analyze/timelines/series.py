@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from tare.monitors import OF_SUT
 from tare.store.trace import Trace
 
 SUT, CLIENT, ENGINE, HOST = "SUT", "client", "engine", "host"
@@ -15,8 +16,8 @@ CPU, MEMORY, DISK, NETWORK = "CPU, cores", "memory, MiB", "disk, MiB/s", "networ
 MOST_STEPS = 60
 """Of a line; more could not be told apart in a panel of two inches."""
 _MIB, _NS = float(1 << 20), 1e9
-_GROUPS: Mapping[str, tuple[str, ...]] = {SUT: ("sut",), CLIENT: ("client", "warm-up")}
-_ENGINE = ("dockerd", "containerd", "podman", "shim", "client-shim", "warm-up-shim", "proxy")
+_GROUPS: Mapping[str, str] = {SUT: OF_SUT, CLIENT: r"^(client|warm-up)$"}
+_ENGINE = r"^(dockerd|containerd|podman|shim|client-shim|warm-up-shim|proxy)$"
 _INNER = r"^host/(veth|br-|docker|virbr|cni|podman)"
 """Interfaces of the host through which only passes what another one, or a container's own, shows too."""
 
@@ -55,7 +56,7 @@ def _cpu(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
         yield from _told(who, line, 1 / _NS)
     yield from _told(ENGINE, _rate(_named(trace, "process", _ENGINE), "cpu_t0_ns", ("cpu_ns",), edges), 1 / _NS)
     busy = ("user_ticks", "nice_ticks", "system_ticks", "irq_ticks", "softirq_ticks")
-    yield from _told(HOST, _rate(_named(trace, "cpu", ("all",)), "t0_ns", busy, edges), 1 / trace.user_hz)
+    yield from _told(HOST, _rate(_named(trace, "cpu", "^all$"), "t0_ns", busy, edges), 1 / trace.user_hz)
 
 
 def _memory(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
@@ -63,7 +64,7 @@ def _memory(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
         charged = _named(trace, "cgroup", names)
         yield from _told(who, _gauge(charged, "memory_t0_ns", pl.col("memory_bytes"), edges), 1 / _MIB)
     used = pl.col("total_bytes") - pl.col("available_bytes")
-    yield from _told(HOST, _gauge(_named(trace, "memory", ("host",)), "meminfo_t0_ns", used, edges), 1 / _MIB)
+    yield from _told(HOST, _gauge(_named(trace, "memory", "^host$"), "meminfo_t0_ns", used, edges), 1 / _MIB)
 
 
 def _disk(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
@@ -72,7 +73,7 @@ def _disk(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
         line = _rate(_named(trace, "cgroup", names), "block_at_ns", columns, edges)
         line = line or _rate(_named(trace, "process", names), "io_t0_ns", ("read_bytes", "written_bytes"), edges)
         yield from _told(who, line, 1 / _MIB)
-    paged = _rate(_named(trace, "memory", ("host",)), "vmstat_t0_ns", ("pgpgin_kib", "pgpgout_kib"), edges)
+    paged = _rate(_named(trace, "memory", "^host$"), "vmstat_t0_ns", ("pgpgin_kib", "pgpgout_kib"), edges)
     yield from _told(HOST, paged, 1 / 1024)
 
 
@@ -82,7 +83,7 @@ def _network(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
         return
     space = pl.col("name").str.split("/").list.first()
     for who, names in _GROUPS.items():
-        own = table.filter(space.is_in(names) & ~pl.col("name").str.ends_with("/lo"))
+        own = table.filter(space.str.contains(names) & ~pl.col("name").str.ends_with("/lo"))
         yield from _told(who, _rate(own, "t0_ns", both, edges), 1 / _MIB)
     outer = table.filter((space == "host") & ~pl.col("name").str.contains(_INNER))
     yield from _told(HOST, _rate(outer, "t0_ns", both, edges), 1 / _MIB)
@@ -101,9 +102,9 @@ def _told(who: str, line: Line | None, factor: float) -> Iterator[tuple[str, Lin
         yield who, (line[0], line[1] * factor)
 
 
-def _named(trace: Trace, table: str, names: Sequence[str]) -> pl.DataFrame | None:
+def _named(trace: Trace, table: str, names: str) -> pl.DataFrame | None:
     found = trace.table(table)
-    return None if found is None else found.filter(pl.col("name").is_in(list(names)))
+    return None if found is None else found.filter(pl.col("name").str.contains(names))
 
 
 def _rate(rows: pl.DataFrame | None, at: str, columns: Sequence[str], edges: np.ndarray) -> Line | None:
@@ -124,18 +125,14 @@ def _rate(rows: pl.DataFrame | None, at: str, columns: Sequence[str], edges: np.
 
 
 def _gauge(rows: pl.DataFrame | None, at: str, value: pl.Expr, edges: np.ndarray) -> Line | None:
-    """Values at the steps' ends, from the first to the last sample of each target; one is there at a time."""
+    """Values at the steps' ends, from the first to the last sample of each target; of those at once the sum."""
     if rows is None:
         return None
     known = rows.select("target", pl.col(at).alias("at"), value.alias("value")).drop_nulls()
-    lines = [_between(target, edges) for _, target in known.sort("at").group_by("target", maintain_order=True)]
-    whole = [line for line in lines if len(line[0])]
-    if not whole:
-        return None
-    return np.concatenate([line[0] for line in whole]), np.concatenate([line[1] for line in whole])
-
-
-def _between(target: pl.DataFrame, edges: np.ndarray) -> Line:
-    times, values = target["at"].to_numpy() / _NS, target["value"].to_numpy().astype(float)
-    inside = edges[(edges >= times[0]) & (edges <= times[-1])]
-    return inside, np.interp(inside, times, values)
+    total, there = np.zeros(len(edges)), np.zeros(len(edges), dtype=bool)
+    for _, target in known.sort("at").group_by("target"):
+        times, values = target["at"].to_numpy() / _NS, target["value"].to_numpy().astype(float)
+        inside = (edges >= times[0]) & (edges <= times[-1])
+        total[inside] += np.interp(edges[inside], times, values)
+        there |= inside
+    return (edges[there], total[there]) if there.any() else None
