@@ -25,11 +25,11 @@ def data_sets(workloads: Mapping[str, Workload[Any]]) -> Callable[[ArmSettings],
         parameters = workload.parameters.model_validate_json(json.dumps(dict(settings.workload)))
         loaded = workload.dataset(parameters)
         sut = settings.sut
-        parts = [sut.image, sut.database, dict(sut.settings), settings.workload_name, dict(loaded)]
+        parts = [sut.image, sut.database, sut.nodes, dict(sut.settings), settings.workload_name, dict(loaded)]
         key = json.dumps(parts, sort_keys=True)
         if not workloads[settings.workload_name].needs_database:
             return DataSet(key=key, rows=None, file_bytes=int(loaded.get(_BYTES, 0)))
-        return DataSet(key=key, rows=_rows(loaded))
+        return DataSet(key=key, rows=_rows(loaded), nodes=sut.nodes, replicas=parameters.replicas or 1)
 
     return of
 

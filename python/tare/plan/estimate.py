@@ -50,25 +50,30 @@ class DataSet:
     """What one arm loads. `key`: equal for arms that start from the same snapshot. `rows`: `None` if unknown.
 
     `file_bytes`: of the files of a workload without a database, 0 for none; `None` for a database's data.
+    `nodes`: data directories that they are spread over, `replicas`: how many of them have each row.
     """
 
     key: str
     rows: int | None
     file_bytes: int | None = None
+    nodes: int = 1
+    replicas: int = 1
 
     @property
     def size_bytes(self) -> float | None:
-        """Bytes of a loaded data directory."""
+        """Bytes of loaded data, of all nodes together."""
         if self.file_bytes is not None:
             return float(self.file_bytes)
-        return None if self.rows is None else EMPTY_SERVER_BYTES + self.rows * BYTES_PER_ROW
+        if self.rows is None:
+            return None
+        return self.nodes * EMPTY_SERVER_BYTES + self.replicas * self.rows * BYTES_PER_ROW
 
     @property
     def load_s(self) -> float | None:
         """Seconds to initialise and load it."""
         if self.file_bytes is not None:
             return self.file_bytes / WRITE_BYTES_PER_S
-        return None if self.rows is None else SERVER_SETUP_S + self.rows / LOAD_ROWS_PER_S
+        return None if self.rows is None else self.nodes * SERVER_SETUP_S + self.rows / LOAD_ROWS_PER_S
 
 
 @dataclass(frozen=True)
@@ -158,10 +163,9 @@ def block_count(rule: Rule, block_s: float) -> BlockCount:
 
 
 def run_seconds(settings: ArmSettings) -> float:
-    """One run: its workload's phases, with starting and stopping."""
-    return (
-        sum(float(settings.workload[phase]) for phase in ("warmup_s", "measure_s", "cooldown_s")) + RUN_OVERHEAD_S
-    )
+    """One run: its workload's phases, with starting and stopping its nodes one after the other."""
+    phases = sum(float(settings.workload[phase]) for phase in ("warmup_s", "measure_s", "cooldown_s"))
+    return phases + settings.sut.nodes * RUN_OVERHEAD_S
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:

@@ -13,7 +13,7 @@ from tare.protocols import PROTOCOLS
 _TIMES = "(?!measure_s$|warmup_s$|window_s$|cooldown_s$)"
 _QUESTION = re.compile(
     r"name|scale|arms\..+\.(levels\..+|control|settings|settings\.((sut|client)(\.(deployment|network|cgroup|runtime))?"
-    rf"|sut\.database|sut\.storage(\..+)?|workload_name|workload\.{_TIMES}.+))"
+    rf"|sut\.database|sut\.nodes|sut\.storage(\..+)?|workload_name|workload\.{_TIMES}.+))"
 )
 """Keys that make another study of it. Images, settings, limits, CPUs, monitors, how long and how often is measured,
 margins and the seed may differ: they are what one wants to compare, and are named."""

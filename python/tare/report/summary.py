@@ -47,7 +47,8 @@ def _measured(report: Report) -> str:
         return plain(f"{work}, which is itself the SUT: no database, no client", 160)
     version = _value(report.setting.effective, "version")
     database = settings.sut.database if version is None else f"{settings.sut.database} {version}"
-    return plain(f"{database} under {work}", 160)
+    nodes = settings.sut.nodes
+    return plain(f"{database if nodes == 1 else f'{nodes} nodes of {database}'} under {work}", 160)
 
 
 def _runs(report: Report) -> str:

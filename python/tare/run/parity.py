@@ -99,7 +99,15 @@ def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -
     """
     seen = {name: _readings(record, server or Server()) for name, record in nodes.items()}
     first, *others = seen
-    return tuple(chain(*(_unequal(seen[first], seen[other], f"in {first}", f"in {other}") for other in others)))
+    found: list[str] = []
+    for other in others:
+        there, here = dict(seen[first]), dict(seen[other])
+        for name in there.keys() ^ here.keys():
+            if _unseen(name, nodes[first], nodes[other]):
+                there.pop(name, None)
+                here.pop(name, None)
+        found += _unequal(there, here, f"in {first}", f"in {other}")
+    return tuple(found)
 
 
 def told(found: Iterable[object]) -> str:

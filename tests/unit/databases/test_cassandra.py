@@ -8,14 +8,16 @@ import struct
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from tare.databases import Secrets, ServerPlan, cql_query
+from tare.databases import Member, Secrets, ServerPlan, cql_query
 from tare.databases.cassandra import Cassandra
+from tare.databases.cassandra_cluster import CassandraCluster
 from tare.databases.cassandra_effective import PER_RUN, parse_log, parse_tables
 from tare.databases.cassandra_nodetool import jmx_port
 from tare.databases.loopback import node_address
@@ -23,6 +25,7 @@ from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
 LOG = (Path(__file__).parents[2] / "data" / "cassandra" / "start.log").read_text()
+STATUS = (Path(__file__).parents[2] / "data" / "cassandra" / "status.txt").read_text()
 
 
 def plan(**settings: Any) -> ServerPlan:
@@ -55,6 +58,53 @@ def test_two_nodes_of_a_machine_share_neither_address_nor_port() -> None:
     every = {node_address(port, number) for port in ports for number in (1, 2, 32)}
     assert len(every) == 3 * len(ports)
     assert not {jmx_port(plan())} & set(ports)
+
+
+def member(number: int, listen: str, seed: str, own_port: int) -> ServerPlan:
+    return replace(plan(), listen=listen, member=Member(number, 3, seed, own_port))
+
+
+def test_a_member_is_found_at_its_own_address_and_finds_the_first() -> None:
+    second = member(2, "127.109.138.3", "127.109.138.1", 28043)
+    told = YAML(typ="safe").load(Cassandra().serve(second).files["cassandra.yaml"])
+    assert told["listen_address"] == told["rpc_address"] == "127.109.138.3"
+    assert "broadcast_rpc_address" not in told
+    assert told["seed_provider"][0]["parameters"] == [{"seeds": "127.109.138.1"}]
+    assert (told["native_transport_port"], told["auto_bootstrap"]) == (28042, False)
+    assert jmx_port(second) != jmx_port(plan())
+    assert "auto_bootstrap" not in config()
+
+
+def test_a_member_is_asked_at_its_own_address() -> None:
+    asked: list[Sequence[str]] = []
+
+    def inside(argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
+        del timeout_s, stdin
+        asked.append(argv)
+        return Completed(tuple(argv), 0, b"")
+
+    assert Cassandra().ready(member(3, "tare-x-sut-3", "172.18.0.2", 28044), inside)
+    assert "tare-x-sut-3" in asked[0]
+
+
+@pytest.mark.parametrize(
+    ("printed", "together"),
+    [
+        (STATUS, True),
+        (STATUS.replace("UN  127.161.107.5", "DN  127.161.107.5"), False),
+        (STATUS.replace("UN  127.161.107.5", "UJ  127.161.107.5"), False),
+        ("\n".join(line for line in STATUS.splitlines() if "107.5" not in line), False),
+        (f"{STATUS}\nDN  127.1.1.1  ?  16  0%  -  rack1\n", False),
+        ("", False),
+    ],
+)
+def test_nodes_are_together_when_one_sees_all_of_them_up_and_no_other(printed: str, together: bool) -> None:
+    def inside(argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
+        del timeout_s, stdin
+        return Completed(tuple(argv), 0, printed.encode())
+
+    first = member(1, "127.161.107.1", "127.161.107.1", 28042)
+    assert CassandraCluster().together(first, inside) == together
 
 
 def test_heap_and_options_are_the_study_s() -> None:

@@ -133,3 +133,11 @@ def test_rows_are_read_from_what_the_workload_loads(loaded: dict[str, str | int]
     of = data_sets({"load": cast("Workload[Any]", FakeLoad(loaded))})
     assert of(arm).rows == rows
     assert of(arm).key == of(arm.model_copy(update={"client": Placement(image="j", deployment="bare")})).key
+
+
+def test_nodes_take_their_own_directories_starts_and_replicas() -> None:
+    cluster = settings().model_copy(update={"sut": settings().sut.model_copy(update={"nodes": 3})})
+    data = DataSet(key="k", rows=1000, nodes=3, replicas=2)
+    assert data.size_bytes == 3 * EMPTY_SERVER_BYTES + 2 * 1000 * BYTES_PER_ROW
+    assert data.load_s == 3 * SERVER_SETUP_S + 1000 / LOAD_ROWS_PER_S
+    assert estimate(a_plan(cluster), lambda _: data).block_run_s == 13.0 + 3 * RUN_OVERHEAD_S

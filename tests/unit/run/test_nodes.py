@@ -123,3 +123,5 @@ def test_nodes_that_are_not_alike_are_refused(empty_rig: Rig) -> None:
     (told,) = unlike_nodes(each_node(record, nodes))
     assert told == "variable delay_ms: not there in sut-1, 7 in sut-2"
     assert unlike_nodes(each_node(record, record.nodes or {})) == ()
+    nodes["sut-2"] = {**nodes["sut-2"], "effective": None}
+    assert unlike_nodes(each_node(record, nodes)) == ()  # not read is not different
