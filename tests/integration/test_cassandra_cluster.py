@@ -119,7 +119,7 @@ def test_three_nodes_are_one_database(
         for node in told.values():
             assert "-Xmx256M" in node["jvm.arguments"]
             assert node["auto_bootstrap"] == "false"
-            found = run.measure(tmp_path)
+        found = run.measure(tmp_path)
         assert_is_one_ring(run)
     assert found.errors == 0
     assert found.operations > 0
