@@ -91,9 +91,9 @@ def test_a_member_is_asked_at_its_own_address() -> None:
     ("printed", "together"),
     [
         (STATUS, True),
-        (STATUS.replace("UN  127.161.107.5", "DN  127.161.107.5"), False),
-        (STATUS.replace("UN  127.161.107.5", "UJ  127.161.107.5"), False),
-        ("\n".join(line for line in STATUS.splitlines() if "107.5" not in line), False),
+        (STATUS.replace("UN  172.20.0.4", "DN  172.20.0.4"), False),
+        (STATUS.replace("UN  172.20.0.4", "UJ  172.20.0.4"), False),
+        ("\n".join(line for line in STATUS.splitlines() if "172.20.0.4" not in line), False),
         (f"{STATUS}\nDN  127.1.1.1  ?  16  0%  -  rack1\n", False),
         ("", False),
     ],
@@ -103,7 +103,7 @@ def test_nodes_are_together_when_one_sees_all_of_them_up_and_no_other(printed: s
         del timeout_s, stdin
         return Completed(tuple(argv), 0, printed.encode())
 
-    first = member(1, "127.161.107.1", "127.161.107.1", 28042)
+    first = member(1, "tare-x-sut-1", "tare-x-sut-1", 28042)
     assert CassandraCluster().together(first, inside) == together
 
 
