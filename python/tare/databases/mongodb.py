@@ -26,6 +26,8 @@ _OWN = ("net", "processManagement", "replication", "security", "sharding", "stor
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_]+)*")
 _ASK_TIMEOUT_S = 30.0
 _SHUTDOWN_TIMEOUT_S = 3600.0
+_REFUSED = "MongoServerError"
+"""Of mongosh, where the server answers with an error rather than by the end of the connection."""
 _CACHE = "maximum bytes configured"
 
 _QUESTIONS: Mapping[str, str] = {
@@ -84,7 +86,8 @@ class MongoDB:
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """A clean shutdown, with a checkpoint. Its answer is the end of the connection, an error to mongosh."""
         done = _ask(plan, inside, {"shutdown": "{shutdown: 1}"}, _SHUTDOWN_TIMEOUT_S)
-        if done.code == 0 and '"ok":1' not in done.text:
+        words = done.text + done.stderr.decode(errors="replace")
+        if _REFUSED in words or (done.code == 0 and '"ok":1' not in words):
             raise RunFailed(f"mongod did not let tare shut it down: {_last_words(done)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,9 @@ from tare.databases.mongodb import CACHE_KEY, MongoDB, parse_effective
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
+DATA = Path(__file__).parents[2] / "data" / "ferretdb"
+REFUSED = "MongoServerError: no such command: 'shutdown'\n"
+"""What mongosh 2.5.8 told of a server that would not (FerretDB 2.7.0)."""
 DATABASE = MongoDB()
 PLAN = ServerPlan(
     data_dir="/data/db",
@@ -105,9 +109,12 @@ def test_parameters_options_and_cache_are_told_with_the_name_of_the_server() -> 
 def test_a_server_that_says_who_else_it_is_bears_that_name() -> None:
     percona = {**TOLD, "build": {"version": "7.0.14-8", "psmdbVersion": "7.0.14-8", "ok": 1}}
     assert parse_effective(json.dumps(percona))["server.name"] == "Percona Server for MongoDB"
-    ferret = {**TOLD, "build": {"version": "7.0.77", "ferretdb": {"version": "v2.7.0"}, "ok": 1}}
+
+
+def test_what_mongosh_told_of_a_real_server_is_read_and_ferretdb_is_not_taken_for_mongodb() -> None:
+    """Captured: mongosh 2.5.8 asked FerretDB 2.7.0 all that `effective` asks."""
     with pytest.raises(RunFailed, match="FerretDB answers where MongoDB was to"):
-        parse_effective(json.dumps(ferret))
+        DATABASE.effective(PLAN, answering((DATA / "mongosh.json").read_text()))
 
 
 def test_a_server_without_wiredtiger_has_no_such_cache() -> None:
@@ -132,8 +139,9 @@ def test_a_refused_question_fails_the_run() -> None:
 def test_a_shutdown_ends_the_connection_or_is_refused() -> None:
     DATABASE.shutdown(PLAN, answering("", 1, "MongoNetworkError: connection closed"))
     DATABASE.shutdown(PLAN, answering('{"shutdown":{"ok":1}}'))
-    with pytest.raises(RunFailed, match="shut it down"):
-        DATABASE.shutdown(PLAN, answering('{"shutdown":{"ok":0}}'))
+    for refused in (answering('{"shutdown":{"ok":0}}'), answering("", 1, REFUSED)):
+        with pytest.raises(RunFailed, match="shut it down"):
+            DATABASE.shutdown(PLAN, refused)
 
 
 def test_it_is_registered() -> None:
