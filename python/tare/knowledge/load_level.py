@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.arrivals import SHORT
-from tare.analyze.validity.load import busy, limit_reached, part_of_machine
+from tare.analyze.validity.load import BUSY, THROTTLED, busy, limit_reached, part_of_machine
 from tare.run.record import RunRecord
 
 Level = Literal["light", "medium", "full"]
@@ -33,20 +33,30 @@ class LoadTold:
 
 def load_told(runs: Sequence[RunRecord]) -> LoadTold:
     """What more than half of these runs tell."""
-    limited = _of_most(runs, lambda run: limit_reached(run, "sut"))
-    return LoadTold(level=_of_most(runs, _level), bound="cpu" if limited else None)
+    return LoadTold(level=_of_most(runs, _level), bound="cpu" if _of_most(runs, _spent) else None)
 
 
 def _level(run: RunRecord) -> Level | None:
     cpus, threads = number_at(run.usage, ("sut_cpus",)), number_at(run.settings, ("workload", "threads"))
     offered = threads / cpus if threads is not None and cpus else None
     itself = run.settings.get("client", "") is None  # a program that is the SUT can use no more CPUs than threads
-    if limit_reached(run, "sut") and not (itself and (offered is None or offered < 1)):
+    spent = _spent(run)
+    if spent is None:
+        return None
+    if spent and not (itself and (offered is None or offered < 1)):
         return "full"
     delivered = number_at(run.measurement, ("details", "delivered_share"))
     if delivered is not None and delivered < 1 - SHORT:
         return "full" if limit_reached(run, "client") is False else None
     return _of_cpu(run, offered if delivered is None else busy(run, "sut"), closed=delivered is None)
+
+
+def _spent(run: RunRecord) -> bool | None:
+    """Whether the SUT itself used up its CPU time; `None` also where it waited for CPUs that others had."""
+    reached, used = limit_reached(run, "sut"), busy(run, "sut")
+    throttled = number_at(run.usage, ("saturation", "sut", "throttled"))
+    own = (used is not None and used >= BUSY) or (throttled is not None and throttled >= THROTTLED)
+    return None if reached and not own else reached
 
 
 def _of_cpu(run: RunRecord, share: float | None, *, closed: bool) -> Level | None:

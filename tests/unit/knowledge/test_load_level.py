@@ -22,13 +22,15 @@ def run(
     delivered: float | None = None,
     machine: dict[str, float] = IDLE,
     program: bool = False,
+    waiting: float | None = None,
+    throttled: float | None = None,
 ) -> RunRecord:
     """`sut`, `client`: the part of the CPU time of four CPUs that each used."""
 
     def change(tree: dict[str, Any]) -> None:
         saturation = {
-            side: {"cpus": 4.0, "busy": busy, "waiting": None, "throttled": None}
-            for side, busy in (("sut", sut), ("client", client))
+            "sut": {"cpus": 4.0, "busy": sut, "waiting": waiting, "throttled": throttled},
+            "client": {"cpus": 4.0, "busy": client, "waiting": None, "throttled": None},
         }
         tree["usage"] = {"monotonic_s": 10.0, "sut_cpus": 4.0, "machine": machine, "saturation": saturation}
         tree["settings"] = {"client": None if program else {}, "workload": {"threads": threads}}
@@ -42,6 +44,9 @@ def run(
     ("of", "told"),
     [
         (run(sut=0.95), LoadTold("full", "cpu")),
+        (run(sut=0.95, waiting=0.9), LoadTold("full", "cpu")),
+        (run(sut=0.5, throttled=0.8), LoadTold("full", "cpu")),
+        (run(sut=0.02, waiting=0.9, threads=1), UNKNOWN),
         (run(sut=0.95, threads=2, program=True), LoadTold("medium", "cpu")),
         (run(sut=0.95, threads=4, program=True), LoadTold("full", "cpu")),
         (run(sut=0.5, client=0.5, delivered=0.9), LoadTold("full", None)),
