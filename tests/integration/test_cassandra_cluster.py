@@ -1,6 +1,6 @@
 """Three nodes of Cassandra as one SUT, really: formed, loaded, drained, copied, formed again elsewhere, measured.
 
-Heaps of 256 MiB: three nodes and a client take about 2 GiB. Nine JVMs start for one run, so it takes minutes.
+Heaps of 256 MiB, with which a node has some 450 MiB resident. A dozen JVMs start for one run, so it takes minutes.
 """
 
 from __future__ import annotations
