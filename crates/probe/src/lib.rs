@@ -1,7 +1,7 @@
 //! The sampler behind `tare-probe`: raw kernel counters, each with the window in which it was read.
 //!
 //! One real-time thread reads kept file handles on an absolute time grid ([`sampler`]) and hands
-//! rows through a lock-free ring ([`ring`]) to a second thread that writes them ([`pump`]). A third
+//! rows through a lock-free ring ([`ring`]) in memory that outlives the program ([`tail`]) to a second thread that writes them ([`pump`]). A third
 //! one looks for what comes and goes ([`discover`]). [`session`] puts them together.
 
 pub mod block;
@@ -10,7 +10,6 @@ pub mod discover;
 pub mod error;
 pub mod facts;
 pub mod handle;
-pub mod inspect;
 pub mod lateness;
 pub mod parse;
 pub mod pump;
@@ -21,5 +20,6 @@ pub mod session;
 pub mod sink;
 pub mod source;
 pub mod sys;
+pub mod tail;
 
 pub use error::ProbeError;

@@ -1,26 +1,31 @@
-//! The writer's thread: takes rows out of the ring, looks at them and hands them to the sinks.
+//! The writer's thread: takes rows out of the ring and hands them to the sinks.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, SyncSender};
 
-use tare_record::RecordError;
-use tare_record::header::{Event, Target, What};
+use tare_record::header::{Event, Target};
+use tare_record::tables::{self, tick};
+use tare_record::{ABSENT, RecordError};
 
-use crate::inspect::Inspector;
 use crate::ring::RowReceiver;
 use crate::sink::Sink;
+
+/// Frames of a journal are no longer than this, so that a reader can leap over most of them.
+const FRAME_NS: u64 = 450_000_000;
 
 /// What discovery tells the sinks.
 #[derive(Debug)]
 pub enum News {
     Target(Target),
     Event(Event),
+    /// Answered once the sinks have all that was told before.
+    Settle(SyncSender<()>),
 }
 
 /// What the pump knows at its end.
 pub struct Pumped {
-    pub inspector: Inspector,
     pub sinks: Vec<Box<dyn Sink>>,
     pub error: Option<RecordError>,
 }
@@ -29,6 +34,8 @@ pub struct Pump {
     pub rows: RowReceiver,
     pub news: Receiver<News>,
     pub sinks: Vec<Box<dyn Sink>>,
+    /// Where the rows wait, for messages.
+    pub waiting_in: PathBuf,
     /// Set by the session once the sampler has ended.
     pub drained: Arc<AtomicBool>,
     /// Set here where a sink fails: it ends the recording.
@@ -39,10 +46,9 @@ impl Pump {
     /// Runs until the sampler has ended and everything is written, or a sink fails.
     #[must_use]
     pub fn run(mut self) -> Pumped {
-        let mut inspector = Inspector::default();
         let error = loop {
             let last = self.drained.load(Ordering::Acquire);
-            if let Err(error) = self.turn(&mut inspector) {
+            if let Err(error) = self.turn() {
                 self.stop.store(true, Ordering::Relaxed);
                 break Some(error);
             }
@@ -52,35 +58,56 @@ impl Pump {
             // Without a time limit: its timer would cost more than writing a row does.
             std::thread::park();
         };
-        Pumped { inspector, sinks: self.sinks, error }
+        Pumped { sinks: self.sinks, error }
     }
 
-    fn turn(&mut self, inspector: &mut Inspector) -> Result<(), RecordError> {
-        // Counted before the news are read: a target is told before its first row is sent.
-        let waiting = self.rows.waiting();
+    fn turn(&mut self) -> Result<(), RecordError> {
+        let mut events = Vec::new();
         while let Ok(news) = self.news.try_recv() {
-            match &news {
-                News::Target(target) => self.each(|sink| sink.target(target))?,
-                News::Event(event) => {
-                    if event.what == What::Vanished {
-                        inspector.forget(event.target);
-                    }
-                    self.each(|sink| sink.event(event))?;
-                }
+            match news {
+                News::Target(target) => self.each(|sink| sink.target(&target))?,
+                News::Event(event) => events.push(event),
+                // Who asked may have ended meanwhile.
+                News::Settle(asked) => drop(asked.send(())),
             }
         }
-        let mut events = Vec::new();
-        let sinks = &mut self.sinks;
-        self.rows.drain(waiting, |row| {
-            inspector.look(row, |event| events.push(event));
-            for sink in sinks.iter_mut() {
-                sink.row(row);
-            }
-        });
+        // After the news: an event of a target comes behind the last of its rows.
+        self.move_rows()?;
         for event in &events {
             self.each(|sink| sink.event(event))?;
         }
-        self.each(|sink| sink.flush())
+        Ok(())
+    }
+
+    fn move_rows(&mut self) -> Result<(), RecordError> {
+        let end = self.rows.written();
+        let sinks = &mut self.sinks;
+        let (mut sealed_ns, mut failed) = (0, None);
+        let drained = self.rows.drain(end, |row, upto| {
+            for sink in sinks.iter_mut() {
+                sink.row(row);
+            }
+            if row.key.table != tables::TICK || row.cells[tick::WOKE_NS] == ABSENT {
+                return;
+            }
+            let woke_ns = row.cells[tick::WOKE_NS];
+            if woke_ns >= sealed_ns + FRAME_NS {
+                sealed_ns = woke_ns;
+                let sealed = sinks.iter_mut().try_for_each(|sink| sink.seal(upto));
+                failed = failed.take().or(sealed.err());
+            }
+        });
+        if let Err(broken) = drained {
+            return Err(RecordError::Tail {
+                path: self.waiting_in.clone(),
+                position: broken.position,
+                why: broken.why,
+            });
+        }
+        failed.map_or(Ok(()), Err)?;
+        self.each(|sink| sink.flush(end))?;
+        self.rows.release();
+        Ok(())
     }
 
     fn each(

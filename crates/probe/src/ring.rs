@@ -1,42 +1,81 @@
 //! The way from the sampling thread to the writer: a bounded ring of words without locks.
 //!
+//! It lies in a tail where there is one, so that rows outlive the program: a row is there once the
+//! position after it is published, and its room is used again only once it is written elsewhere.
 //! A row that does not fit is dropped and counted; the sampling thread never waits.
 
-use rtrb::{Consumer, Producer, RingBuffer};
-use tare_record::row::{KEY_WORDS, Key, Row};
-use tare_record::{Cell, tables};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tare_record::Cell;
+use tare_record::row::{Key, Row};
+use tare_record::tail::{Broken, Framer, HEAD_WORDS, Walker, framed_words, head};
+
+use crate::tail::Memory;
 
 /// The sampling thread's end.
 pub struct RowSender {
-    words: Producer<u64>,
+    memory: Arc<Memory>,
+    framer: Framer,
+    written: u64,
+    /// As of when it was last looked at: room may have come since.
+    consumed: u64,
     dropped_rows: u64,
 }
 
 /// The writer's end.
 pub struct RowReceiver {
-    words: Consumer<u64>,
-    row: Vec<Cell>,
+    memory: Arc<Memory>,
+    walker: Walker,
+    read: u64,
 }
 
-/// A ring that holds `capacity_words` words.
+/// A ring in this memory, whose ring has a power of two of words.
 #[must_use]
-pub fn ring(capacity_words: usize) -> (RowSender, RowReceiver) {
-    let (sender, receiver) = RingBuffer::new(capacity_words);
-    let widest = tables::ALL.iter().map(|table| table.columns.len()).max().unwrap_or(0);
-    (
-        RowSender { words: sender, dropped_rows: 0 },
-        RowReceiver { words: receiver, row: vec![0; widest] },
-    )
+pub fn ring(memory: Memory) -> (RowSender, RowReceiver) {
+    let memory = Arc::new(memory);
+    let receiver = RowReceiver { memory: Arc::clone(&memory), walker: Walker::default(), read: 0 };
+    let framer = Framer::default();
+    (RowSender { memory, framer, written: 0, consumed: 0, dropped_rows: 0 }, receiver)
+}
+
+/// Room for two seconds of rows, in case the disk lets the writer wait, within 0.5 and 2 MiB; a power
+/// of two.
+///
+/// The ring is walked through and so resides whole; more than that is only taken where a single
+/// tick is so large that eight of them need it.
+#[must_use]
+pub fn room_words(sources: usize, rate_hz: f64) -> usize {
+    const WORDS_A_SOURCE: usize = 80;
+    let a_tick = (sources + 1) * WORDS_A_SOURCE;
+    let two_seconds = a_tick.saturating_mul(2 * rate_hz.ceil() as usize);
+    two_seconds.clamp(1 << 16, 1 << 18).max(8 * a_tick).next_power_of_two()
+}
+
+fn slots(memory: &Memory) -> &[AtomicU64] {
+    &memory[HEAD_WORDS..]
 }
 
 impl RowSender {
     /// Hands a row on, or drops and counts it.
     pub fn send(&mut self, key: Key, cells: &[Cell]) {
-        let Ok(chunk) = self.words.write_chunk_uninit(KEY_WORDS + cells.len()) else {
-            self.dropped_rows += 1;
-            return;
-        };
-        chunk.fill_from_iter(key.words().into_iter().chain(cells.iter().copied()));
+        let ring = slots(&self.memory);
+        let end = self.written + framed_words(cells.len()) as u64;
+        if end - self.consumed > ring.len() as u64 {
+            self.consumed = self.memory[head::CONSUMED].load(Ordering::Acquire);
+            if end - self.consumed > ring.len() as u64 {
+                self.dropped_rows += 1;
+                return;
+            }
+        }
+        let keys = key.words();
+        let framed = self.framer.word(self.written, keys, cells);
+        let words = [framed].into_iter().chain(keys).chain(cells.iter().copied());
+        for (position, word) in (self.written..end).zip(words) {
+            ring[(position & (ring.len() as u64 - 1)) as usize].store(word, Ordering::Relaxed);
+        }
+        self.written = end;
+        self.memory[head::WRITTEN].store(end, Ordering::Release);
     }
 
     #[must_use]
@@ -44,54 +83,61 @@ impl RowSender {
         self.dropped_rows
     }
 
-    #[must_use]
-    pub fn is_half_full(&self) -> bool {
-        self.words.slots() < self.words.buffer().capacity() / 2
+    /// Whether a quarter waits, so that the writer has the time that the rest takes to fill.
+    pub fn is_filling(&mut self) -> bool {
+        let quarter = slots(&self.memory).len() as u64 / 4;
+        if self.written - self.consumed < quarter {
+            return false;
+        }
+        self.consumed = self.memory[head::CONSUMED].load(Ordering::Acquire);
+        self.written - self.consumed >= quarter
     }
 }
 
 impl RowReceiver {
-    /// Words that wait now.
+    /// The position up to which rows are there now.
     #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.words.slots()
+    pub fn written(&self) -> u64 {
+        self.memory[head::WRITTEN].load(Ordering::Acquire)
     }
 
-    /// Hands the rows in the next `words` words to `each`.
+    /// Hands the rows up to `end` to `each`, with the position after each; their room stays taken.
     ///
-    /// `words` comes from [`RowReceiver::waiting`]: what arrives meanwhile is left for the next time.
-    pub fn drain(&mut self, mut words: usize, mut each: impl FnMut(Row<'_>)) {
-        while words > 0 {
-            let mut keys = [0; KEY_WORDS];
-            if !self.take(&mut keys) {
-                return;
-            }
-            let key = Key::from_words(keys);
-            let width = tables::ALL[key.table as usize].columns.len();
-            let mut row = std::mem::take(&mut self.row);
-            let whole = self.take(&mut row[..width]);
-            if whole {
-                each(Row { key, cells: &row[..width] });
-            }
-            self.row = row;
-            words = words.saturating_sub(KEY_WORDS + width);
-        }
+    /// `end` comes from [`RowReceiver::written`]: what arrives meanwhile is left for the next time.
+    ///
+    /// # Errors
+    /// Where something else has written into this memory.
+    pub fn drain(&mut self, end: u64, each: impl FnMut(Row<'_>, u64)) -> Result<(), Broken> {
+        let ring = slots(&self.memory);
+        let word = |at: usize| ring[at].load(Ordering::Relaxed);
+        self.walker.walk(ring.len() as u64, self.read, end, word, each)?;
+        self.read = end;
+        Ok(())
     }
 
-    fn take(&mut self, into: &mut [u64]) -> bool {
-        let Ok(chunk) = self.words.read_chunk(into.len()) else { return false };
-        let (first, second) = chunk.as_slices();
-        into[..first.len()].copy_from_slice(first);
-        into[first.len()..].copy_from_slice(second);
-        chunk.commit_all();
-        true
+    /// Gives the room of all that was drained free: it is in safety.
+    pub fn release(&mut self) {
+        self.memory[head::CONSUMED].store(self.read, Ordering::Release);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_record::tables::tick;
+    use std::time::{Duration, Instant};
+    use tare_record::tables::{self, cgroup, tick};
+
+    /// The figures of docs/reference/trace-format.md, from the rows as they are.
+    #[test]
+    fn room_and_rows_are_as_large_as_the_reference_says() {
+        let (group, tick) = (8 * framed_words(cgroup::WIDTH), 8 * framed_words(tick::WIDTH));
+        assert_eq!((group, tick), (520, 104));
+        assert_eq!(8 * room_words(1, 1.0), 512 << 10);
+        assert_eq!(8 * room_words(1, 1000.0), 2 << 20);
+        assert_eq!(8 * room_words(500, 1.0), 4 << 20);
+        let ticks_to_a_quarter = (1_usize << 20).div_ceil(500 * group + tick);
+        assert_eq!(ticks_to_a_quarter, 5);
+    }
 
     fn key(tick: u64) -> Key {
         Key { table: tables::TICK, target: 0, tick }
@@ -99,30 +145,96 @@ mod tests {
 
     #[test]
     fn rows_arrive_whole_and_in_order_across_the_rings_end() {
-        let (mut sender, mut receiver) = ring(40);
+        let (mut sender, mut receiver) = ring(Memory::own(64));
         let mut seen = Vec::new();
         for number in 0..100 {
             sender.send(key(number), &[number; tick::WIDTH]);
-            let waiting = receiver.waiting();
-            receiver.drain(waiting, |row| {
+            let end = receiver.written();
+            let drained = receiver.drain(end, |row, _| {
                 assert!(row.cells.iter().all(|cell| *cell == row.key.tick));
                 seen.push(row.key.tick);
             });
+            assert_eq!(drained, Ok(()));
+            receiver.release();
         }
         assert_eq!(seen, (0..100).collect::<Vec<_>>());
         assert_eq!(sender.dropped_rows(), 0);
     }
 
     #[test]
-    fn a_full_ring_drops_rows_and_counts_them() {
-        let (mut sender, mut receiver) = ring(3 * (KEY_WORDS + tick::WIDTH));
-        for number in 0..5 {
+    fn a_full_ring_drops_rows_and_counts_them_until_what_was_drained_is_safe() {
+        let (mut sender, mut receiver) = ring(Memory::own(64));
+        let fits = 64 / framed_words(tick::WIDTH) as u64;
+        for number in 0..fits + 2 {
             sender.send(key(number), &[number; tick::WIDTH]);
         }
         assert_eq!(sender.dropped_rows(), 2);
-        let waiting = receiver.waiting();
         let mut seen = 0;
-        receiver.drain(waiting, |_| seen += 1);
-        assert_eq!(seen, 3);
+        let end = receiver.written();
+        assert_eq!(receiver.drain(end, |_, _| seen += 1), Ok(()));
+        assert_eq!(seen, fits);
+        sender.send(key(9), &[9; tick::WIDTH]);
+        assert_eq!(sender.dropped_rows(), 3, "drained, but not in safety");
+        receiver.release();
+        sender.send(key(9), &[9; tick::WIDTH]);
+        assert_eq!(sender.dropped_rows(), 3);
+    }
+
+    #[test]
+    fn foreign_words_are_told_and_not_taken_for_rows() {
+        let memory = Memory::own(64);
+        let (mut sender, mut receiver) = ring(memory);
+        sender.send(key(1), &[1; tick::WIDTH]);
+        sender.memory[HEAD_WORDS + 5].store(77, Ordering::Relaxed);
+        let end = receiver.written();
+        let drained = receiver.drain(end, |_, _| panic!("no row"));
+        assert_eq!(drained.map_err(|broken| broken.position), Err(0));
+    }
+
+    /// Rows of two widths race through a small ring; each must come whole, once, in order.
+    #[test]
+    fn two_threads_never_see_half_a_row() {
+        const ROWS: u64 = 50_000;
+        let (mut sender, mut receiver) = ring(Memory::own(512));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let writer = std::thread::spawn(move || {
+            let mut number = 0_u64;
+            while number < ROWS && Instant::now() < deadline {
+                let dropped = sender.dropped_rows();
+                if number.is_multiple_of(3) {
+                    let key = Key { table: tables::CGROUP, target: 1, tick: number };
+                    sender.send(key, &[number; cgroup::WIDTH]);
+                } else {
+                    sender.send(key(number), &[number; tick::WIDTH]);
+                }
+                if sender.dropped_rows() == dropped {
+                    number += 1;
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+            number
+        });
+        let mut next = 0;
+        loop {
+            let is_last = writer.is_finished();
+            let end = receiver.written();
+            let before = next;
+            let drained = receiver.drain(end, |row, _| {
+                assert_eq!(row.key.tick, next);
+                assert!(row.cells.iter().all(|cell| *cell == next));
+                next += 1;
+            });
+            assert_eq!(drained, Ok(()));
+            receiver.release();
+            if is_last {
+                break;
+            }
+            if next == before {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(writer.join().expect("no panic"), next);
+        assert_eq!(next, ROWS, "not all within a minute");
     }
 }

@@ -7,6 +7,7 @@ use std::thread::Thread;
 
 use rtrb::{Consumer, Producer};
 use tare_record::ABSENT;
+use tare_record::inspect::Suspends;
 use tare_record::tables::{self, tick};
 
 use crate::clock;
@@ -16,9 +17,6 @@ use crate::parse::fields::Words;
 use crate::ring::RowSender;
 use crate::schedule::{Due, Schedule};
 use crate::source::{ABOUT_A_SECOND_NS, Life, SCRATCH_BYTES, Seldom, Source, send};
-
-/// Rows wait at most this long before the writer is woken; half of what `kill -9` may cost.
-const WAKE_PAUSE_NS: u64 = 450_000_000;
 
 /// A source in the sampler's list.
 pub struct Slot {
@@ -50,6 +48,8 @@ pub struct Lines {
     pub retired: Producer<Retired>,
     /// Woken when rows wait.
     pub pump: Thread,
+    /// How long they wait at most, unless they fill the ring.
+    pub wake_pause_ns: u64,
     /// Woken when a source was retired.
     pub watcher: Thread,
 }
@@ -58,6 +58,9 @@ pub struct Lines {
 #[derive(Clone, Default)]
 pub struct Summary {
     pub lateness: Lateness,
+    pub ticks: u64,
+    pub missed_ticks: u64,
+    pub suspended_ns: u64,
     pub dropped_rows: u64,
     pub cpu_ns: u64,
     pub probe_cpu_ns: u64,
@@ -70,6 +73,9 @@ pub struct Sampler {
     scratch: Box<[u8]>,
     own: OwnCost,
     lateness: Lateness,
+    ticks: u64,
+    missed_ticks: u64,
+    suspends: Suspends,
     last_wake_ns: u64,
 }
 
@@ -82,6 +88,9 @@ impl Sampler {
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             own: OwnCost::new(),
             lateness: Lateness::default(),
+            ticks: 0,
+            missed_ticks: 0,
+            suspends: Suspends::default(),
             last_wake_ns: 0,
         }
     }
@@ -107,6 +116,9 @@ impl Sampler {
         self.lines.pump.unpark();
         Summary {
             lateness: self.lateness,
+            ticks: self.ticks,
+            missed_ticks: self.missed_ticks,
+            suspended_ns: self.suspends.total_ns,
             dropped_rows: self.lines.rows.dropped_rows(),
             cpu_ns: clock::thread_cpu_ns(),
             probe_cpu_ns: clock::process_cpu_ns(),
@@ -117,6 +129,8 @@ impl Sampler {
     /// Serves one tick.
     pub fn tick(&mut self, due: Due, woke_ns: u64) {
         self.lateness.add(woke_ns - due.deadline_ns);
+        self.ticks += 1;
+        self.missed_ticks += due.missed;
         self.obey();
         let mut at = 0;
         while at < self.slots.len() {
@@ -174,8 +188,9 @@ impl Sampler {
         cells[tick::MISSED_TICKS] = due.missed;
         cells[tick::DROPPED_ROWS] = self.lines.rows.dropped_rows();
         self.own.read(done_ns, &mut self.scratch, &mut cells);
+        self.suspends.before(&cells);
         send(&mut self.lines.rows, tables::TICK, PROBE_TARGET, due.tick, &cells);
-        if done_ns >= self.last_wake_ns + WAKE_PAUSE_NS || self.lines.rows.is_half_full() {
+        if done_ns >= self.last_wake_ns + self.lines.wake_pause_ns || self.lines.rows.is_filling() {
             self.last_wake_ns = done_ns;
             self.lines.pump.unpark();
         }

@@ -1,5 +1,6 @@
 //! One recording: starts the threads, waits for the sampler, writes the end.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -19,11 +20,16 @@ use crate::sampler::{Command, Lines, Retired, Sampler, Slot, Summary};
 use crate::schedule::Schedule;
 use crate::sink::Sink;
 use crate::sys::{self, Policy};
+use crate::tail::{self, Memory, TailFile};
 
 /// Commands and retired sources that may wait.
 const QUEUE: usize = 1024;
 /// Stacks hold no more than a few rows.
 const STACK_BYTES: usize = 256 * 1024;
+/// Rows wait this long where they outlive the program: to wake the writer costs more than to read them.
+const TAIL_PAUSE_NS: u64 = 10_000_000_000;
+/// Rows wait this long where they do not, or are looked at; half of what `kill -9` may cost.
+const OWN_PAUSE_NS: u64 = 450_000_000;
 
 /// What to record and how.
 #[derive(Clone, Debug)]
@@ -43,6 +49,15 @@ pub struct Config {
     pub count_block: bool,
     /// Open performance counters of control groups.
     pub with_perf: bool,
+    /// Have rows wait in a tail until they are in this journal.
+    pub tail: Option<TailPlace>,
+}
+
+/// Where a tail is to be, and for which journal.
+#[derive(Clone, Debug)]
+pub struct TailPlace {
+    pub directory: PathBuf,
+    pub journal: PathBuf,
 }
 
 impl Config {
@@ -90,13 +105,68 @@ pub fn record(
     let slots = watcher.open_first(config.wait_for_targets)?;
 
     let (start, sampler) = SamplerThread::spawn(config.policy, stop)?;
-    let header = header_of(config, &start, watcher.layout(), block);
-    for sink in &mut sinks {
-        sink.begin(&header)?;
+    let waiting =
+        Waiting::make(config.tail.as_ref(), ring::room_words(slots.len(), config.rate_hz));
+    let mut header = header_of(config, &start, watcher.layout(), block);
+    header.tail = waiting.file.as_ref().map(|file| file.facts.clone());
+    header.tail_refused = waiting.refused;
+    if let Err(error) = sinks.iter_mut().try_for_each(|sink| sink.begin(&header)) {
+        // Nobody would look for it: the journal that names it has not begun.
+        remove(waiting.file.as_ref());
+        return Err(error.into());
     }
-    let threads = Threads::start(slots, watcher, sinks, news, stop, sampler, config)?;
+    let pause_ns = if header.tail.is_some() && !sinks.iter().any(|sink| sink.is_watched()) {
+        TAIL_PAUSE_NS
+    } else {
+        OWN_PAUSE_NS
+    };
+    let rows = Rows { memory: waiting.memory, path: tail_path(&header), pause_ns };
+    let pump = PumpParts { rows, news, sinks };
+    let threads = Threads::start(slots, watcher, pump, stop, sampler, config)?;
     let (summary, pumped) = threads.join()?;
-    finish(stop.load(Ordering::Acquire), &summary, pumped)
+    finish(stop.load(Ordering::Acquire), &summary, pumped, waiting.file.as_ref())
+}
+
+/// Where rows wait on their way to the sinks.
+struct Waiting {
+    memory: Memory,
+    /// Locked as long as it is there.
+    file: Option<TailFile>,
+    refused: Option<String>,
+}
+
+impl Waiting {
+    fn make(place: Option<&TailPlace>, words: usize) -> Self {
+        let Some(place) = place else {
+            return Self { memory: Memory::own(words), file: None, refused: None };
+        };
+        tail::sweep(&place.directory);
+        match TailFile::create(&place.directory, &place.journal, words) {
+            Ok((file, memory)) => Self { memory, file: Some(file), refused: None },
+            Err(error) => {
+                let refused = Some(format!("{}: {error}", place.directory.display()));
+                Self { memory: Memory::own(words), file: None, refused }
+            }
+        }
+    }
+}
+
+fn tail_path(header: &Header) -> PathBuf {
+    header.tail.as_ref().map_or_else(|| PathBuf::from("memory"), |facts| facts.path.clone())
+}
+
+/// A tail that stays is a few hundred kilobytes until the next recording sweeps: no trace fails by it.
+fn remove(file: Option<&TailFile>) {
+    if let Some(Err(error)) = file.map(TailFile::remove) {
+        eprintln!("tare-probe: a tail stays behind: {error}");
+    }
+}
+
+/// What the two ends of the ring are made from.
+struct Rows {
+    memory: Memory,
+    path: PathBuf,
+    pause_ns: u64,
 }
 
 fn header_of(config: &Config, start: &PolicyOutcome, layout: &str, block: BlockState) -> Header {
@@ -121,6 +191,8 @@ fn header_of(config: &Config, start: &PolicyOutcome, layout: &str, block: BlockS
         cgroup_layout: layout.to_owned(),
         block_source: block_source.to_owned(),
         block_refused,
+        tail: None,
+        tail_refused: None,
         started_monotonic_ns: clock::monotonic_ns(),
         started_realtime_ns: clock::realtime_ns(),
     }
@@ -180,6 +252,13 @@ fn adopt(policy: Policy) -> PolicyOutcome {
     }
 }
 
+/// What the pump is made from.
+struct PumpParts {
+    rows: Rows,
+    news: Receiver<News>,
+    sinks: Vec<Box<dyn Sink>>,
+}
+
 struct Threads {
     sampler: JoinHandle<Option<Summary>>,
     pump: JoinHandle<Pumped>,
@@ -191,26 +270,28 @@ struct Threads {
 impl Threads {
     fn start(
         slots: Vec<Slot>,
-        watcher: Watcher,
-        sinks: Vec<Box<dyn Sink>>,
-        news: Receiver<News>,
+        mut watcher: Watcher,
+        parts: PumpParts,
         stop: &Arc<AtomicBool>,
         sampler: SamplerThread,
         config: &Config,
     ) -> Result<Self, ProbeError> {
-        let (rows, receiver) = ring::ring(ring_words(&slots, config));
+        let (waiting_in, wake_pause_ns) = (parts.rows.path, parts.rows.pause_ns);
+        let (rows, receiver) = ring::ring(parts.rows.memory);
         let (mut command_sender, commands) = rtrb::RingBuffer::<Command>::new(QUEUE);
         let (retired, mut retired_receiver) = rtrb::RingBuffer::<Retired>::new(QUEUE);
         let drained = Arc::new(AtomicBool::new(false));
         let watcher_stop = Arc::new(AtomicBool::new(false));
         let pump = Pump {
             rows: receiver,
-            news,
-            sinks,
+            news: parts.news,
+            sinks: parts.sinks,
+            waiting_in,
             drained: Arc::clone(&drained),
             stop: Arc::clone(stop),
         };
         let pump = spawn("pump", move || pump.run())?;
+        watcher.settle(pump.thread().clone());
         let watcher_ends = Arc::clone(&watcher_stop);
         let watcher = spawn("watcher", move || {
             watcher.run(&mut command_sender, &mut retired_receiver, &watcher_ends);
@@ -220,6 +301,7 @@ impl Threads {
             commands,
             retired,
             pump: pump.thread().clone(),
+            wake_pause_ns,
             watcher: watcher.thread().clone(),
         };
         let start_ns = clock::monotonic_ns() + 1_000_000;
@@ -249,16 +331,21 @@ impl Threads {
     }
 }
 
-fn finish(was_stopped: bool, summary: &Summary, pumped: Pumped) -> Result<Footer, ProbeError> {
+fn finish(
+    was_stopped: bool,
+    summary: &Summary,
+    pumped: Pumped,
+    tail: Option<&TailFile>,
+) -> Result<Footer, ProbeError> {
     if let Some(error) = pumped.error {
         return Err(error.into());
     }
     let footer = Footer {
         ended_monotonic_ns: clock::monotonic_ns(),
-        ticks: pumped.inspector.ticks,
-        missed_ticks: pumped.inspector.missed_ticks,
+        ticks: summary.ticks,
+        missed_ticks: summary.missed_ticks,
         dropped_rows: summary.dropped_rows,
-        suspended_ns: pumped.inspector.suspended_ns,
+        suspended_ns: summary.suspended_ns,
         probe_cpu_ns: summary.probe_cpu_ns,
         sampler_cpu_ns: summary.cpu_ns,
         peak_resident_bytes: summary.peak_resident_bytes,
@@ -270,21 +357,11 @@ fn finish(was_stopped: bool, summary: &Summary, pumped: Pumped) -> Result<Footer
     for mut sink in pumped.sinks {
         sink.finish(&footer)?;
     }
+    remove(tail);
     if summary.dropped_rows > 0 {
         return Err(ProbeError::Dropped { rows: summary.dropped_rows });
     }
     Ok(footer)
-}
-
-/// Room for two seconds of rows, in case the disk lets the writer wait, within 0.5 and 2 MiB.
-///
-/// The ring is walked through and so resides whole; more than that is only taken where a single
-/// tick is so large that eight of them need it.
-fn ring_words(slots: &[Slot], config: &Config) -> usize {
-    const WORDS_A_SLOT: usize = 80;
-    let a_tick = (slots.len() + 1) * WORDS_A_SLOT;
-    let two_seconds = a_tick.saturating_mul(2 * config.rate_hz.ceil() as usize);
-    two_seconds.clamp(1 << 16, 1 << 18).max(8 * a_tick)
 }
 
 fn spawn<T: Send + 'static>(

@@ -18,6 +18,7 @@ use tare_probe::source::memory::MemorySource;
 use tare_probe::source::pressure::PressureSource;
 use tare_probe::source::process::ProcessSource;
 use tare_probe::source::stat::{StatSource, StatTargets};
+use tare_probe::tail::Memory;
 
 struct Counting;
 
@@ -65,11 +66,18 @@ fn sources() -> Vec<Box<dyn Source>> {
 
 #[test]
 fn a_tick_allocates_nothing() {
-    let (rows, mut receiver) = ring::ring(1 << 16);
+    let (rows, mut receiver) = ring::ring(Memory::own(1 << 16));
     let (_commands, commands) = rtrb::RingBuffer::new(8);
     let (retired, _retired) = rtrb::RingBuffer::new(8);
     let here = std::thread::current();
-    let lines = Lines { rows, commands, retired, pump: here.clone(), watcher: here };
+    let lines = Lines {
+        rows,
+        commands,
+        retired,
+        pump: here.clone(),
+        wake_pause_ns: 450_000_000,
+        watcher: here,
+    };
     let slots = sources()
         .into_iter()
         .enumerate()
@@ -83,8 +91,9 @@ fn a_tick_allocates_nothing() {
         sampler.tick(due, due.deadline_ns);
         let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
         assert_eq!(allocated, 0, "in tick {tick}");
-        let waiting = receiver.waiting();
-        receiver.drain(waiting, |_| rows += 1);
+        let end = receiver.written();
+        assert_eq!(receiver.drain(end, |_, _| rows += 1), Ok(()));
+        receiver.release();
     }
     assert!(rows >= 7000, "only {rows} rows: the sources were not read");
 }

@@ -29,6 +29,7 @@ fn config(rate_hz: f64, duration_s: f64) -> Config {
         wait_for_targets: false,
         count_block: false,
         with_perf: false,
+        tail: None,
     }
 }
 
@@ -71,7 +72,7 @@ impl Sink for Slow {
             row.key.tick,
         ));
     }
-    fn flush(&mut self) -> Result<(), RecordError> {
+    fn flush(&mut self, _: u64) -> Result<(), RecordError> {
         std::thread::sleep(self.pause);
         Ok(())
     }
@@ -217,8 +218,8 @@ impl Sink for FullJournal {
     fn row(&mut self, row: Row<'_>) {
         self.writer.as_mut().expect("begun").push(row);
     }
-    fn flush(&mut self) -> Result<(), RecordError> {
-        self.writer.as_mut().expect("begun").flush()
+    fn flush(&mut self, upto: u64) -> Result<(), RecordError> {
+        self.writer.as_mut().expect("begun").flush(upto)
     }
     fn finish(&mut self, footer: &Footer) -> Result<(), RecordError> {
         self.writer.as_mut().expect("begun").finish(footer)

@@ -49,6 +49,8 @@ pub struct Packer {
     out: Vec<u8>,
     previous: Previous,
     rows: usize,
+    /// Targets that go once the frame is closed, whose later rows still need them.
+    gone: Vec<u32>,
 }
 
 impl Packer {
@@ -85,14 +87,17 @@ impl Packer {
     pub fn clear(&mut self) {
         self.out.clear();
         self.rows = 0;
+        for target in self.gone.drain(..) {
+            self.previous.retain(|place, _| (*place & 0xffff_ffff) != u64::from(target));
+        }
         for cells in self.previous.values_mut() {
             cells.fill(0);
         }
     }
 
-    /// Forgets a target that will not come again.
+    /// Forgets a target that will not come again, with the frame that is being packed.
     pub fn forget(&mut self, target: u32) {
-        self.previous.retain(|place, _| (*place & 0xffff_ffff) != u64::from(target));
+        self.gone.push(target);
     }
 }
 

@@ -11,7 +11,7 @@ pub enum RecordError {
         "{path}: not a journal of tare-probe; give the directory that `tare-probe record` wrote"
     )]
     NotAJournal { path: PathBuf },
-    #[error("{path}: written in version {found}, this program reads version {TRACE_VERSION}; use the tare-probe that wrote it", TRACE_VERSION = crate::TRACE_VERSION)]
+    #[error("{path}: written in version {found}, this program reads versions 1 to {newest}; use the tare-probe that wrote it", newest = crate::JOURNAL_VERSION)]
     Version { path: PathBuf, found: u32 },
     #[error(
         "{path}: frame at byte {offset} is damaged ({why}); nothing after it was read; `--salvage` converts what stands before it"
@@ -19,6 +19,16 @@ pub enum RecordError {
     Damaged { path: PathBuf, offset: u64, why: &'static str },
     #[error("{path}: {source}; the journal is kept, run `tare-probe convert` on it again")]
     Parquet { path: PathBuf, source: ::parquet::errors::ParquetError },
+    #[error("{path}: being recorded or converted by another tare-probe; wait until that ends")]
+    InUse { path: PathBuf },
+    #[error(
+        "{path}: {source}, so it cannot be locked; choose a directory on a file system that has locks"
+    )]
+    Lock { path: PathBuf, source: io::Error },
+    #[error(
+        "{path}: the rows that wait there are damaged at position {position} ({why}); the recording ends"
+    )]
+    Tail { path: PathBuf, position: u64, why: &'static str },
     #[error("{path}: {source}")]
     Json { path: PathBuf, source: serde_json::Error },
 }

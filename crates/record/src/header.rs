@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Ticks;
+use crate::tail::TailFacts;
 
 /// Written once, before the first row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,12 @@ pub struct Header {
     /// Which source counts block requests: `tp_btf/block_rq_complete`, or `none` and why.
     pub block_source: String,
     pub block_refused: Option<String>,
+    /// Where rows wait until they are in the journal; `None`: in the program's own memory.
+    #[serde(default)]
+    pub tail: Option<TailFacts>,
+    /// Why there is no tail, if there is none.
+    #[serde(default)]
+    pub tail_refused: Option<String>,
     pub started_monotonic_ns: u64,
     pub started_realtime_ns: u64,
 }
@@ -138,4 +145,15 @@ pub struct Footer {
     pub lateness_max_ns: u64,
     /// Why the recording ended: `duration`, `signal`, or the error.
     pub ended_by: String,
+}
+
+/// Written by what saves a journal that was cut short: its tail is in it now, and is no more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// Rows that were taken from the tail.
+    pub rows: u64,
+    /// Bytes of a last frame that was cut short. Its rows, if it held any, were still in the tail.
+    pub torn_bytes: u64,
+    /// Why the tail could not be read, or not to its end: up to ten seconds of rows are missing.
+    pub missing: Option<String>,
 }

@@ -8,7 +8,9 @@ pub mod cell;
 pub mod code;
 pub mod error;
 pub mod header;
+pub mod inspect;
 pub mod journal;
+pub mod lock;
 pub mod metric;
 pub mod parquet;
 pub mod rate;
@@ -16,10 +18,14 @@ pub mod reference;
 pub mod row;
 pub mod schema;
 pub mod tables;
+pub mod tail;
 
 pub use cell::{ABSENT, Cell};
 pub use error::RecordError;
 pub use schema::{Column, Kind, Quantum, Table};
 
-/// Version of the trace's tables and of the journal: raised when a column changes its meaning or goes.
+/// Version of the trace's tables: raised when a column changes its meaning or goes.
 pub const TRACE_VERSION: u32 = 1;
+
+/// Version of the journal that is written; version 1, whose frames of rows name no position, is read too.
+pub const JOURNAL_VERSION: u32 = 2;

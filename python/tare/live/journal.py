@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tare.store.trace import VERSION
-
 _PREAMBLE = struct.Struct("<8sI")
 _HEAD = struct.Struct("<IBI")
 _MAGIC = b"TAREPRB\n"
 _HEADER, _TARGET, _ROWS = 1, 2, 3
 _LARGEST_FRAME = 16 << 20
-_ABSENT = (1 << 64) - 1
+_VERSIONS = (1, 2)
+_POSITION = struct.Struct("<Q")
+"""What a frame of rows begins with, from version 2 on."""
+ABSENT = (1 << 64) - 1
 
 COLUMNS: Mapping[str, tuple[str, ...]] = json.loads(
     Path(__file__).with_name("journal_columns.json").read_text(encoding="utf-8")
@@ -48,11 +49,14 @@ class Row:
 class Journal:
     """Reads on from where it stopped. `header`: as the probe wrote it.
 
+    `upto`: the position in the tail that it has reached.
     `targets`: number → name. `cgroups`: name → path of the control group of that name that came last.
     """
 
     path: Path
     offset: int = 0
+    version: int = 0
+    upto: int = 0
     header: Mapping[str, Any] | None = None
     targets: dict[int, str] = field(default_factory=dict)
     cgroups: dict[str, str] = field(default_factory=dict)
@@ -78,17 +82,23 @@ class Journal:
                         raise NotReadable("a frame does not fit its checksum")
                     self.offset += _HEAD.size + length
                     if kind == _ROWS:
-                        yield payload
+                        yield self._rows(payload)
                     else:
                         self._told(kind, payload)
         except (OSError, struct.error, ValueError, KeyError, TypeError) as error:
             raise NotReadable(str(error)) from error
 
     def _begin(self, preamble: bytes) -> None:
-        magic, version = _PREAMBLE.unpack(preamble)
-        if magic != _MAGIC or version != VERSION:
-            raise NotReadable(f"a journal of version {version}")
+        magic, self.version = _PREAMBLE.unpack(preamble)
+        if magic != _MAGIC or self.version not in _VERSIONS:
+            raise NotReadable(f"a journal of version {self.version}")
         self.offset = max(self.offset, _PREAMBLE.size)
+
+    def _rows(self, payload: bytes) -> bytes:
+        if self.version == 1:
+            return payload
+        (self.upto,) = _POSITION.unpack_from(payload)
+        return payload[_POSITION.size :]
 
     def _told(self, kind: int, payload: bytes) -> None:
         if kind == _HEADER:
@@ -117,11 +127,11 @@ def newest_rows(payload: bytes) -> Iterator[Row]:
             for cell in range(width):
                 if bitmap[cell >> 3] >> (cell & 7) & 1:
                     coded, at = _varint(payload, at)
-                    cells[cell] = (cells[cell] + ((coded >> 1) ^ -(coded & 1))) & _ABSENT
+                    cells[cell] = (cells[cell] + ((coded >> 1) ^ -(coded & 1))) & ABSENT
     except IndexError as error:
         raise NotReadable("a frame that is not what tare-probe writes") from error
     for (table, target), cells in newest.items():
-        kept = tuple(None if cell == _ABSENT else cell for cell in cells)
+        kept = tuple(None if cell == ABSENT else cell for cell in cells)
         yield Row(TABLES[table], target, ticks[table, target], kept)
 
 

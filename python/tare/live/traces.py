@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from tare.analyze.timelines.series import Point, series
 from tare.live.journal import COLUMNS, Journal, NotReadable, Row, newest_rows
+from tare.live.tail import waiting
 from tare.run.monitors import trace_of
 from tare.store.trace import VERSION, Trace
 
@@ -42,14 +43,19 @@ class Follower:
                 self.frames += 1
         except NotReadable:
             return ()
-        return _lines(self.journal, self.samples)
+        facts = None if self.journal.header is None else self.journal.header.get("tail")
+        last = list(waiting(facts, self.journal.upto))[:: self.every]
+        return _lines(self.journal, [*self.samples, *map(_shown, last)])
 
     def _keep(self, payload: bytes) -> None:
-        rows = tuple(row for row in newest_rows(payload) if row.table in _SHOWN)
-        self.samples.append(rows)
+        self.samples.append(_shown(newest_rows(payload)))
         if len(self.samples) > MOST_TICKS:
             self.samples = self.samples[::2]
             self.every *= 2
+
+
+def _shown(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(row for row in rows if row.table in _SHOWN)
 
 
 def _lines(journal: Journal, samples: Sequence[tuple[Row, ...]]) -> Sequence[Point]:

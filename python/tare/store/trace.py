@@ -38,6 +38,11 @@ class Trace:
         return int(self.header["ticks"]["user_hz"])
 
     @property
+    def page_bytes(self) -> int:
+        """Size of a page of the machine's memory."""
+        return int(self.header["page_bytes"])
+
+    @property
     def period_ns(self) -> int:
         """Time between two ticks of the probe."""
         return int(self.header["period_ns"])

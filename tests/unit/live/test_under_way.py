@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+import zlib
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from tare.live.journal import COLUMNS, Journal, NotReadable, newest_rows
+from tare.live.journal import COLUMNS, TABLES, Journal, NotReadable, Row, newest_rows
 from tare.live.now import Current, Now
 from tare.live.output import Source, lines_of, of_engine, tails, text_of
 from tare.live.traces import Follower as TraceFollower
@@ -91,7 +93,7 @@ def test_a_journal_that_grows_is_read_on_and_a_torn_frame_waits(tmp_path: Path) 
     assert frames == whole
 
 
-@pytest.mark.parametrize("content", [b"", b"x" * 50, b"TAREPRB\n\x02\x00\x00\x00"])
+@pytest.mark.parametrize("content", [b"", b"x" * 50, b"TAREPRB\n\x03\x00\x00\x00"])
 def test_what_is_no_journal_of_this_version_is_not_read(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal.tare").write_bytes(content)
     with pytest.raises(NotReadable):
@@ -104,6 +106,58 @@ def test_a_damaged_frame_ends_the_reading(tmp_path: Path) -> None:
     (tmp_path / "journal.tare").write_bytes(content)
     with pytest.raises(NotReadable):
         list(Journal(tmp_path / "journal.tare").frames())
+
+
+def _framed(row: Row, position: int) -> bytes:
+    cells = [(1 << 64) - 1 if cell is None else cell for cell in row.cells]
+    words = struct.pack(f"<{len(cells) + 2}Q", TABLES.index(row.table) << 32 | row.target, row.tick, *cells)
+    checksum = zlib.crc32(struct.pack("<Q", position) + words)
+    return struct.pack("<Q", (len(words) // 8 + 1) << 32 | checksum) + words
+
+
+def _frame(kind: int, payload: bytes) -> bytes:
+    return struct.pack("<IBI", len(payload), kind, zlib.crc32(payload, zlib.crc32(bytes([kind])))) + payload
+
+
+@pytest.mark.parametrize("upto", [0, 500])
+def test_rows_that_wait_in_the_tail_are_shown_with_those_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, upto: int
+) -> None:
+    ident, boot = "00112233-4455-6677-8899-aabbccddeeff", "ffeeddcc-bbaa-9988-7766-554433221100"
+    raw, capacity = _raw(tmp_path), 1 << 16
+    path = raw / "monitors" / "probe" / "trace" / "journal.tare"
+    old = Journal(path)
+    frames = list(old.frames())
+    header = {**(old.header or {}), "tail": {"id": ident, "boot_id": boot, "path": "/etc/passwd"}}
+    target = [{"id": number, "name": name, "kind": "host", "detail": ""} for number, name in old.targets.items()]
+    told = [_frame(1, json.dumps(header).encode()), *(_frame(2, json.dumps(one).encode()) for one in target)]
+    kept = [_frame(3, struct.pack("<Q", upto) + frame) for frame in frames[:5]]
+    path.write_bytes(b"TAREPRB\n\x02\x00\x00\x00" + b"".join([*told, *kept]))
+    without = TraceFollower(raw, every=1).look()
+
+    ring, position = bytearray(8 * capacity), upto
+    for row in (row for frame in frames[5:] for row in newest_rows(frame)):
+        framed = _framed(row, position)
+        ring[8 * position : 8 * position + len(framed)] = framed
+        position += len(framed) // 8
+    halves = [int(half, 16) for text in (ident, boot) for half in re.findall("." * 16, text.replace("-", ""))]
+    head = struct.pack("<8s17Q", b"TARETAIL", 1, *halves, capacity, *[0] * 9, position, 0).ljust(4096, b"\0")
+    monkeypatch.setattr("tare.live.tail.DIRECTORY", tmp_path)
+    (tmp_path / f"tare-probe-{ident}.tail").write_bytes(head + ring)
+    follower = TraceFollower(raw, every=1)
+    shown = follower.look()
+    assert len({point.second for point in shown}) > len({point.second for point in without})
+    assert max(point.second for point in shown) > max(point.second for point in without)
+    assert follower.look() == shown, "they are not kept, as they will come in the journal"
+
+    # Half a row, a round of the ring later, another journal's: what is not whole is not shown.
+    ring[8 * upto + 20] ^= 1
+    (tmp_path / f"tare-probe-{ident}.tail").write_bytes(head + ring)
+    assert TraceFollower(raw, every=1).look() == without
+    (tmp_path / f"tare-probe-{ident}.tail").write_bytes(head.replace(b"TARETAIL", b"TARETALE") + ring)
+    assert TraceFollower(raw, every=1).look() == without
+    (tmp_path / f"tare-probe-{ident}.tail").unlink()
+    assert TraceFollower(raw, every=1).look() == without
 
 
 def _raw(folder: Path) -> Path:

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use tare_record::header::Recovered;
+use tare_record::journal;
 use tare_record::parquet::{self, OnDamage, Trace};
 
 use crate::failure::Failure;
@@ -17,6 +19,7 @@ pub(crate) fn run(options: &ConvertOptions) -> Result<(), Failure> {
 /// Makes Parquet of the journal in a directory; the journal goes once all of it is there.
 pub(crate) fn convert(directory: &Path, on_damage: OnDamage, keep: bool) -> Result<(), Failure> {
     let journal = directory.join(JOURNAL);
+    let _held = journal::recover(&journal)?;
     let trace = parquet::convert(&journal, directory, on_damage)?;
     if !trace.complete {
         eprintln!("tare-probe: {}: {}", directory.display(), incomplete(&trace));
@@ -28,14 +31,24 @@ pub(crate) fn convert(directory: &Path, on_damage: OnDamage, keep: bool) -> Resu
 }
 
 fn incomplete(trace: &Trace) -> String {
-    match (&trace.damaged, &trace.footer) {
-        (Some(damage), _) => format!("the trace is not complete: {damage}"),
-        (None, None) => format!(
+    if let Some(damage) = &trace.damaged {
+        return format!("the trace is not complete: {damage}");
+    }
+    if let Some(footer) = &trace.footer {
+        return format!("the trace is not complete: {} rows were dropped", footer.dropped_rows);
+    }
+    match &trace.recovered {
+        Some(Recovered { missing: None, rows, .. }) => format!(
+            "the recording was cut short: {rows} rows that waited in its tail are saved, up to the last whole one"
+        ),
+        Some(Recovered { missing: Some(why), .. }) => {
+            format!(
+                "the recording was cut short, and up to its last ten seconds are missing: {why}"
+            )
+        }
+        None => format!(
             "the recording was cut short: up to its last second is missing ({} bytes of a torn frame left out)",
             trace.torn_bytes
         ),
-        (None, Some(footer)) => {
-            format!("the trace is not complete: {} rows were dropped", footer.dropped_rows)
-        }
     }
 }

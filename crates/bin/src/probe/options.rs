@@ -194,6 +194,7 @@ impl SamplingOptions {
             wait_for_targets: self.wait,
             count_block: !self.no_bpf,
             with_perf: self.perf,
+            tail: None,
         }
     }
 

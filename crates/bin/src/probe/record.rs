@@ -8,13 +8,14 @@ use std::thread;
 
 use signal_hook::iterator::Signals;
 use tare_probe::discover::Mailbox;
-use tare_probe::session;
+use tare_probe::session::{self, TailPlace};
 use tare_probe::sink::Sink;
 use tare_probe::sink::board::SharedBoard;
 use tare_probe::sink::journal::JournalSink;
 use tare_probe::sys;
 use tare_record::header::Footer;
 use tare_record::parquet::OnDamage;
+use tare_record::tail;
 
 use crate::convert;
 use crate::failure::Failure;
@@ -33,6 +34,8 @@ pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
         sinks.push(Box::new(board));
     }
     let mut config = options.sampling.config(options.duration);
+    config.tail =
+        Some(TailPlace { directory: PathBuf::from(tail::DIRECTORY), journal: journal.clone() });
     if let Some(file) = &options.targets {
         config.mailbox = Some(read_on_hangup(file)?);
     }

@@ -1,7 +1,8 @@
 //! Numbers the targets and tells the writer of them.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
+use std::thread::Thread;
 
 use tare_record::header::{Event, Target, TargetKind, What};
 
@@ -15,19 +16,21 @@ pub type Sources = BTreeMap<String, String>;
 pub struct Registry {
     next: u32,
     news: Sender<News>,
+    /// Woken when there are news; `None` until it is there.
+    pump: Option<Thread>,
 }
 
 impl Registry {
     /// The first target is the probe itself.
     #[must_use]
     pub fn new(news: Sender<News>) -> Self {
-        let mut registry = Self { next: PROBE_TARGET, news };
+        let mut registry = Self { next: PROBE_TARGET, news, pump: None };
         let detail = format!("pid {}", std::process::id());
         registry.add(TargetKind::Probe, "tare-probe", &detail, Sources::new());
         registry
     }
 
-    /// Numbers a target. Its rows may be sent from now on.
+    /// Numbers a target. Its rows may be sent once this is settled.
     pub fn add(&mut self, kind: TargetKind, name: &str, detail: &str, sources: Sources) -> u32 {
         let id = self.next;
         self.next += 1;
@@ -46,8 +49,25 @@ impl Registry {
         self.tell(News::Event(Event { tick, target, at_ns, what, detail }));
     }
 
+    /// Whom to wake from now on.
+    pub fn wake(&mut self, pump: Thread) {
+        self.pump = Some(pump);
+    }
+
+    /// Waits until all that was told so far is written. Rows that are sent after it and outlive the
+    /// program then belong to a target that the journal knows.
+    pub fn settle(&self) {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.tell(News::Settle(answer));
+        // Where the pump has ended, nothing is sent any more either.
+        let _ = answered.recv();
+    }
+
     /// Where the pump has ended, the recording has failed and says so itself.
     fn tell(&self, news: News) {
         let _ = self.news.send(news);
+        if let Some(pump) = &self.pump {
+            pump.unpark();
+        }
     }
 }

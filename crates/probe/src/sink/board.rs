@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tare_record::header::{Event, Footer, Header, Target, What};
+use tare_record::inspect::Inspector;
 use tare_record::rate::{self, Rate, Reading};
 use tare_record::row::Row;
 use tare_record::{ABSENT, Cell, RecordError, tables};
@@ -34,6 +35,7 @@ pub struct Board {
     pub rows: BTreeMap<(u32, u32), Latest>,
     pub events: u64,
     pub last_event: Option<Event>,
+    inspector: Inspector,
 }
 
 /// A board that the pump writes and others read.
@@ -81,7 +83,17 @@ impl Board {
             .filter_map(|(_, target)| self.targets.get(target))
     }
 
+    fn told(&mut self, event: Event) {
+        self.events += 1;
+        self.last_event = Some(event);
+    }
+
     fn put(&mut self, row: Row<'_>) {
+        let mut events = Vec::new();
+        self.inspector.look(row, |event| events.push(event));
+        for event in events {
+            self.told(event);
+        }
         let width = row.cells.len();
         let latest = self.rows.entry((row.key.table, row.key.target)).or_insert_with(|| Latest {
             cells: vec![ABSENT; width],
@@ -119,9 +131,9 @@ impl Sink for SharedBoard {
         if event.what == What::Vanished {
             board.targets.remove(&event.target);
             board.rows.retain(|(_, target), _| *target != event.target);
+            board.inspector.forget(event.target);
         }
-        board.events += 1;
-        board.last_event = Some(event.clone());
+        board.told(event.clone());
         Ok(())
     }
 
@@ -129,8 +141,12 @@ impl Sink for SharedBoard {
         self.look().put(row);
     }
 
-    fn flush(&mut self) -> Result<(), RecordError> {
+    fn flush(&mut self, _upto: u64) -> Result<(), RecordError> {
         Ok(())
+    }
+
+    fn is_watched(&self) -> bool {
+        true
     }
 
     fn finish(&mut self, _footer: &Footer) -> Result<(), RecordError> {
@@ -161,6 +177,8 @@ mod tests {
             cgroup_layout: String::new(),
             block_source: String::new(),
             block_refused: None,
+            tail: None,
+            tail_refused: None,
             started_monotonic_ns: 0,
             started_realtime_ns: 0,
         }

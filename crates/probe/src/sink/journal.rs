@@ -50,8 +50,12 @@ impl Sink for JournalSink {
         }
     }
 
-    fn flush(&mut self) -> Result<(), RecordError> {
-        self.with(Writer::flush)
+    fn seal(&mut self, upto: u64) -> Result<(), RecordError> {
+        self.with(|writer| writer.seal(upto))
+    }
+
+    fn flush(&mut self, upto: u64) -> Result<(), RecordError> {
+        self.with(|writer| writer.flush(upto))
     }
 
     fn finish(&mut self, footer: &Footer) -> Result<(), RecordError> {

@@ -21,11 +21,22 @@ pub trait Sink: Send {
     /// Where the sink cannot take it.
     fn event(&mut self, event: &Event) -> Result<(), RecordError>;
     fn row(&mut self, row: Row<'_>);
-    /// Called after each batch of rows.
+    /// Called between two rows at most half a second of rows apart: `upto` is their end in the tail.
+    ///
+    /// # Errors
+    /// Where the sink cannot go on.
+    fn seal(&mut self, _upto: u64) -> Result<(), RecordError> {
+        Ok(())
+    }
+    /// Called after each batch of rows, which ends at `upto` in the tail: they are kept there no longer.
     ///
     /// # Errors
     /// Where the sink cannot keep what it took.
-    fn flush(&mut self) -> Result<(), RecordError>;
+    fn flush(&mut self, upto: u64) -> Result<(), RecordError>;
+    /// Whether others look at what it takes while it goes on, so that it has to be up to date.
+    fn is_watched(&self) -> bool {
+        false
+    }
     /// # Errors
     /// Where the sink cannot end well.
     fn finish(&mut self, footer: &Footer) -> Result<(), RecordError>;

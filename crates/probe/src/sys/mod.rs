@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod bpf;
+pub mod map;
 pub mod perf;
 
 use std::io;

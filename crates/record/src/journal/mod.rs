@@ -4,9 +4,11 @@
 //! written yet. The layout is told in `docs/reference/trace-format.md`.
 
 mod reader;
+mod recover;
 mod writer;
 
 pub use reader::{Entry, Reader};
+pub use recover::{Held, recover};
 pub use writer::Writer;
 
 /// First bytes of every journal; the version follows as four bytes, little-endian.
@@ -24,20 +26,23 @@ pub enum FrameKind {
     Rows = 3,
     Event = 4,
     Footer = 5,
+    Recovered = 6,
 }
 
 impl FrameKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Header, Self::Target, Self::Rows, Self::Event, Self::Footer]
+        [Self::Header, Self::Target, Self::Rows, Self::Event, Self::Footer, Self::Recovered]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
 }
 
 /// CRC-32 over the kind and the payload.
-fn checksum(kind: u8, payload: &[u8]) -> u32 {
+fn checksum(kind: u8, payload: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[kind]);
-    hasher.update(payload);
+    for part in payload {
+        hasher.update(part);
+    }
     hasher.finalize()
 }

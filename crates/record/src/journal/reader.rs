@@ -6,23 +6,29 @@ use std::path::{Path, PathBuf};
 
 use super::{FRAME_HEAD, FrameKind, MAGIC, checksum};
 use crate::error::RecordError;
-use crate::header::{Event, Footer, Header, Target};
+use crate::header::{Event, Footer, Header, Recovered, Target};
 
 /// One frame of a journal.
 #[derive(Debug)]
 pub enum Entry<'a> {
-    Header(Header),
+    Header(Box<Header>),
     Target(Target),
     /// Packed rows: see [`crate::code::unpack`].
-    Rows(&'a [u8]),
+    Rows {
+        packed: &'a [u8],
+        /// Position in the tail that the journal has reached with them; 0 in version 1.
+        upto: u64,
+    },
     Event(Event),
     Footer(Footer),
+    Recovered(Recovered),
 }
 
 /// Reads a journal frame by frame.
 pub struct Reader {
     source: BufReader<File>,
     path: PathBuf,
+    version: u32,
     offset: u64,
     length: u64,
     payload: Vec<u8>,
@@ -45,12 +51,13 @@ impl Reader {
             return Err(RecordError::NotAJournal { path: path.to_path_buf() });
         }
         let found = u32::from_le_bytes(version.try_into().unwrap_or_default());
-        if found != crate::TRACE_VERSION {
+        if !(1..=crate::JOURNAL_VERSION).contains(&found) {
             return Err(RecordError::Version { path: path.to_path_buf(), found });
         }
         Ok(Self {
             source,
             path: path.to_path_buf(),
+            version: found,
             offset: preamble.len() as u64,
             length,
             payload: Vec::new(),
@@ -81,7 +88,7 @@ impl Reader {
         self.fill(|source| source.read_exact(&mut payload))?;
         self.payload = payload;
         let expected = u32::from_le_bytes([head[5], head[6], head[7], head[8]]);
-        if checksum(head[4], &self.payload) != expected {
+        if checksum(head[4], &[&self.payload]) != expected {
             return Err(self.damaged("its checksum does not fit"));
         }
         let entry_offset = self.offset;
@@ -99,6 +106,17 @@ impl Reader {
         self.torn_bytes
     }
 
+    /// Where the next frame begins: at the end, how far the journal is whole.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -112,12 +130,24 @@ impl Reader {
 
     fn decode(&self, kind: FrameKind) -> Result<Entry<'_>, RecordError> {
         Ok(match kind {
-            FrameKind::Rows => Entry::Rows(&self.payload),
-            FrameKind::Header => Entry::Header(self.json()?),
+            FrameKind::Rows => self.rows()?,
+            FrameKind::Header => Entry::Header(Box::new(self.json()?)),
             FrameKind::Target => Entry::Target(self.json()?),
             FrameKind::Event => Entry::Event(self.json()?),
             FrameKind::Footer => Entry::Footer(self.json()?),
+            FrameKind::Recovered => Entry::Recovered(self.json()?),
         })
+    }
+
+    fn rows(&self) -> Result<Entry<'_>, RecordError> {
+        if self.version == 1 {
+            return Ok(Entry::Rows { packed: &self.payload, upto: 0 });
+        }
+        let (upto, packed) = self
+            .payload
+            .split_first_chunk()
+            .ok_or_else(|| self.damaged("its rows have no position"))?;
+        Ok(Entry::Rows { packed, upto: u64::from_le_bytes(*upto) })
     }
 
     fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, RecordError> {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::{FRAME_HEAD, FrameKind, MAGIC, checksum};
 use crate::code::Packer;
 use crate::error::RecordError;
-use crate::header::{Event, Footer, Header, Target};
+use crate::header::{Event, Footer, Header, Recovered, Target};
+use crate::lock;
 use crate::row::Row;
 
 /// Appends frames to a journal; nothing is kept back between calls of [`Writer::flush`].
@@ -15,17 +16,21 @@ pub struct Writer<W: Write = File> {
     sink: W,
     path: PathBuf,
     packer: Packer,
-    frame: Vec<u8>,
+    /// Position in the tail after the last frame of rows.
+    upto: u64,
+    /// Frames that are closed and not written yet.
+    frames: Vec<u8>,
     bytes: u64,
 }
 
 impl Writer<File> {
-    /// Starts a journal in a file that must not exist yet.
+    /// Starts a journal in a file that must not exist yet, and locks it.
     ///
     /// # Errors
-    /// Where the file exists, cannot be made, or the header cannot be written.
+    /// Where the file exists, cannot be made or locked, or the header cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Self, RecordError> {
         let sink = File::create_new(path).map_err(|error| RecordError::io(path, error))?;
+        lock::exclusive(&sink, path)?;
         Self::new(sink, path, header)
     }
 }
@@ -36,38 +41,53 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Where the header cannot be written.
     pub fn new(sink: W, path: &Path, header: &Header) -> Result<Self, RecordError> {
-        let mut writer = Self {
-            sink,
-            path: path.to_path_buf(),
-            packer: Packer::default(),
-            frame: Vec::with_capacity(1 << 16),
-            bytes: 0,
-        };
-        let mut preamble = MAGIC.to_vec();
-        preamble.extend_from_slice(&crate::TRACE_VERSION.to_le_bytes());
-        writer.put(&preamble)?;
+        let mut writer = Self::resume(sink, path, 0);
+        writer.frames.extend_from_slice(MAGIC);
+        writer.frames.extend_from_slice(&crate::JOURNAL_VERSION.to_le_bytes());
         writer.json(FrameKind::Header, header)?;
         Ok(writer)
     }
 
-    /// Takes a row into the frame that the next flush writes.
+    /// Goes on with a journal of the newest version that reached a position of its tail.
+    pub fn resume(sink: W, path: &Path, upto: u64) -> Self {
+        Self {
+            sink,
+            path: path.to_path_buf(),
+            packer: Packer::default(),
+            upto,
+            frames: Vec::with_capacity(1 << 16),
+            bytes: 0,
+        }
+    }
+
+    /// Takes a row into the frame that is packed.
     pub fn push(&mut self, row: Row<'_>) {
         self.packer.push(row);
     }
 
-    /// Writes the rows taken since the last flush as one frame.
+    /// Closes the frame: with it, the journal has all rows up to a position of the tail.
     ///
     /// # Errors
-    /// Where the disk refuses them.
-    pub fn flush(&mut self) -> Result<(), RecordError> {
+    /// Where it is larger than a frame can be.
+    pub fn seal(&mut self, upto: u64) -> Result<(), RecordError> {
+        self.upto = upto;
         if self.packer.is_empty() {
             return Ok(());
         }
         let packer = std::mem::take(&mut self.packer);
-        let written = self.append(FrameKind::Rows, packer.payload());
+        let closed = self.frame(FrameKind::Rows, &[&upto.to_le_bytes(), packer.payload()]);
         self.packer = packer;
         self.packer.clear();
-        written
+        closed
+    }
+
+    /// Writes all rows taken so far, which end at this position of the tail.
+    ///
+    /// # Errors
+    /// Where the disk refuses them.
+    pub fn flush(&mut self, upto: u64) -> Result<(), RecordError> {
+        self.seal(upto)?;
+        self.write()
     }
 
     /// # Errors
@@ -80,7 +100,6 @@ impl<W: Write> Writer<W> {
     /// Where the disk refuses it.
     pub fn event(&mut self, event: &Event) -> Result<(), RecordError> {
         if event.what == crate::header::What::Vanished {
-            self.flush()?;
             self.packer.forget(event.target);
         }
         self.json(FrameKind::Event, event)
@@ -91,8 +110,17 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Where the disk refuses it.
     pub fn finish(&mut self, footer: &Footer) -> Result<(), RecordError> {
-        self.flush()?;
+        self.seal(self.upto)?;
         self.json(FrameKind::Footer, footer)
+    }
+
+    /// Writes what is left and that it is all that could be saved.
+    ///
+    /// # Errors
+    /// Where the disk refuses it.
+    pub fn recovered(&mut self, recovered: &Recovered) -> Result<(), RecordError> {
+        self.seal(self.upto)?;
+        self.json(FrameKind::Recovered, recovered)
     }
 
     /// Bytes written so far.
@@ -104,28 +132,32 @@ impl<W: Write> Writer<W> {
     fn json<T: serde::Serialize>(&mut self, kind: FrameKind, value: &T) -> Result<(), RecordError> {
         let payload = serde_json::to_vec(value)
             .map_err(|source| RecordError::Json { path: self.path.clone(), source })?;
-        self.append(kind, &payload)
+        self.frame(kind, &[&payload])?;
+        self.write()
     }
 
-    fn append(&mut self, kind: FrameKind, payload: &[u8]) -> Result<(), RecordError> {
-        let length = u32::try_from(payload.len()).map_err(|_| {
+    fn frame(&mut self, kind: FrameKind, payload: &[&[u8]]) -> Result<(), RecordError> {
+        let bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let length = u32::try_from(bytes).map_err(|_| {
             RecordError::io(&self.path, io::Error::from(io::ErrorKind::FileTooLarge))
         })?;
-        let mut frame = std::mem::take(&mut self.frame);
-        frame.clear();
-        frame.reserve(FRAME_HEAD + payload.len());
-        frame.extend_from_slice(&length.to_le_bytes());
-        frame.push(kind as u8);
-        frame.extend_from_slice(&checksum(kind as u8, payload).to_le_bytes());
-        frame.extend_from_slice(payload);
-        let written = self.put(&frame);
-        self.frame = frame;
-        written
+        self.frames.reserve(FRAME_HEAD + bytes);
+        self.frames.extend_from_slice(&length.to_le_bytes());
+        self.frames.push(kind as u8);
+        self.frames.extend_from_slice(&checksum(kind as u8, payload).to_le_bytes());
+        for part in payload {
+            self.frames.extend_from_slice(part);
+        }
+        Ok(())
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        self.sink.write_all(bytes).map_err(|error| RecordError::io(&self.path, error))?;
-        self.bytes += bytes.len() as u64;
-        Ok(())
+    fn write(&mut self) -> Result<(), RecordError> {
+        if self.frames.is_empty() {
+            return Ok(());
+        }
+        let written = self.sink.write_all(&self.frames);
+        self.bytes += self.frames.len() as u64;
+        self.frames.clear();
+        written.map_err(|error| RecordError::io(&self.path, error))
     }
 }

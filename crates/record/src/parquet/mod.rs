@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::code;
 use crate::error::RecordError;
-use crate::header::{Event, Footer, Header, Target};
+use crate::header::{Event, Footer, Header, Recovered, Target, What};
+use crate::inspect::Inspector;
 use crate::journal::{Entry, Reader};
 use crate::rate;
 use crate::tables;
@@ -43,6 +44,8 @@ pub struct Trace {
     /// Whether the footer is there and no row was dropped, nor any byte torn off.
     pub complete: bool,
     pub torn_bytes: u64,
+    /// What was saved where the recording was cut short and had a tail.
+    pub recovered: Option<Recovered>,
     /// Where reading stopped, if the journal was damaged and salvaged.
     pub damaged: Option<String>,
     /// Rows of each table that has any.
@@ -86,6 +89,9 @@ struct Conversion {
     names: BTreeMap<u32, String>,
     events: Vec<Event>,
     footer: Option<Footer>,
+    recovered: Option<Recovered>,
+    /// `None`: a journal of version 1, which tells itself what its rows show.
+    inspector: Option<Inspector>,
     sheets: Vec<Option<Sheet>>,
 }
 
@@ -95,9 +101,11 @@ impl Conversion {
             return Err(reader.damaged("a journal begins with its header"));
         };
         Ok(Self {
+            inspector: (reader.version() > 1).then(Inspector::default),
+            recovered: None,
             reader,
             directory: directory.to_path_buf(),
-            header,
+            header: *header,
             targets: Vec::new(),
             names: BTreeMap::new(),
             events: Vec::new(),
@@ -114,15 +122,25 @@ impl Conversion {
                     self.names.insert(target.id, target.name.clone());
                     self.targets.push(target);
                 }
-                Entry::Event(event) => self.events.push(event),
+                Entry::Event(event) => {
+                    if let (Some(inspector), What::Vanished) = (&mut self.inspector, event.what) {
+                        inspector.forget(event.target);
+                    }
+                    self.events.push(event);
+                }
                 Entry::Footer(footer) => self.footer = Some(footer),
-                Entry::Rows(payload) => {
+                Entry::Recovered(recovered) => self.recovered = Some(recovered),
+                Entry::Rows { packed, .. } => {
                     let (sheets, names) = (&mut self.sheets, &self.names);
                     let (directory, header) = (&self.directory, &self.header);
+                    let (inspector, events) = (&mut self.inspector, &mut self.events);
                     let mut failed = None;
-                    let whole = code::unpack(payload, |row| {
+                    let whole = code::unpack(packed, |row| {
                         if failed.is_some() {
                             return;
+                        }
+                        if let Some(inspector) = inspector {
+                            inspector.look(row, |event| events.push(event));
                         }
                         let at = row.key.table as usize;
                         let name = names.get(&row.key.target).map(String::as_str);
@@ -145,15 +163,17 @@ impl Conversion {
         Ok(())
     }
 
-    fn finish(self, damaged: Option<String>) -> Result<Trace, RecordError> {
+    fn finish(mut self, damaged: Option<String>) -> Result<Trace, RecordError> {
         let mut rows = BTreeMap::new();
         for sheet in self.sheets.into_iter().flatten() {
             let (name, count) = sheet.close()?;
             rows.insert(name.to_owned(), count);
         }
         words::write_targets(&self.directory, &self.targets)?;
+        self.events.sort_by_key(|event| event.at_ns);
         words::write_events(&self.directory, &self.events, &self.names)?;
-        let torn_bytes = self.reader.torn_bytes();
+        let saved_from = self.recovered.as_ref().map_or(0, |recovered| recovered.torn_bytes);
+        let torn_bytes = self.reader.torn_bytes() + saved_from;
         let whole = self.footer.as_ref().is_some_and(|footer| footer.dropped_rows == 0);
         let trace = Trace {
             complete: whole && torn_bytes == 0 && damaged.is_none(),
@@ -161,6 +181,7 @@ impl Conversion {
             header: self.header,
             footer: self.footer,
             torn_bytes,
+            recovered: self.recovered,
             damaged,
             rows,
         };

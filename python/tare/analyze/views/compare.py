@@ -124,7 +124,8 @@ def _compare(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.
         return None
     if quantity.kind is Kind.TOTAL:
         return _growth(quantity, values, covered)
-    return _means(trace, quantity, values, covered)
+    lag = 0.0 if quantity.lags is None else quantity.lags(trace, readings)
+    return _means(quantity, values, covered, lag)
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,9 @@ def _seen(values: pl.DataFrame, rows: pl.DataFrame) -> list[_Seen]:
     return found
 
 
-def _means(trace: Trace, quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
+def _means(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame, lag: float) -> _Figures:
     """Of levels, which between two readings may have been beyond both; tool and trace lag each by itself."""
     seen, n = _seen(values, rows), len(rows)
-    lag = 0.0 if quantity.lags is None else quantity.lags(trace)
     beyond, half = _beyond(values["value"].to_numpy(), n), quantity.step / 2 + 2 * lag
     return _Figures(
         samples=n,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tare.analyze.views.memory_stat import lag_bytes
+from tare.analyze.views.memory_stat import lag_bytes, lag_percent
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
 from tare.analyze.views.samples import at_readings, grown, over_intervals
 
@@ -131,6 +131,7 @@ DOCKER_STATS = View(
             says="MEM USAGE / limit * 100; without a limit, / the machine's memory",
             cites=f"{CLIENT} calculateMemPercentUnixNoCache",
             step=0.01,
+            lags=lag_percent,
         ),
         Quantity(
             name="block_read_bytes",

@@ -73,8 +73,8 @@ class Quantity:
     grain: Grain | None = None
     cores: Callable[[Trace], float] | None = None
     """What to multiply with to have percent of one CPU; `None` for what is no CPU time."""
-    lags: Callable[[Trace], float] | None = None
-    """How far the kernel may let the counter lag behind what is so, in `unit`; `None`: not at all."""
+    lags: Callable[[Trace, pl.DataFrame], float] | None = None
+    """How far the kernel may let what these readings count lag behind what is so, in `unit`; `None`: not at all."""
     between: Formula | None = None
     """The same over exactly two readings, where `formula` looks further back than one."""
     weight: Formula | None = None

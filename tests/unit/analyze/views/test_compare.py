@@ -90,6 +90,15 @@ def moving(levels_mib: list[float]) -> Trace:
     return Trace(whole.header, whole.quanta, True, {**whole.tables, "cgroup": cgroup})
 
 
+def test_a_share_of_the_limit_lags_as_its_memory_does_and_pages_are_the_machine_s() -> None:
+    said_percent = said("docker-stats", "memory_percent", [40.0] * 2, gauge=True)
+    whole = trace()
+    small = one(said_percent, whole)
+    assert (small.low, small.high) == pytest.approx((40 - 0.005 - LAG / 2 / MIB, 40 + 0.005 + LAG / 2 / MIB))
+    large_pages = Trace({**whole.header, "page_bytes": 65536}, whole.quanta, True, whole.tables)
+    assert one(said_percent, large_pages).high - 40 == pytest.approx(0.005 + 16 * LAG / 2 / MIB)
+
+
 def test_a_level_that_rises_is_between_its_readings_and_a_tool_beyond_them_is_caught() -> None:
     # 1 MiB from reading to reading: at 2 s it is 104, and with 5 ms to each side the trace knows 103 to 105.
     rising = moving([100.0 + n for n in range(13)])

@@ -17,6 +17,7 @@ MIB = 2**20
 HEADER = {
     "trace_version": 1,
     "cpus": 2,
+    "page_bytes": 4096,
     "period_ns": S // 2,
     "ticks": {"jiffy_ns": 4_000_000, "user_hz": 100},
     "started_monotonic_ns": 0,

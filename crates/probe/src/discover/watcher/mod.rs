@@ -225,7 +225,16 @@ impl Watcher {
         self.live.values().any(|tracked| tracked.place == *place)
     }
 
+    /// Wakes this thread where there are news for it, and waits until it has written what there are.
+    pub fn settle(&mut self, pump: std::thread::Thread) {
+        self.registry.wake(pump);
+        self.registry.settle();
+    }
+
     fn send_out(&mut self, commands: &mut Producer<Command>) {
+        if !self.fresh.is_empty() {
+            self.registry.settle();
+        }
         // A full queue keeps the rest for the next turn.
         while let Some(id) = self.stale.pop() {
             if let Err(rtrb::PushError::Full(_)) = commands.push(Command::Remove(id)) {

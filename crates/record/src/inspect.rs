@@ -2,26 +2,42 @@
 
 use std::collections::HashMap;
 
-use tare_record::cell::to_option;
-use tare_record::header::{Event, What};
-use tare_record::row::Row;
-use tare_record::schema::{Kind, Table};
-use tare_record::tables::{self, tick};
-use tare_record::{ABSENT, Cell};
+use crate::cell::to_option;
+use crate::header::{Event, What};
+use crate::row::Row;
+use crate::schema::{Kind, Table};
+use crate::tables::{self, tick};
+use crate::{ABSENT, Cell};
 
 /// Two clocks that drift apart by less than this were not parted by a suspend.
 const SUSPEND_FLOOR_NS: u64 = 1_000_000;
 
 /// Remembers the newest value of each counter.
+#[derive(Clone, Debug)]
 pub struct Inspector {
     /// Positions of the counters of each table, packed: the declarations would be read from afar.
     counters: Vec<Box<[u8]>>,
     newest: HashMap<(u32, u32), Vec<Cell>>,
-    pub missed_ticks: u64,
-    pub suspended_ns: u64,
-    pub ticks: u64,
-    boot_minus_monotonic_ns: Option<u64>,
+    suspends: Suspends,
     dropped_rows: u64,
+}
+
+/// Tells from a row of the probe's own how long the machine slept before it.
+#[derive(Clone, Debug, Default)]
+pub struct Suspends {
+    boot_minus_monotonic_ns: Option<u64>,
+    pub total_ns: u64,
+}
+
+impl Suspends {
+    /// How far `CLOCK_BOOTTIME` ran ahead of `CLOCK_MONOTONIC` since the tick before, where it did.
+    pub fn before(&mut self, cells: &[Cell]) -> Option<u64> {
+        let ahead_ns = to_option(cells[tick::BOOTTIME_NS])?.checked_sub(cells[tick::WOKE_NS])?;
+        let before_ns = self.boot_minus_monotonic_ns.replace(ahead_ns)?;
+        let asleep_ns = ahead_ns.checked_sub(before_ns).filter(|gap| *gap >= SUSPEND_FLOOR_NS)?;
+        self.total_ns += asleep_ns;
+        Some(asleep_ns)
+    }
 }
 
 impl Default for Inspector {
@@ -36,10 +52,7 @@ impl Default for Inspector {
         Self {
             counters: tables::ALL.iter().map(counters_of).collect(),
             newest: HashMap::new(),
-            missed_ticks: 0,
-            suspended_ns: 0,
-            ticks: 0,
-            boot_minus_monotonic_ns: None,
+            suspends: Suspends::default(),
             dropped_rows: 0,
         }
     }
@@ -74,7 +87,6 @@ impl Inspector {
     }
 
     fn look_at_tick(&mut self, row: Row<'_>, found: &mut impl FnMut(Event)) {
-        self.ticks += 1;
         let mut tell = |what, detail| {
             found(Event {
                 tick: row.key.tick,
@@ -86,7 +98,6 @@ impl Inspector {
         };
         let missed = row.cells[tick::MISSED_TICKS];
         if missed > 0 {
-            self.missed_ticks += missed;
             tell(What::Missed, format!("{missed} ticks before this one"));
         }
         let dropped = row.cells[tick::DROPPED_ROWS];
@@ -94,17 +105,9 @@ impl Inspector {
             tell(What::Dropped, format!("{} rows", dropped - self.dropped_rows));
             self.dropped_rows = dropped;
         }
-        if let Some(asleep_ns) = self.suspend_before(row.cells) {
-            self.suspended_ns += asleep_ns;
+        if let Some(asleep_ns) = self.suspends.before(row.cells) {
             tell(What::Suspended, format!("{asleep_ns} ns"));
         }
-    }
-
-    /// How far `CLOCK_BOOTTIME` ran ahead of `CLOCK_MONOTONIC` since the tick before.
-    fn suspend_before(&mut self, cells: &[Cell]) -> Option<u64> {
-        let ahead_ns = to_option(cells[tick::BOOTTIME_NS])?.checked_sub(cells[tick::WOKE_NS])?;
-        let before_ns = self.boot_minus_monotonic_ns.replace(ahead_ns)?;
-        ahead_ns.checked_sub(before_ns).filter(|gap| *gap >= SUSPEND_FLOOR_NS)
     }
 }
 
@@ -133,8 +136,8 @@ fn at_ns(row: Row<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_record::row::Key;
-    use tare_record::tables::{cgroup, cpu};
+    use crate::row::Key;
+    use crate::tables::{cgroup, cpu};
 
     fn events(inspector: &mut Inspector, table: u32, cells: &[Cell]) -> Vec<Event> {
         let mut events = Vec::new();
@@ -192,7 +195,7 @@ mod tests {
         let hour_ns = 3_600_000_000_000;
         let found = events(&mut inspector, tables::TICK, &tick_cells(2_000, 6_000 + hour_ns, 0));
         assert_eq!(found[0].what, What::Suspended);
-        assert_eq!(inspector.suspended_ns, hour_ns);
+        assert_eq!(inspector.suspends.total_ns, hour_ns);
         assert_eq!(
             events(&mut inspector, tables::TICK, &tick_cells(3_000, 7_100 + hour_ns, 0)),
             []
@@ -200,10 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn missed_ticks_are_summed_and_told() {
+    fn missed_ticks_are_told() {
         let mut inspector = Inspector::default();
         events(&mut inspector, tables::TICK, &tick_cells(1_000, 1_000, 0));
         let found = events(&mut inspector, tables::TICK, &tick_cells(9_000, 9_000, 7));
-        assert_eq!((found[0].what, inspector.missed_ticks), (What::Missed, 7));
+        assert_eq!(found[0].what, What::Missed);
+        assert_eq!(found[0].detail, "7 ticks before this one");
     }
 }

@@ -1,0 +1,34 @@
+"""What the benchmark of tare-probe says where it cannot know."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from bench_probe import Cost, Rapid, caused, goals, table
+
+RAPID = Rapid("none", 8.0, 0.03, 0.03, 8000, 0, 20.0, 80.0, 200.0, 3.0, "fifo:20")
+
+
+def test_what_a_tool_causes_in_daemons_is_what_they_use_more_than_without_it() -> None:
+    assert caused([0.031, 0.030, 0.032, 0.9], [0.001, 0.002, 0.001, 0.5]) == pytest.approx(0.031 - 0.004 / 3)
+
+
+@pytest.mark.parametrize("idle", [[0.1, 0.2, 0.3, 0.4], [0.02, 0.3, 0.02, 0.3]])
+def test_daemons_that_others_use_leave_the_figure_not_known_and_never_0(idle: list[float]) -> None:
+    assert caused([0.03, 0.03, 0.03, 0.03], idle) is None
+
+
+def test_a_figure_that_is_not_known_reaches_no_goal_and_misses_none() -> None:
+    costs = [Cost(tool, n, 0.1, 0.0, 2.0) for tool in ("floor", "tare-probe") for n in (1, 10)]
+    costs += [Cost("docker stats", 1, 2.0, None, 20.0), Cost("docker stats", 10, 2.0, 30.0, 20.0)]
+    said = goals(costs, [RAPID])
+    assert [line for line in said if "not known" in line] == [
+        "- not known: 50 x cheaper than docker stats, 1 containers: what others made the engine do hides it"
+    ]
+    assert "- reached: 50 x cheaper than docker stats, 10 containers: 320.00 x" in said
+    assert "| docker stats | 1 | not known | not known |" in table(costs, [RAPID], {})
