@@ -127,7 +127,7 @@ mod tests {
     use std::time::{Duration, Instant};
     use tare_record::tables::{self, cgroup, tick};
 
-    /// The figures of docs/reference/trace-format.md, from the rows as they are.
+    /// The figures of docs/reference/trace-journal.md, from the rows as they are.
     #[test]
     fn room_and_rows_are_as_large_as_the_reference_says() {
         let (group, tick) = (8 * framed_words(cgroup::WIDTH), 8 * framed_words(tick::WIDTH));

@@ -3,7 +3,7 @@
 //! A file of words: a head, then a ring of framed rows, each told by its position, which counts the
 //! words ever written. The journal says with each frame of rows up to which position it holds them,
 //! so that what is left to be read follows from the journal alone. The layout is told in
-//! `docs/reference/trace-format.md`.
+//! `docs/reference/trace-journal.md`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};

@@ -1,4 +1,4 @@
-"""The journal that tare-probe writes while a run lasts, read where it is: docs/reference/trace-format.md.
+"""The journal that tare-probe writes while a run lasts, read where it is: docs/reference/trace-journal.md.
 
 A frame of rows stands alone, so that most can be leapt over: what is shown needs a reading a second, not ten.
 """

@@ -1,4 +1,4 @@
-"""Rows that tare-probe has not put into its journal yet, read where they wait: docs/reference/trace-format.md."""
+"""Rows that tare-probe has not put into its journal yet, read where they wait: docs/reference/trace-journal.md."""
 
 from __future__ import annotations
 
