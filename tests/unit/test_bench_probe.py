@@ -9,7 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from bench_probe import Cost, Rapid, caused, goals, table
+from bench_probe import caused
+from bench_tables import Cost, Rapid, goals, table
 
 RAPID = Rapid("none", 8.0, 0.03, 0.03, 8000, 0, 20.0, 80.0, 200.0, 3.0, "fifo:20")
 

@@ -89,7 +89,8 @@ fn every_tick_of_the_grid_is_served_or_counted_as_missed() {
     let rows = rows.lock().expect("no sink panicked");
     let last = rows.iter().filter(|(table, ..)| *table == tables::TICK).map(|row| row.2).max();
     assert_eq!(footer.ticks + footer.missed_ticks, last.expect("ticks") + 1);
-    assert!(last.expect("ticks") <= 100);
+    // The newest of several deadlines that have passed is served, also where the end is among them.
+    assert!(last.expect("ticks") <= 100 + footer.missed_ticks);
 }
 
 #[test]
@@ -109,8 +110,8 @@ fn a_writer_that_cannot_keep_up_is_an_error_of_the_trace() {
     let pid = std::process::id();
     let specs =
         (0..40).map(|number| Spec::Process { name: format!("own{number}"), pid, tree: false });
-    let config = Config { specs: specs.collect(), ..config(1000.0, 1.8) };
-    let sink = Slow { pause: Duration::from_secs(2), ..Slow::default() };
+    let config = Config { specs: specs.collect(), ..config(1000.0, 3.8) };
+    let sink = Slow { pause: Duration::from_secs(4), ..Slow::default() };
     match record(&config, sink) {
         Err(ProbeError::Dropped { rows }) => assert!(rows > 0),
         other => panic!("{other:?}"),
