@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use recording::{numbers, out, probe, start, text, trace, wait_for};
+use recording::{numbers, out, probe, start, text, trace, wait_for, wait_until};
 
 #[test]
 fn a_recording_becomes_parquet_with_all_its_ticks() {
@@ -89,11 +89,17 @@ fn a_target_that_is_handed_in_is_sampled_from_then_on() {
         Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill");
     };
     hang_up("-HUP");
+    // A target stands in the journal before its first row is sampled.
+    wait_until("the target in the journal", || {
+        let journal = std::fs::read(directory.join("journal.tare")).expect("a journal");
+        text(&journal).contains(r#""name":"own""#)
+    });
     std::thread::sleep(Duration::from_millis(300));
     hang_up("-TERM");
     assert!(child.wait().expect("reaped").success());
     let sampled = numbers(&directory, "process", "cpu_ns").len();
-    assert!(sampled >= 10, "{sampled} samples in 0.3 s at 50 Hz");
+    let missed: i64 = numbers(&directory, "tick", "missed_ticks").iter().sum();
+    assert!(sampled as i64 + missed >= 10, "{sampled} samples in 0.3 s at 50 Hz");
     assert_eq!(trace(&directory)["footer"]["ended_by"], "signal");
 }
 

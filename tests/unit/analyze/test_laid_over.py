@@ -63,6 +63,8 @@ def test_a_duet_is_marked_where_its_sides_exchanged_their_cpus() -> None:
 def test_a_gap_in_the_recording_and_a_server_that_ended_are_marked() -> None:
     quiet = windows(0.0)
     assert marks(quiet, happened()) == [("recording", 5.0, None, "the probe missed ticks: 3 ticks")]
+    slept = {"what": "suspended", "detail": "30000000000 ns"}
+    assert marks(quiet, happened(**slept)) == [("recording", 5.0, None, "the machine slept: 30000000000 ns")]
     ended = {"what": "vanished", "name": "sut", "detail": "pid 7"}
     assert marks(quiet, happened(**ended)) == [("process", 5.0, None, "sut ended: pid 7")]
 

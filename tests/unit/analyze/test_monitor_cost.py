@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.analyze import analyze
 from tare.analyze.metrics import MONITOR_CPU, metric_named, metrics_of
 from tare.run.record import RunRecord
 
@@ -40,3 +41,24 @@ def test_the_metric_is_told_where_arms_are_watched_differently() -> None:
     assert MONITOR_CPU not in metrics_of([plain, plain])
     assert MONITOR_CPU in metrics_of([plain, watched])
     assert metric_named("monitor_cpu") is MONITOR_CPU
+
+
+def test_what_watching_costs_and_does_is_an_estimate_of_the_arm_that_is_watched() -> None:
+    """A monitor on or off is a factor: its own time, what it causes in the engine, what the workload loses."""
+    busier = {"probe": {**PROBE, "engine_cpu_s": 0.15}, "docker-stats": MPSTAT}
+    made = []
+    for block, tps in enumerate((1000.0, 1100.0, 900.0)):
+        off, on = (
+            synthetic.record(block, "bare", tps),
+            synthetic.record(block, "bridge", tps * (0.95 - block / 1000)),
+        )
+        off = off.model_copy(update={"usage": USAGE, "monitors": {"probe": PROBE}})
+        watched = {**on.settings, "monitors": {"docker-stats": {"interval_s": 1.0}}}
+        made += [off, on.model_copy(update={"usage": USAGE, "monitors": busier, "settings": watched})]
+    found = analyze(synthetic.study(("bare", "bridge")), made)
+    effect, cost = found.finding("bridge", "throughput"), found.finding("bridge", "monitor_cpu")
+    assert effect.estimate.point == pytest.approx(-0.051, abs=0.0005)
+    assert effect.estimate.n == 3
+    assert effect.excludes_zero
+    # 1 ms/s of the probe and 5 of the engine without it; 1 of its own and 10 more of the engine with it.
+    assert cost.estimate.point == pytest.approx(17 / 6 - 1)

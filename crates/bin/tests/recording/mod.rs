@@ -57,9 +57,14 @@ pub(crate) fn out(home: &tempfile::TempDir) -> (PathBuf, String) {
 
 /// Waits until a file is there, ten seconds at most.
 pub(crate) fn wait_for(path: &Path) {
+    wait_until(&path.display().to_string(), || path.exists());
+}
+
+/// Waits until something is so, ten seconds at most.
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
-    while !path.exists() {
-        assert!(std::time::Instant::now() < deadline, "{} does not come", path.display());
+    while !is_so() {
+        assert!(std::time::Instant::now() < deadline, "{what} does not come");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
