@@ -78,7 +78,8 @@ def table(found: Sequence[Sequence[str]], blocks: int) -> str:
     heads = ["storage", *(column.title for column in COLUMNS)]
     lines = [heads, ["---"] * len(heads), *found]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{text}\n\n{blocks} blocks; each storage against `bind` in the same block, with a 95 % interval.\n"
+    made = f"{blocks} block{'' if blocks == 1 else 's'}"
+    return f"{text}\n\n{made}; each storage against `bind` in the same block, with a 95 % interval.\n"
 
 
 def main() -> int:

@@ -227,10 +227,11 @@ def test_seybold_s_models_differ_in_container_and_storage_alone() -> None:
     assert found == {"bare": ("bare", "bind"), "P-C-H": ("container", "bind"), "P-C-L": ("container", "layer")}
 
 
-def test_seybold_takes_another_database_by_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("database", ["cassandra", "postgresql", "redis"])
+def test_seybold_takes_another_database_by_one_line(database: str, tmp_path: Path) -> None:
     text = studies()["seybold-2018"].read_text()
     line = "    only: {database: mariadb, load: [write-heavy-10G, read-heavy-10G]}\n"
     assert text.count(line) == 1
     other = tmp_path / "study.yaml"
-    other.write_text(text.replace(line, line.replace("mariadb", "cassandra")))
-    assert {arm.settings.sut.database for arm in load(other, installed()).arms} == {"cassandra"}
+    other.write_text(text.replace(line, line.replace("mariadb", database)))
+    assert {arm.settings.sut.database for arm in load(other, installed()).arms} == {database}

@@ -1,0 +1,81 @@
+"""Stages on the real engine: what one stage inserts the next one reads, bare and in a container's own layer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tare.store.read import open_store
+
+STUDY = """\
+format: 1
+name: tiny
+question: Does the second stage find what the first has left?
+sut:
+  image: mariadb
+  database: mariadb
+  deployment: container
+  settings: {innodb_log_file_buffering: "ON", innodb_log_write_ahead_size: 4096}   # as below an overlay, so in both
+client: {image: ycsb, deployment: bare}
+workload: {name: ycsb, threads: 2, measure_s: 3, properties: {fieldcount: 2}}
+protocol: {name: fixed, blocks: 1, control: false}
+factors:
+  model:
+    sets: [sut.deployment, sut.storage.kind]
+    levels:
+      bare: {sut.deployment: bare}
+      layer: {sut.storage.kind: layer}
+  phase:
+    sets: [workload.core_workload, workload.properties.insertproportion, workload.properties.readproportion,
+           workload.properties.updateproportion, workload.records, workload.operations, workload.measure_s]
+    levels:
+      filling:
+        workload.properties.insertproportion: 1
+        workload.properties.readproportion: 0
+        workload.properties.updateproportion: 0
+        workload.records: 100
+        workload.operations: 900
+        workload.measure_s: 60
+      asking: {workload.core_workload: b, workload.records: 1000}
+stages: phase
+baseline: {model: bare}
+"""
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(600)
+def test_the_second_stage_reads_what_the_first_has_inserted(tmp_path: Path) -> None:
+    for image in ("mariadb", "ycsb"):
+        build = [sys.executable, "-m", "tare", "images", "build", image]
+        subprocess.run(build, env=os.environ, capture_output=True, timeout=500, check=True)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    command = [sys.executable, "-m", "tare", "run", "study.yaml", "--store", "store", "--format", "json", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["good"] == 4
+    records = {
+        (each.levels["model"], each.levels["phase"]): each for each in open_store(tmp_path / "store").records()
+    }
+    for model in ("bare", "layer"):
+        filling, asking = records[model, "filling"], records[model, "asking"]
+        assert asking.continues == filling.run_id
+        assert filling.measurement is not None
+        assert asking.measurement is not None
+        assert filling.measurement["by_operation"]["insert"]["operations"] == 900
+        assert asking.measurement["by_operation"]["read"]["answers"] == {
+            "OK": asking.measurement["by_operation"]["read"]["operations"]
+        }
+        started = next(time for time in filling.phases if time.phase == "load")
+        assert asking.phases[0].began_at > started.began_at + started.seconds
+        for record in (filling, asking):
+            assert record.usage is not None
+            assert record.usage["sut_cpu_s"] > 0
+            assert record.monitors is not None
+        mounts = {each.parity["sut"]["mounts"]["/var/lib/mysql"].split()[0] for each in (filling, asking)}
+        assert len(mounts) == 1
+        assert (mounts == {"overlay"}) == (model == "layer")
