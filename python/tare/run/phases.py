@@ -46,10 +46,6 @@ GRACE_S = 5.0
 """How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
 
 
-_KEPT_APART = frozenset({"data", "parts"})
-"""What a record says nothing of: where a snapshot lies, and how it is divided."""
-
-
 @dataclass(frozen=True)
 class Job:
     """What is to be attempted. `staging`: where the attempt's raw files go, a directory that is not there yet."""
@@ -237,7 +233,7 @@ class Phases:
         snapshot = None
         if contents_of(self.machine, loader, self.job.images).dataset:
             snapshot = ensure_snapshot(self.machine, loader, self.job.images)
-            self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key not in _KEPT_APART}
+            self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
         storage = self.machine.storage(spec.kind)
         for node in bench.nodes:
             data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
