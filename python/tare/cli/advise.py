@@ -48,10 +48,14 @@ class Place(StrEnum):
     OTHER = "other"
 
 
+_COMPARING = f"What the benchmark is to compare: {', '.join(Comparing)}."
+_PRODUCTION = f"How production is deployed: {', '.join(Production)}."
+
+
 def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     study: Annotated[str | None, typer.Argument(help="A study; without one, a short dialogue asks.")] = None,
-    comparing: Annotated[Comparing | None, typer.Option(help="What the benchmark is to compare.")] = None,
-    production: Annotated[Production | None, typer.Option(help="How production is deployed.")] = None,
+    comparing: Annotated[Comparing | None, typer.Option(metavar="WHAT", help=_COMPARING)] = None,
+    production: Annotated[Production | None, typer.Option(metavar="HOW", help=_PRODUCTION)] = None,
     gap: Annotated[float | None, typer.Option(min=0, help="Expected difference, a fraction: 0.2 is 20 %.")] = None,
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     client_host: Annotated[Place, typer.Option(help="Host of the load generator.")] = Place.SAME,

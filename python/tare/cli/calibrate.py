@@ -55,12 +55,15 @@ class KindName(StrEnum):
     AA = "aa"
 
 
+_KINDS = f"Only studies of these kinds: {', '.join(KindName)}; may be given several times."
+
+
 def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
     minutes: Annotated[
         float | None, typer.Option(min=0.0, help="Begin no run after so long (default: until stopped).")
     ] = None,
     studies: Annotated[int | None, typer.Option(min=1, help="End after so many studies.")] = None,
-    only: Annotated[list[KindName] | None, typer.Option(help="Only studies of these kinds.")] = None,
+    only: Annotated[list[KindName] | None, typer.Option(metavar="KIND", help=_KINDS)] = None,
     home: Annotated[Path | None, typer.Option(help="Where tare keeps its things, in place of $TARE_HOME.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Only print what is known.")] = False,  # noqa: FBT002
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002

@@ -32,6 +32,9 @@ class Format(StrEnum):
     JSON = "json"
 
 
+_FORMATS = f"How to write it: {', '.join(Format)}."
+
+
 class Table(StrEnum):
     """What the rows of CSV and Parquet are."""
 
@@ -41,7 +44,7 @@ class Table(StrEnum):
 
 def report(
     store: Annotated[Path, typer.Argument(help="A store that `tare run` has written, also while it still writes.")],
-    style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TERMINAL,
+    style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
     table: Annotated[Table | None, typer.Option(help="Rows of CSV and Parquet (default: estimates).")] = None,
     runs: Annotated[list[str] | None, typer.Option("--run", help="Run to draw over time in HTML; several.")] = None,

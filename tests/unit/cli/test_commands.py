@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,17 @@ def test_the_command_line_and_its_help_load_nothing_that_is_slow(call: str) -> N
 def test_a_summary_is_the_first_paragraph_of_the_command_s_own_help(name: str) -> None:
     told = COMMANDS[name].load(name).help or ""
     assert " ".join(told.split("\n\n")[0].split()) == COMMANDS[name].summary
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "probe"])
+def test_in_80_columns_the_kind_of_an_option_is_one_word(name: str) -> None:
+    command = COMMANDS[name].load(name)
+    calls = [[name, sub] for sub in getattr(command, "commands", ())] or [[name]]
+    for call in calls:
+        told = CliRunner().invoke(app, [*call, "--help"], env={"COLUMNS": "80"}).stdout.splitlines()
+        kinds = [line for line in told if re.search(r" --[a-z-]+ +<\S*( |$)", line)]
+        assert kinds
+        assert not [line for line in kinds if ">" not in line and " range " not in line], call
 
 
 def test_help_lists_every_command_and_the_called_one_tells_all_of_itself() -> None:
