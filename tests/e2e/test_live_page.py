@@ -13,33 +13,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
 TOKEN = "a-token-of-the-tests"
 WAIT_MS = 60_000
 PHONE = {"width": 390, "height": 844}
 OFFLINE = ("net::ERR_", "Failed to load resource")
 """What the browser itself says of a server that is not there, which is what the test is about."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"in CI the page must be looked at: there is no {CHROMIUM}")
-        pytest.skip(f"there is no {CHROMIUM}; Debian's package chromium has it")
-    expect.set_options(timeout=WAIT_MS)
-    with sync_playwright() as playwright:
-        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        started = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=[*sandbox, "--disable-dev-shm-usage"], timeout=WAIT_MS
-        )
-        try:
-            yield started
-        finally:
-            started.close()
 
 
 @contextmanager

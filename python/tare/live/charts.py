@@ -8,12 +8,13 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.timelines.series import CLIENT, ENGINE, HOST, SUT
-from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, WIDE, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, PLAIN, PUBLISHED, WIDE, themed, value_axis
 
 DATA = "rows"
 """Name of the data that the page fills in."""
 _HEIGHT_PX = 120
 _LABELS_PX = 46
+_AXIS: Mapping[str, Any] = {"grid": True, "tickCount": 4}
 
 
 def specifications() -> Mapping[str, Any]:
@@ -39,8 +40,8 @@ def _trail() -> Any:
 
 def _line() -> Any:
     """A figure over the seconds of a phase, a line a run."""
-    x = alt.X("second:Q", axis=_axis(title="s", format="d", tickMinStep=1), scale=alt.Scale(nice=False))
-    y = alt.Y("value:Q", axis=_axis(format="~s"), scale=alt.Scale(zero=True))
+    x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False))
+    y = alt.Y("value:Q", axis=value_axis(**_AXIS), scale=alt.Scale(zero=True))
     runs = alt.Detail("run:N")
     dashes = alt.StrokeDash("run:N", legend=None)
     return _dressed(
@@ -50,8 +51,8 @@ def _line() -> Any:
 
 def _trace() -> Any:
     """A resource over the seconds of a run, a line a user of it."""
-    x = alt.X("second:Q", axis=_axis(title="s", format="d", tickMinStep=1), scale=alt.Scale(nice=False))
-    y = alt.Y("value:Q", axis=_axis(format="~s"), scale=alt.Scale(zero=True))
+    x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False))
+    y = alt.Y("value:Q", axis=value_axis(**_AXIS), scale=alt.Scale(zero=True))
     colours = alt.Scale(domain=[SUT, CLIENT, ENGINE, HOST], range=[ACCENT, PUBLISHED, INK, MUTED])
     who = alt.Color("who:N", scale=colours, legend=None)
     return _dressed(
@@ -70,7 +71,7 @@ def _scaled(column: str) -> alt.Y:
 
 
 def _axis(**settings: Any) -> alt.Axis:
-    return alt.Axis(**{"title": None, "grid": True, "tickCount": 4, **settings})
+    return alt.Axis(**{"title": None, **_AXIS, **settings})
 
 
 def _dressed(*layers: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,6 +15,9 @@ from markupsafe import Markup, escape
 from tare import __version__
 from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY, metric_named
+from tare.analyze.timelines import Timelines
+from tare.analyze.timelines.laid_over import LaidOver
+from tare.analyze.timelines.marks import Mark
 from tare.report import figures
 from tare.report.against import against
 from tare.report.charts.shift import MOST_ROWS
@@ -20,12 +25,14 @@ from tare.report.citing import again, citation
 from tare.report.content import Report
 from tare.report.drawings import drawings
 from tare.report.effect_rows import effect_rows
-from tare.report.known import known
+from tare.report.known import known, known_by_operation, published_in
 from tare.report.laid_rows import PANELS, hiding, laid_rows
 from tare.report.made_of import unpaired
+from tare.report.mark_words import kinds_of_work
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
 from tare.report.quantities import COLUMNS, READING, sections
+from tare.report.setting import BY_OTHERS
 from tare.report.shift_rows import shift_rows
 from tare.report.strata import TITLES, strata_rows
 from tare.report.summary import summary
@@ -54,6 +61,7 @@ def render(report: Report) -> str:
         study=report.study,
         analysis=report.analysis,
         setting=report.setting,
+        by_others=BY_OTHERS,
         clients=any(arm.placed is None or arm.placed.client is not None for arm in report.study.arms),
         against=against(report.study),
         unpaired=unpaired(report.study),
@@ -68,13 +76,16 @@ def render(report: Report) -> str:
         effect_rows=effect_rows(report),
         laid=laid_rows(report.laid_over),
         laid_panels=PANELS,
+        work=_work(report),
+        hanging=any(not mark.work for mark in _marks(report.timelines)),
         citation=citation(report),
         again=again(report.study),
         study_file=_as_link(report.study.text),
         strata_titles=TITLES,
         strata_rows=strata_rows(report),
         metrics=known(report.analysis),
-        by_operation=[metric for metric in report.analysis.metrics if metric.operation],
+        by_operation=known_by_operation(report.analysis),
+        published_in=partial(published_in, report.analysis),
         PRIMARY=PRIMARY,
         unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),
         point=figures.point,
@@ -116,6 +127,18 @@ def standing(finding: Finding) -> str:
 def safe_url(url: str) -> str | None:
     """The address where a link may lead, `None` for anything but the web."""
     return url if re.match(r"https?://[^\s<>\"']+\Z", url) else None
+
+
+def _marks(shown: Timelines | LaidOver | None) -> list[Mark]:
+    return [] if shown is None else [mark for run in shown.runs for mark in run.marks]
+
+
+def _work(report: Report) -> Mapping[str, Sequence[str]]:
+    """Chart → what servers did by themselves in the runs that it shows."""
+    return {
+        "timelines": kinds_of_work(_marks(report.timelines)),
+        "laid": kinds_of_work(_marks(report.laid_over)),
+    }
 
 
 def _as_link(text: str) -> str:

@@ -14,3 +14,17 @@ def known(analysis: Analysis) -> tuple[Metric, ...]:
         if metric.operation is None
         and (metric.name == PRIMARY or any(arm.values[metric.name].n for arm in analysis.arms))
     )
+
+
+def known_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
+    """The same of single kinds of operations."""
+    return tuple(
+        metric
+        for metric in analysis.metrics
+        if metric.operation is not None and any(arm.values[metric.name].n for arm in analysis.arms)
+    )
+
+
+def published_in(analysis: Analysis, metric: str) -> bool:
+    """Whether the source tells any arm's effect on a metric."""
+    return any(one.published is not None for one in analysis.findings if one.metric == metric)

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
-from tare.analyze.timelines.marks import Mark
-from tare.analyze.timelines.series import CPU, DISK, MEMORY, NETWORK
+from tare.analyze.timelines.series import CPU, MEMORY, NETWORK, READ, WRITTEN
 from tare.report.figures import amount
+from tare.report.mark_words import told
 from tare.report.plain import plain
 
-PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, DISK, NETWORK)
+PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, WRITTEN, READ, NETWORK)
 COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
 """Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
-_MOST_MARKS = 8
-"""Of one run, in words."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +57,7 @@ def hiding(over: LaidOver | None) -> str:
 
 def _row(number: int, run: Laid) -> LaidRow:
     cells = tuple(amount(mean(run, panel)) for panel in PANELS)
-    return LaidRow(number, plain(run.run_id, 80), run.block, run.shown, cells, _told(run.marks))
-
-
-def _told(marks: Sequence[Mark]) -> tuple[str, ...]:
-    told = [
-        f"{mark.second:g}{'' if mark.until is None else f' to {mark.until:g}'} s, {plain(mark.text, 160)}"
-        for mark in marks[:_MOST_MARKS]
-    ]
-    return (*told, f"{len(marks) - _MOST_MARKS} more") if len(marks) > _MOST_MARKS else tuple(told)
+    return LaidRow(number, plain(run.run_id, 80), run.block, run.shown, cells, told(run.marks))
 
 
 def colours(runs: Sequence[Laid]) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
-from tare.report.known import known
+from tare.report.known import known, known_by_operation
 from tare.report.made_of import unpaired
 from tare.report.markdown_details import details
 from tare.report.markdown_text import code, text
@@ -103,7 +103,7 @@ def _table(report: Report) -> list[str]:
 
 def _by_operation(report: Report) -> list[str]:
     """A table of latencies by kind of operation, where the generator tells them apart."""
-    metrics = [metric for metric in report.analysis.metrics if metric.operation is not None]
+    metrics = known_by_operation(report.analysis)
     if not metrics:
         return []
     titles = ["arm", *(metric.title for metric in metrics)]

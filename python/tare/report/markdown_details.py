@@ -10,10 +10,10 @@ from tare.report.content import Report
 from tare.report.effect_rows import EffectRow, effect_rows
 from tare.report.figures import NONE, amount, percent
 from tare.report.known import known
-from tare.report.laid_rows import laid_rows
+from tare.report.laid_rows import PANELS, laid_rows
 from tare.report.markdown_text import code, fenced, folded, table, text
 from tare.report.plain import plain_lines
-from tare.report.setting import Property
+from tare.report.setting import BY_OTHERS, Property
 from tare.report.shift_rows import shift_rows
 from tare.report.views_rows import monitors
 
@@ -97,17 +97,7 @@ def _runs(report: Report) -> list[str]:
         for arm in laid_rows(report.laid_over)
         for row in arm.rows
     ]
-    titles = (
-        "arm",
-        "run",
-        "throughput, /s",
-        "p95, ms",
-        "CPU, cores",
-        "memory, MiB",
-        "disk, MiB/s",
-        "network, MiB/s",
-        "what happened",
-    )
+    titles = ("arm", "run", *PANELS, "what happened")
     return folded("Single runs, means while measuring", table(titles, rows))
 
 
@@ -127,6 +117,8 @@ def _views(report: Report) -> list[str]:
 
 
 def _alike(report: Report) -> list[str]:
+    if report.study.imported is not None:
+        return ["", "## Were the arms alike?", "", BY_OTHERS]
     setting = report.setting
     differing = _properties([each for each in setting.parity if each.differs])
     same = sum(not each.differs for each in setting.parity)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from tare.run.properties import TOKEN
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
 UNKNOWN = "—"
 """Null in a record: not there (a quota that is not set), or not readable."""
+BY_OTHERS = (
+    "Not known: these runs were made by others, and none of their files tells of bits, settings, limits, network "
+    "paths or machines as they were in force."
+)
+"""In place of all of it, for imported results."""
 _SHOWN_VALUES = 3
+_CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         images=_images(used),
         effective=compare((record.arm, record.effective) for record in used),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
-        parity=compare((record.arm, _without_id(record.parity, record.run_id)) for record in used),
+        parity=compare((record.arm, _parity(record)) for record in used),
         path=compare((record.arm, record.path) for record in used),
     )
 
@@ -139,13 +147,29 @@ def _one_text(texts: Sequence[str]) -> str:
     return f"{numbers[0]:.15g} to {numbers[-1]:.15g}"
 
 
-def _without_id(tree: Any, run_id: str) -> Any:
-    """The tree with RUN for the run's own name, which is in every path and says nothing."""
+def _parity(record: RunRecord) -> Mapping[str, Any]:
+    """What was in force, without the names that each run has to itself and that say nothing."""
+    told = _without_names(record.parity, record.run_id)
+    return {side: _one_place(seen) if isinstance(seen, Mapping) else seen for side, seen in told.items()}
+
+
+def _one_place(seen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Hierarchies of control groups as one, where a side has the same place in all of them."""
+    groups = seen.get("cgroups")
+    if not isinstance(groups, Mapping) or len(set(groups.values())) != 1:
+        return seen
+    return {**seen, "cgroups": next(iter(groups.values()))}
+
+
+def _without_names(tree: Any, run_id: str) -> Any:
+    """The tree with RUN for the run's own name, and CONTAINER for an engine's."""
     if isinstance(tree, Mapping):
-        return {key: _without_id(value, run_id) for key, value in tree.items()}
+        return {key: _without_names(value, run_id) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return [_without_id(value, run_id) for value in tree]
-    return tree.replace(run_id, "RUN") if isinstance(tree, str) else tree
+        return [_without_names(value, run_id) for value in tree]
+    if not isinstance(tree, str) or "/" not in tree:
+        return tree
+    return TOKEN.sub("RUN", _CONTAINER.sub("CONTAINER", tree.replace(run_id, "RUN")))
 
 
 def _images(records: Sequence[RunRecord]) -> tuple[Bits, ...]:

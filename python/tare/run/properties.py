@@ -27,7 +27,8 @@ _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
 _STORAGE = ("storage.kind", "storage.file_system", "storage.device")
 _ANONYMOUS, _LOOP = "0", "7"
 """Major numbers of Documentation/admin-guide/devices.txt: unnamed devices, loopback devices."""
-_TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
+TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
+"""By which tare names what it makes for a run."""
 _HOST = {
     "thp": "transparent huge pages",
     "thp_defrag": "transparent huge pages, defragmentation",
@@ -124,7 +125,7 @@ def parent_cgroup(cgroups: Mapping[str, str]) -> str | None:
     for names, path in cgroups.items():
         if _CONTROLLERS & set(names.split(",")) or (not names and len(cgroups) == 1):
             parent = path.rstrip("/").rpartition("/")[0] or "/"
-            parents.setdefault(_TOKEN.sub("RUN", parent), []).append(names)
+            parents.setdefault(TOKEN.sub("RUN", parent), []).append(names)
     if len(parents) < 2:
         return next(iter(parents), None)
     return ", ".join(f"{parent} ({'+'.join(sorted(names))})" for parent, names in sorted(parents.items()))

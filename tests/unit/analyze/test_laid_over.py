@@ -13,12 +13,13 @@ from tests.unit.analyze.views.test_of_run import store_with
 from tare.analyze.timelines.laid_over import LATENCY, MOST_RUNS, THROUGHPUT, Laid, LaidOver, laid_over
 from tare.analyze.timelines.marks import Mark, Seen, marks_of
 from tare.analyze.timelines.of_study import Span
-from tare.analyze.timelines.series import Point, series
+from tare.analyze.timelines.series import READ, WRITTEN, Point, series
 from tare.errors import StoreError
 from tare.report.charts import laid_over as chart
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import NARROW, WIDE
 from tare.report.laid_rows import PANELS, colours, hiding, laid_rows
+from tare.report.mark_words import told
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
 
@@ -58,6 +59,42 @@ def test_a_duet_is_marked_where_its_sides_exchanged_their_cpus() -> None:
     duet = {"started_s": 50.0, "swap_began_s": 52.5, "swap_ended_s": 52.75}
     assert marks(run_with(duet=duet)) == [("duet", 2.5, 2.75, "the CPU sets were exchanged")]
     assert marks(run_with(duet={"partner": "b01-2", "cpus": None})) == []
+
+
+def compacted(*events: dict[str, Any]) -> RunRecord:
+    return run_with(chronicle={"events": list(events), "tables": {}}, measurement=None)
+
+
+def test_compactions_are_marks_from_when_to_when_on_the_clock_of_the_trace() -> None:
+    whole = {
+        "kind": "compaction", "name": "ycsb.usertable", "began_monotonic_s": 101.5, "ended_monotonic_s": 103.0,
+        "read_bytes": 3 << 20, "written_bytes": 1 << 20,
+    }  # fmt: skip
+    text = "compaction of ycsb.usertable: 3 MiB read, 1 MiB written"
+    assert marks(compacted(whole)) == [("compaction", 1.5, 3.0, text)]
+    assert marks(compacted(whole | {"began_monotonic_s": None})) == [("compaction", 3.0, None, text)]
+    assert marks(compacted(whole | {"ended_monotonic_s": None})) == []
+    assert marks_of(Seen(compacted(whole), None, zero_s=0.0, over_s=None)) == ()
+
+
+def test_many_compactions_are_told_in_one_entry_beside_all_else() -> None:
+    works = [Mark("compaction", float(n), f"of table {n}", until=n + 0.5, work=True) for n in range(9)]
+    slept = Mark("recording", 3.0, "the machine slept")
+    assert told([*works, slept]) == (
+        "3 s, the machine slept",
+        "9 compactions: 0 to 0.5 s, 1 to 1.5 s, 2 to 2.5 s, 3 to 3.5 s, 4 to 4.5 s, 5 to 5.5 s and 3 more",
+    )
+    assert told(works[:1]) == ("0 to 0.5 s, of table 0",)
+    assert told([]) == ()
+
+
+def test_compactions_of_a_run_are_hidden_with_it() -> None:
+    written = tuple(Point(WRITTEN, "SUT", float(n), 1.0) for n in range(5))
+    work = Mark("compaction", 1.0, "x", until=2.0, work=True)
+    runs = tuple(Laid(f"b{n}-a", "a", n, 1.0, written, (), (work,), shown=True) for n in range(2))
+    svg = draw(chart.laid_over(LaidOver(runs, 2), WIDE), "l", "label")
+    assert svg.count('class="run-1"') == 2  # its line and its band
+    assert "1 to 2 s, x" in chart.in_words(LaidOver(runs, 2))
 
 
 def test_a_gap_in_the_recording_and_a_server_that_ended_are_marked() -> None:
@@ -127,6 +164,7 @@ def test_a_run_that_is_not_ticked_is_hidden_without_a_script() -> None:
     over = many(2, 2)
     svg = draw(chart.laid_over(over, NARROW), "l", "label")
     assert svg.count('class="run-3"') == 2 * len([each for each in PANELS if f">{each}<" in svg]) > 0
+    assert f">{READ}<" not in svg  # nothing was read
     assert ".laid:has(#pick-3:not(:checked)) .run-3 { display: none; }" in hiding(over)
     assert [[(row.number, row.shown) for row in arm.rows] for arm in laid_rows(over)] == [
         [(0, True), (1, False)],

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +11,12 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.timelines import Timeline, Timelines, series
+from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.of_study import Span, representative
-from tare.analyze.timelines.series import CLIENT, CPU, DISK, HOST, MEMORY, MOST_STEPS, NETWORK, SUT
+from tare.analyze.timelines.series import CLIENT, CPU, HOST, MEMORY, MOST_STEPS, NETWORK, READ, SUT, WRITTEN
 from tare.report.charts import timelines as chart
 from tare.report.charts.svg import draw
-from tare.report.charts.theme import FRAMES
+from tare.report.charts.theme import FRAMES, WIDE
 from tare.store.trace import Trace, read_trace
 
 REAL = Path(__file__).resolve().parents[2] / "data" / "trace"
@@ -45,7 +49,8 @@ def values(points: tuple[Any, ...], panel: str, who: str) -> list[tuple[float, f
 def test_a_counter_is_a_rate_over_even_steps_since_measuring_began() -> None:
     points = series(trace(cgroup=group("sut", 100, 110)), zero_s=102.0)
     assert values(points, CPU, SUT) == [(n - 1.5, 0.5) for n in range(10)]
-    assert values(points, DISK, SUT) == [(n - 1.5, 2.0) for n in range(10)]
+    assert values(points, WRITTEN, SUT) == [(n - 1.5, 2.0) for n in range(10)]
+    assert values(points, READ, SUT) == [(n - 1.5, 0.0) for n in range(10)]
     assert values(points, MEMORY, SUT)[0] == (-2.0, 64.0)
 
 
@@ -116,3 +121,33 @@ def test_eight_arms_stay_far_below_three_megabytes() -> None:
 def test_the_chart_is_told_in_words_by_means_over_the_measure_phase() -> None:
     words = chart.in_words(shown(1))
     assert "arm-0: SUT 0.500 (CPU, cores), client 0.500 (CPU, cores)" in words
+
+
+def compacting(began: float, ended: float, *more: Mark) -> Timelines:
+    one = shown(1).runs[0]
+    work = Mark("compaction", began, "compaction of ycsb.usertable: 9 MiB written", until=ended, work=True)
+    return Timelines((replace(one, marks=(work, *more)),), ())
+
+
+def test_compactions_are_bands_behind_the_disk_and_told_in_words() -> None:
+    spec = json.dumps(chart.timelines(compacting(-500.0, 12.5), WIDE))
+    assert spec.count('"type": "rect"') == len(chart.PANELS) + 1  # the measure phase in all of them, one band
+    assert '"end": 12.5' in spec
+    assert '"second": -500' not in spec  # what began before the trace is cut to it
+    assert "-500 to 12.5 s, compaction of ycsb.usertable: 9 MiB written" in chart.in_words(compacting(-500, 12.5))
+
+
+def test_what_happened_at_a_moment_hangs_in_every_panel() -> None:
+    slept = Mark("recording", 30.0, "the machine slept")
+    spec = json.dumps(chart.timelines(compacting(1.0, 2.0, slept), WIDE))
+    assert spec.count("triangle-down") == len(chart.PANELS)
+    assert "30 s, the machine slept" in chart.in_words(compacting(1.0, 2.0, slept))
+
+
+def test_a_run_of_three_seconds_has_no_second_twice_on_its_axis() -> None:
+    points = series(trace(seconds=3, cgroup=group("sut", 100, 103)), zero_s=100.0)
+    runs = Timelines((Timeline("arm", "b01-0", points, (Span("measure", 0.0, 3.0),)),), ())
+    for frame in FRAMES:
+        labels = re.findall(r"<text[^>]*>([0-9.]+)</text>", draw(chart.timelines(runs, frame), "t", "label"))
+        assert labels
+        assert "m" not in "".join(labels)

@@ -103,6 +103,10 @@ def test_every_report_says_that_it_was_imported(style: str, tmp_path: Path, resu
     text = EXPORTERS[style](build_report(found.plan.study, [run.record for run in found.runs]))
     assert "threads" in text
     assert style == "csv" or "somewhere else" in text
+    if style in ("html", "md"):
+        assert "Not known: these runs were made by others" in text
+        assert "Read from the kernel" not in text
+        assert "differs between arms" not in text
 
 
 def test_a_file_that_tells_of_a_failure_is_a_failed_run(tmp_path: Path, results: Path) -> None:

@@ -254,3 +254,12 @@ def test_shifts_of_latency_are_told_in_figures_too(page: Page) -> None:
     shifts = page.text.partition("The shifts in figures")[2]
     assert "arm n p5 p10" in shifts
     assert "published-loopback 5" in shifts
+
+
+def test_a_column_of_published_effects_is_there_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_page, "drawings", lambda report: {})
+    made = synthetic.records(("bare", "bridge"))
+    for published, there in (((), False), (synthetic.study(("bare", "bridge")).published, True)):
+        study = synthetic.study(("bare", "bridge"), published=published)
+        whole = Page(html_page.render(build_report(study, made)))
+        assert ("throughput published" in whole.text) is there

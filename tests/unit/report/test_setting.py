@@ -59,10 +59,34 @@ def test_values_are_written_for_people(value: object, text: str) -> None:
 def test_the_runs_own_name_does_not_make_its_cgroup_differ() -> None:
     setting = setting_of(synthetic.study(), synthetic.records())
     parity = texts(setting.parity)
-    assert parity["sut.cgroups.memory"] == [("/tare/RUN/sut", ())]
+    assert parity["sut.cgroups"] == [("/tare/RUN/sut", ())]
     assert [text for text, _ in parity["sut.seccomp"]] == sorted(
         {"0", "2"}, key=[t for t, _ in parity["sut.seccomp"]].index
     )
+
+
+def test_names_of_runs_and_containers_fill_no_list() -> None:
+    """One block, so that nothing is seen to change from run to run; control groups of version 1 are many."""
+    token, container = "cf04edafcd94", "5e8933668e6b" * 5 + "abcd"
+    places = {"bare": f"/tare/{token}/tare-{token}-sut", "bridge": f"/tare/58d0775a8bda/{container}"}
+
+    def place(tree: dict[str, Any]) -> None:
+        tree["parity"]["sut"]["cgroups"] = dict.fromkeys(("cpu", "memory", "pids", ""), places[tree["arm"]])
+
+    made = [synthetic.changed(each, place) for each in synthetic.records(("bare", "bridge"), blocks=1)]
+    found = texts(setting_of(synthetic.study(("bare", "bridge")), made).parity)
+    assert [(name, told) for name, told in found.items() if "cgroups" in name and name.startswith("sut")] == [
+        ("sut.cgroups", [("/tare/RUN/tare-RUN-sut", ("bare",)), ("/tare/RUN/CONTAINER", ("bridge",))])
+    ]
+
+
+def test_hierarchies_that_differ_are_told_one_by_one() -> None:
+    def part(tree: dict[str, Any]) -> None:
+        tree["parity"]["sut"]["cgroups"] = {"cpu": "/a", "memory": "/b"}
+
+    made = [synthetic.changed(each, part) for each in synthetic.records(("bare",), blocks=1)]
+    found = texts(setting_of(synthetic.study(("bare",)), made).parity)
+    assert (found["sut.cgroups.cpu"], found["sut.cgroups.memory"]) == ([("/a", ())], [("/b", ())])
 
 
 def test_the_variables_that_the_study_sets_are_known_in_either_spelling() -> None:

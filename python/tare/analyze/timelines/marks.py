@@ -16,12 +16,16 @@ from tare.store.trace import Trace
 
 @dataclass(frozen=True)
 class Mark:
-    """`second`, and `until` of what lasts: since measuring began. `kind`: of what it is, in a word or two."""
+    """`second`, and `until` of what lasts: since measuring began. `kind`: of what it is, in a word or two.
+
+    `work`: the server did it by itself and wrote for it, so that it belongs with the disk's line.
+    """
 
     kind: str
     second: float
     text: str
     until: float | None = None
+    work: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ _TOLD = {
     "dropped": "the probe dropped rows",
 }
 """Event of a trace → what it means: docs/reference/trace-format.md."""
+_MIB = float(1 << 20)
 _TROUBLES = ("errors", "reconnects")
 _ENDED = re.compile(f"{OF_SUT}|^proxy$")
 """Whose processes must not end while measuring."""
@@ -103,5 +108,33 @@ def of_duet(seen: Seen) -> Iterator[Mark]:
         )
 
 
-SOURCES: Mapping[str, Source] = {"trace": of_trace, "windows": of_windows, "duet": of_duet}
-"""Where marks come from. What else happens in a run (a compaction, say) is one more source."""
+def of_chronicle(seen: Seen) -> Iterator[Mark]:
+    """What the server told of its own work: compactions. One of which only the end is known is a moment."""
+    if seen.over_s is None and seen.trace is None:
+        return  # nothing tells where second 0 is
+    for event in (seen.run.chronicle or {}).get("events") or ():
+        ended, began = (number_at(event, (f"{end}_monotonic_s",)) for end in ("ended", "began"))
+        if ended is None:
+            continue
+        moved = [
+            f"{amount / _MIB:.3g} MiB {way}"
+            for way in ("read", "written")
+            if (amount := number_at(event, (f"{way}_bytes",))) is not None
+        ]
+        kind = str(event.get("kind"))
+        yield Mark(
+            kind,
+            round((ended if began is None else began) - seen.zero_s, 2),
+            ": ".join(filter(None, [f"{kind} of {event.get('name')}", ", ".join(moved)])),
+            until=None if began is None else round(ended - seen.zero_s, 2),
+            work=True,
+        )
+
+
+SOURCES: Mapping[str, Source] = {
+    "trace": of_trace,
+    "windows": of_windows,
+    "duet": of_duet,
+    "chronicle": of_chronicle,
+}
+"""Where marks come from; what else happens in a run is one more source."""

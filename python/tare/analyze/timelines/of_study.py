@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.numbers import number_at
+from tare.analyze.timelines.marks import Mark, Seen, marks_of
 from tare.analyze.timelines.series import Point, series
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
@@ -36,6 +37,7 @@ class Timeline:
     run_id: str
     points: tuple[Point, ...]
     phases: tuple[Span, ...]
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,9 @@ def _timeline(store: Store, run: RunRecord) -> Timeline:
     first_s = trace.header["started_monotonic_ns"] / 1e9
     zero_s = found[Phase.MEASURE][0] if Phase.MEASURE in found else first_s
     phases = tuple(Span(phase.value, began - zero_s, ended - zero_s) for phase, (began, ended) in found.items())
-    return Timeline(run.arm, run.run_id, series(trace, zero_s), phases)
+    began, ended = found.get(Phase.MEASURE, (None, None))
+    over_s = None if began is None or ended is None else ended - began
+    return Timeline(run.arm, run.run_id, series(trace, zero_s), phases, marks_of(Seen(run, trace, zero_s, over_s)))
 
 
 def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,8 @@ from tare.monitors import OF_SUT
 from tare.store.trace import Trace
 
 SUT, CLIENT, ENGINE, HOST = "SUT", "client", "engine", "host"
-CPU, MEMORY, DISK, NETWORK = "CPU, cores", "memory, MiB", "disk, MiB/s", "network, MiB/s"
+CPU, MEMORY, NETWORK = "CPU, cores", "memory, MiB", "network, MiB/s"
+READ, WRITTEN = "disk read, MiB/s", "disk written, MiB/s"
 MOST_STEPS = 60
 """Of a line; more could not be told apart in a panel of two inches."""
 _MIB, _NS = float(1 << 20), 1e9
@@ -67,14 +69,14 @@ def _memory(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
     yield from _told(HOST, _gauge(_named(trace, "memory", "^host$"), "meminfo_t0_ns", used, edges), 1 / _MIB)
 
 
-def _disk(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
+def _disk(column: str, paged: str, trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
+    """`column`: of the bytes of a process; those of a control group are called alike. `paged`: KiB of the host."""
     for who, names in _GROUPS.items():
-        columns = ("block_read_bytes", "block_written_bytes")
-        line = _rate(_named(trace, "cgroup", names), "block_at_ns", columns, edges)
-        line = line or _rate(_named(trace, "process", names), "io_t0_ns", ("read_bytes", "written_bytes"), edges)
+        line = _rate(_named(trace, "cgroup", names), "block_at_ns", (f"block_{column}",), edges)
+        line = line or _rate(_named(trace, "process", names), "io_t0_ns", (column,), edges)
         yield from _told(who, line, 1 / _MIB)
-    paged = _rate(_named(trace, "memory", "^host$"), "vmstat_t0_ns", ("pgpgin_kib", "pgpgout_kib"), edges)
-    yield from _told(HOST, paged, 1 / 1024)
+    host = _rate(_named(trace, "memory", "^host$"), "vmstat_t0_ns", (paged,), edges)
+    yield from _told(HOST, host, 1 / 1024)
 
 
 def _network(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
@@ -92,7 +94,8 @@ def _network(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
 _PANELS: Mapping[str, Callable[[Trace, np.ndarray], Iterator[tuple[str, Line]]]] = {
     CPU: _cpu,
     MEMORY: _memory,
-    DISK: _disk,
+    READ: partial(_disk, "read_bytes", "pgpgin_kib"),
+    WRITTEN: partial(_disk, "written_bytes", "pgpgout_kib"),
     NETWORK: _network,
 }
 

@@ -9,8 +9,11 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.timelines.laid_over import Laid, LaidOver
-from tare.report.charts.theme import INK, MUTED, Frame, themed
+from tare.analyze.timelines.series import READ, WRITTEN
+from tare.report.charts.bands import bands_of, hangs
+from tare.report.charts.theme import INK, MUTED, Frame, seconds_axis, themed, value_axis
 from tare.report.laid_rows import PANELS, colours, means
+from tare.report.mark_words import told as happened
 from tare.report.plain import plain
 
 _DASHES: Mapping[str, tuple[int, ...]] = {"whole": (1, 0), "dashes": (5, 3), "dots": (2, 2), "both": (8, 3, 2, 3)}
@@ -22,17 +25,27 @@ _GAPS = alt.RowColnumber(row=58, column=66)
 
 def laid_over(shown: LaidOver, frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification. What is drawn of run N (from 0) is described as `run-N`."""
-    panels = [panel for panel in PANELS if any(point.panel == panel for run in shown.runs for point in run.points)]
+    panels = [panel for panel in PANELS if _told_of(panel, shown.runs)]
     width, columns = (320, 2) if frame.values else (220, 1)
     reach = _reach(shown.runs)
     drawn = [_panel(shown.runs, panel, reach, frame).properties(width=width, height=_PANEL_PX) for panel in panels]
     return themed(alt.concat(*drawn, columns=columns, bounds="flush", spacing=_GAPS), frame)
 
 
+def _told_of(panel: str, runs: Sequence[Laid]) -> bool:
+    """Whether there is a line; of a disk only where anything was read or written."""
+    values = [point.value for run in runs for point in run.points if point.panel == panel]
+    return any(values) if panel in (READ, WRITTEN) else bool(values)
+
+
 def in_words(shown: LaidOver) -> str:
     """The chart for those who cannot see it: what it begins with; the table beneath has every run."""
-    told = [f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}" for run in shown.runs if run.shown]
-    return f"Chart: runs over time, laid over each other. Means while measuring: {'; '.join(told)}."
+    told = [
+        "; ".join([f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}", *happened(run.marks)])
+        for run in shown.runs
+        if run.shown
+    ]
+    return f"Chart: runs over time, laid over each other. Means while measuring: {'. '.join(told)}."
 
 
 def _reach(runs: Sequence[Laid]) -> tuple[float, float]:
@@ -42,16 +55,20 @@ def _reach(runs: Sequence[Laid]) -> tuple[float, float]:
 
 
 def _panel(runs: Sequence[Laid], panel: str, reach: tuple[float, float], frame: Frame) -> Any:
-    axis = alt.Axis(title=None, format="~g", grid=False, tickCount=5)
-    x = alt.X("second:Q", axis=axis, scale=alt.Scale(domain=list(reach), nice=False))
-    y = alt.Y("value:Q", axis=alt.Axis(title=None, tickCount=3, minExtent=_LABELS_PX, format="~s"))
+    x = alt.X("second:Q", axis=seconds_axis(tickCount=5), scale=alt.Scale(domain=list(reach), nice=False))
+    y = alt.Y("value:Q", axis=value_axis(tickCount=3, minExtent=_LABELS_PX))
     pens = _pens(runs)
     rows = [row for n, run in enumerate(runs) for row in _line(run, panel, {**pens[run.run_id], "run": f"run-{n}"})]
     heads = [
         {**pens[run.run_id], "run": f"run-{n}", "second": mark.second}
         for n, run in enumerate(runs)
         for mark in run.marks
-        if reach[0] <= mark.second <= reach[1]
+        if reach[0] <= mark.second <= reach[1] and hangs(mark, panel)
+    ]
+    bands = [
+        {**pens[run.run_id], "run": f"run-{n}", "second": band.began, "end": band.ended}
+        for n, run in enumerate(runs)
+        for band in bands_of(run.marks, panel, reach)
     ]
     each: dict[str, Any] = {"color": alt.Color("colour:N", scale=None, legend=None), "description": "run:N"}
     dashes: list[Any] = [list(dash) for dash in _DASHES.values()]
@@ -63,6 +80,9 @@ def _panel(runs: Sequence[Laid], panel: str, reach: tuple[float, float], frame: 
         .encode(x=x, y=y.scale(zero=True), detail="run:N", strokeDash=dashed, **each),
         _heading(panel, frame),
     ]
+    if bands:
+        tinted = _data(bands).mark_rect(opacity=0.22, minBandSize=1).encode(x=x, x2="end:Q", detail="run:N", **each)
+        layers.insert(0, tinted)
     if heads:
         hanging = _data(heads).mark_point(shape="triangle-down", size=70, filled=True, opacity=1)
         layers.append(hanging.encode(x=x, y=alt.value(2), **each))

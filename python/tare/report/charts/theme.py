@@ -12,6 +12,8 @@ MUTED = "var(--muted)"
 LINE = "var(--line)"
 ACCENT = "var(--accent)"
 PUBLISHED = "var(--published)"
+WORK = "var(--c3)"
+"""What a server does by itself."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,21 @@ def themed(chart: Any, frame: Frame) -> dict[str, Any]:
     # Vega-Lite's own compiler refuses what is wrong; the schema would take several times as long.
     spec: dict[str, Any] = dressed.to_dict(validate=False)
     return spec
+
+
+PLAIN = "format(datum.value, ',~f')"
+"""A number as people write it; by `format` an axis would choose the digits itself, and write 10 as 1e+1."""
+
+
+def seconds_axis(**settings: Any) -> alt.Axis:
+    """An axis of seconds: a run of 3 s has halves on it, and no second twice."""
+    return alt.Axis(title=None, labelExpr=PLAIN, grid=False, **settings)
+
+
+def value_axis(**settings: Any) -> alt.Axis:
+    """An axis of amounts: thousands are `k`, but parts of one are no thousandths."""
+    words = "abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
+    return alt.Axis(title=None, labelExpr=words, **settings)
 
 
 def percent_axis(title: str, **settings: Any) -> alt.Axis:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
 import altair as alt
 
 from tare.analyze.timelines import Point, Timeline, Timelines
-from tare.analyze.timelines.series import CLIENT, CPU, DISK, ENGINE, HOST, MEMORY, NETWORK, SUT
-from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, PUBLISHED, Frame, themed
+from tare.analyze.timelines.series import CLIENT, CPU, ENGINE, HOST, MEMORY, NETWORK, READ, SUT, WRITTEN
+from tare.report.charts.bands import bands_of, hangs
+from tare.report.charts.theme import (
+    ACCENT,
+    INK,
+    LINE,
+    MUTED,
+    PUBLISHED,
+    WORK,
+    Frame,
+    seconds_axis,
+    themed,
+    value_axis,
+)
 from tare.report.figures import amount
+from tare.report.mark_words import told as happened
 from tare.report.plain import distinct, plain
 
-PANELS = (CPU, MEMORY, DISK, NETWORK)
+PANELS = (CPU, MEMORY, WRITTEN, NETWORK)
 _COLOURS = {HOST: MUTED, ENGINE: INK, CLIENT: PUBLISHED, SUT: ACCENT}
 """In the order in which lines are drawn, the server's last and so on top."""
+_HEADINGS = {WRITTEN: "disk, MiB/s"}
+_LINES: Mapping[str, Mapping[str, list[int]]] = {WRITTEN: {READ: [3, 2], WRITTEN: [1, 0]}}
+"""Panel → the lines that it has, with their dashes."""
 _PANEL_PX = 70
 _LABELS_PX = 44
 _GAPS = alt.RowColnumber(row=66, column=58)
@@ -40,14 +56,14 @@ def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
 
 def in_words(shown: Timelines) -> str:
     """The chart for those who cannot see it: means over the measure phase."""
-    told = [f"{plain(run.arm, 60)}: {_means(run)}" for run in shown.runs]
-    return f"Chart: what was used over the phases of one run of each arm, means while measuring. {'; '.join(told)}."
+    told = [f"{plain(run.arm, 60)}: {'; '.join([_means(run), *happened(run.marks)])}" for run in shown.runs]
+    return f"Chart: what was used over the phases of one run of each arm, means while measuring. {'. '.join(told)}."
 
 
 def _means(run: Timeline) -> str:
     measure = next((span for span in run.phases if span.phase == "measure"), None)
     told = []
-    for panel in PANELS:
+    for panel in (*PANELS, READ):
         for who in (SUT, CLIENT, ENGINE, HOST):
             values = [
                 point.value
@@ -62,8 +78,8 @@ def _means(run: Timeline) -> str:
 
 def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
     """`arm`: its name above the first of its panels."""
-    x = alt.X("second:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=3))
-    y = alt.Y("value:Q", axis=alt.Axis(title=None, tickCount=2, minExtent=_LABELS_PX, format="~s"))
+    x = alt.X("second:Q", axis=seconds_axis(tickCount=3))
+    y = alt.Y("value:Q", axis=value_axis(tickCount=2, minExtent=_LABELS_PX))
     place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
     layers: list[Any] = [
         _data([{"second": span.began, "end": span.ended}])
@@ -79,18 +95,37 @@ def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
         for span in run.phases
         if span.phase != "measure"
     ]
-    for who, colour in _COLOURS.items():
-        points = [point for point in run.points if (point.panel, point.who) == (panel, who)]
-        layers += [
-            _data([{"second": point.second, "value": point.value} for point in stretch])
-            .mark_line(color=colour, strokeWidth=1.5 if who == SUT else 1)
-            .encode(**place)
-            for stretch in _stretches(points)
-        ]
-    layers.append(_text(panel, -8, frame, weight="normal"))
+    layers += _happened(run, panel, place["x"])
+    for quantity, dash in _LINES.get(panel, {panel: [1, 0]}).items():
+        for who, colour in _COLOURS.items():
+            points = [point for point in run.points if (point.panel, point.who) == (quantity, who)]
+            layers += [
+                _data([{"second": point.second, "value": point.value} for point in stretch])
+                .mark_line(color=colour, strokeWidth=1.5 if who == SUT else 1, strokeDash=dash)
+                .encode(**place)
+                for stretch in _stretches(points)
+            ]
+    layers.append(_text(_HEADINGS.get(panel, panel), -8, frame, weight="normal"))
     if arm is not None:
         layers.append(_text(arm, -26, frame, weight="bold"))
     return alt.layer(*layers)
+
+
+def _happened(run: Timeline, panel: str, x: Any) -> list[Any]:
+    """Tinted behind the disk's lines: what the server did by itself. A mark hangs where anything else happened."""
+    seconds = [point.second for point in run.points]
+    reach = (min(seconds, default=0.0), max(seconds, default=0.0))
+    bands = bands_of(run.marks, panel, reach)
+    heads = [mark for mark in run.marks if hangs(mark, panel) and reach[0] <= mark.second <= reach[1]]
+    layers = []
+    if bands:
+        tinted = _data([{"second": band.began, "end": band.ended} for band in bands])
+        layers.append(tinted.mark_rect(color=WORK, opacity=0.3, minBandSize=1).encode(x=x, x2="end:Q"))
+    if heads:
+        hanging = _data([{"second": mark.second} for mark in heads])
+        shape = hanging.mark_point(shape="triangle-down", size=50, filled=True, opacity=1, color=INK)
+        layers.append(shape.encode(x=x, y=alt.value(2)))
+    return layers
 
 
 def _text(words: str, y_px: int, frame: Frame, *, weight: Literal["normal", "bold"]) -> Any:

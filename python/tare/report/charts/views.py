@@ -11,7 +11,7 @@ import polars as pl
 from tare.analyze.views.model import Measure
 from tare.analyze.views.of_run import RunViews
 from tare.analyze.views.summary import Line
-from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, seconds_axis, themed
 from tare.report.figures import amount
 
 _PANEL_PX = 92
@@ -63,7 +63,7 @@ def _cpu(run: RunViews) -> list[Line]:
 def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: int, frame: Frame) -> Any:
     shown = _points(run.views.samples, line, begin)
     real = _points(run.views.observed, line, begin)
-    x = alt.X("second:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=4))
+    x = alt.X("second:Q", axis=seconds_axis(tickCount=4))
     y = alt.Y("cpu:Q", axis=alt.Axis(title=None, tickCount=3, minExtent=_LABELS_PX, labelExpr="datum.value + ' %'"))
     place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
     layers: list[Any] = [

@@ -1,0 +1,51 @@
+"""What happened in a run, in words: for those who cannot see its marks, and for those who want to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tare.analyze.timelines.marks import Mark
+from tare.plural import counted
+from tare.report.plain import plain
+
+_MOST_MARKS = 8
+"""Of one run, beside the server's own work."""
+_MOST_WORKS = 6
+_FEW = 2
+"""As many works of a kind are told one by one, with what they were of."""
+
+
+def told(marks: Sequence[Mark]) -> tuple[str, ...]:
+    """An entry a mark, `1.5 to 3 s, up to 5 errors/s`; many compactions in one."""
+    single = [mark for mark in marks if not mark.work]
+    entries = [_one(mark) for mark in single[:_MOST_MARKS]]
+    if len(single) > _MOST_MARKS:
+        entries.append(f"{len(single) - _MOST_MARKS} more")
+    return (*entries, *_works(marks))
+
+
+def kinds_of_work(marks: Sequence[Mark]) -> tuple[str, ...]:
+    """`compactions`: what the server did by itself, by kind."""
+    return tuple(dict.fromkeys(f"{plain(mark.kind, 24)}s" for mark in marks if mark.work))
+
+
+def _works(marks: Sequence[Mark]) -> Iterator[str]:
+    kinds: dict[str, list[Mark]] = {}
+    for mark in marks:
+        if mark.work:
+            kinds.setdefault(mark.kind, []).append(mark)
+    for kind, found in kinds.items():
+        if len(found) <= _FEW:
+            yield from map(_one, found)
+            continue
+        when = ", ".join(_when(mark) for mark in found[:_MOST_WORKS])
+        more = f" and {len(found) - _MOST_WORKS} more" if len(found) > _MOST_WORKS else ""
+        yield f"{counted(len(found), plain(kind, 24))}: {when}{more}"
+
+
+def _one(mark: Mark) -> str:
+    return f"{_when(mark)}, {plain(mark.text, 160)}"
+
+
+def _when(mark: Mark) -> str:
+    return f"{mark.second:g}{'' if mark.until is None else f' to {mark.until:g}'} s"
