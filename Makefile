@@ -1,12 +1,13 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage setup engine engine-stop clean
+.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-overhead bench-import setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
 MINUTES ?= 60
+DATA ?= ../shared/data/grambow-2018
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +47,13 @@ bench-protocol: setup ## Machine seconds and false positives of each protocol, f
 bench-storage: setup ## fio on every storage against a directory of the host, BLOCKS (5) times (root, an engine)
 	@scripts/packages.sh storage
 	@scripts/engine.sh run scripts/bench_storage.sh
+
+bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaDB's and Cassandra's (root, an engine)
+	@scripts/packages.sh test
+	@scripts/engine.sh run $(PY) scripts/bench_overhead.py --markdown build/bench-overhead.md
+
+bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
+	@$(PY) scripts/bench_import.py $(DATA) --markdown build/bench-import.md
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
-from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]  # has no stubs
+from scipy.special import betaincinv, stdtrit
 
 from tare.calibrate.outcome import Observed
 from tare.protocols.stopping import FEWEST
@@ -66,8 +65,10 @@ def share(count: int, of: int) -> Share:
     """Clopper and Pearson, "The use of confidence or fiducial limits …", Biometrika 26 (1934), at 95 %."""
     if of == 0:
         return Share(count=count, of=of, share=None, low=None, high=None)
-    low, high = proportion_confint(count, of, alpha=1 - CONFIDENCE, method="beta")
-    return Share(count=count, of=of, share=count / of, low=float(low), high=float(high))
+    tail = (1 - CONFIDENCE) / 2
+    low = float(betaincinv(count, of - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 1 - tail)) if count < of else 1.0
+    return Share(count=count, of=of, share=count / of, low=low, high=high)
 
 
 def false_positives(seen: Sequence[Observed]) -> Share:

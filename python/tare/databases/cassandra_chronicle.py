@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from tare.databases.chronicle import Chronicle, Event, Figures
 from tare.errors import RunFailed
 
 LOG_FILE = "system.log"
+_WORDS = ("compactionhistory", "tablestats", "tpstats")
 _TIMEOUT_S, _LOG_TIMEOUT_S = 60.0, 30.0
 _COMPACTED = re.compile(
     r"^DEBUG .*? (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) \S+ - Compacted \(\S+\) \d+ sstables? to \[([^\]]*)\]"
@@ -45,11 +47,13 @@ class CassandraChronicler:
     """Asks a single node of 3.11."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
-        """Three calls of nodetool, a JVM each, and the log."""
-        history, tables, pools = (
-            must(nodetool(plan, inside, (word, "-F", "json"), _TIMEOUT_S), f"call {word}").text
-            for word in ("compactionhistory", "tablestats", "tpstats")
-        )
+        """Three calls of nodetool, a JVM each and all at once as the run waits for them, and the log."""
+
+        def call(word: str) -> str:
+            return must(nodetool(plan, inside, (word, "-F", "json"), _TIMEOUT_S), f"call {word}").text
+
+        with ThreadPoolExecutor(len(_WORDS)) as pool:
+            history, tables, pools = pool.map(call, _WORDS)
         log = must(inside(("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b""), "read its log").text
         counted = parse_pools(pools)
         return Chronicle(

@@ -22,7 +22,9 @@ def jmx_port(plan: ServerPlan) -> int:
 
 
 def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: float) -> Completed:
-    """Java 8 since update 331 refuses the URLs that the JMX of 3.11 uses, unless it is told to parse as before.
+    """A JVM that lives a second or two has no use for the optimising compiler, which would take the node's CPUs.
+
+    Java 8 since update 331 refuses the URLs that the JMX of 3.11 uses, unless it is told to parse as before.
 
     `stopdaemon` reads the node's configuration, and does nothing, in silence, where it does not find all of it.
     Moments are printed in the time zone of nodetool's own JVM: UTC.
@@ -31,6 +33,7 @@ def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: fl
         "java",
         "-Xmx64M",
         "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
         "-Duser.timezone=UTC",
         "-Dcom.sun.jndi.rmiURLParsing=legacy",
         f"-Duser.home={plan.run_dir}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -297,15 +297,18 @@ class Phases:
         known = self.found.parity.get("sut") is not None and (sut is None or self._unseen() is None)
         onlooker = Onlooker(self.machine, sut, client, known=known)
 
-        def watch() -> None:
+        def lives() -> None:
             if sut is not None:
                 sut.must_live(f"during {name}")
+
+        def watch() -> None:
+            lives()
             if meter is not None:
                 meter.look()
-            self._look(onlooker, bench)
+            self._look(onlooker, bench, lives)
 
         code = client.wait(self.machine.clock, command.timeout_s, watch)
-        self._look(onlooker, bench, last=True)
+        self._look(onlooker, bench, lives, last=True)
         if meter is not None:
             of_nodes = [node.get("parity") for node in self.found.nodes.values()]
             if used := meter.end(of_nodes or [self.found.parity.get("sut")], self.found.parity.get("client")):
@@ -320,11 +323,12 @@ class Phases:
             self.found.emulated = with_sides(self.found.emulated, (side,))
             self.observer(Emulated(self.job.run, self.found.emulated))
 
-    def _look(self, onlooker: Onlooker, bench: Bench, *, last: bool = False) -> None:
+    def _look(self, onlooker: Onlooker, bench: Bench, lives: Callable[[], None], *, last: bool = False) -> None:
         """Take down what there is to be seen of both sides; `last`: the client has ended."""
         seen = onlooker.look(last=last)
         if seen is None:
             return
+        lives()  # of a server that has gone nothing true was seen
         self.found.parity, self.found.path = seen.parity, seen.path
         self.found.of_nodes("parity", seen.of_nodes)
         self.found.of_nodes("path", seen.paths)

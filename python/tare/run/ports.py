@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from tare.errors import RunFailed
@@ -10,7 +11,9 @@ from tare.sites import Host
 FIRST, LAST = 20000, 32000
 """Below ip_local_port_range as Linux sets it (32768-60999), so that no outgoing connection is in the way."""
 
-_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_TABLES = ("net/tcp", "net/tcp6")
+_LISTENING = b"0A"
+"""TCP_LISTEN of include/net/tcp_states.h."""
 
 
 def free_ports(host: Host, token: str, count: int = 1) -> tuple[int, ...]:
@@ -30,5 +33,20 @@ def free_ports(host: Host, token: str, count: int = 1) -> tuple[int, ...]:
 
 def used_ports(host: Host) -> frozenset[int]:
     """Local ports of all TCP sockets: column 2 of /proc/net/tcp (proc_net(5))."""
-    lines = [line for table in _TABLES for line in (host.read(table) or b"").splitlines()[1:]]
-    return frozenset(int(line.split()[1].rpartition(b":")[2], 16) for line in lines)
+    return frozenset(_port(row) for row in _rows(host, "/proc"))
+
+
+def listens(host: Host, pid: int, port: int) -> bool | None:
+    """Whether somebody listens on a TCP port in a process's network namespace; `None` where that cannot be seen."""
+    if host.read(f"/proc/{pid}/{_TABLES[0]}") is None:
+        return None
+    return any(_port(row) == port and row[3] == _LISTENING for row in _rows(host, f"/proc/{pid}"))
+
+
+def _rows(host: Host, below: str) -> Iterator[list[bytes]]:
+    for table in _TABLES:
+        yield from (line.split() for line in (host.read(f"{below}/{table}") or b"").splitlines()[1:])
+
+
+def _port(row: list[bytes]) -> int:
+    return int(row[1].rpartition(b":")[2], 16)

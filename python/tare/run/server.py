@@ -11,6 +11,7 @@ from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
 from tare.run.death import death_of, last_words
 from tare.run.nodes import Node
+from tare.run.ports import listens
 from tare.sites import Completed, Host
 from tare.sites.process import alive
 
@@ -19,7 +20,7 @@ READY_S = 300.0
 
 A JVM that is ready in 8 s on a machine left alone takes minutes where several start on two busy CPUs."""
 SHUTDOWN_S = 300.0
-_POLL_S = 0.05
+_POLL_S, _SELDOM_S = 0.05, 5.0
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,17 @@ class Server:
         return alive(self.host, self.instance.process)
 
     def wait_until_ready(self, clock: Clock, seconds: float = READY_S) -> None:
-        """Ask until a query is answered; `RunFailed` as soon as the server is gone."""
-        deadline = Deadline(clock, seconds)
-        while not self._answers():
+        """Ask until a query is answered; `RunFailed` as soon as the server is gone.
+
+        A question is a client that starts, on the CPUs on which the server does: while nothing is seen to listen on
+        its port it is asked seldom.
+        """
+        deadline, asked = Deadline(clock, seconds), Deadline(clock, _SELDOM_S)
+        while True:
+            if asked.passed or self._listens():
+                if self._answers():
+                    return
+                asked = Deadline(clock, _SELDOM_S)
             self.must_live("before it answered its first query")
             if deadline.passed:
                 raise TimedOut(f"the server did not answer a query within {seconds:g} s")
@@ -78,6 +87,10 @@ class Server:
     def stop(self, grace_s: float = 10.0) -> None:
         """End it, clean or not, and remove what was made for it."""
         self.deployment.stop(self.instance, grace_s)
+
+    def _listens(self) -> bool:
+        """Also where it cannot be seen."""
+        return listens(self.host, self.instance.process.pid, self.plan.port) is not False
 
     def _answers(self) -> bool:
         try:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
@@ -19,14 +20,20 @@ _DRAIN_S = 1.0
 """How long the pipes of a killed program are read on; a descendant that left its group may hold them open."""
 
 _PSEUDO = ("/proc/", "/sys/")
+_PYTHON = "python3"
 
 
 class LocalHost:
-    """Runs programs as children of this process; `env`, where given, is the whole environment."""
+    """Runs programs as children of this process; `env`, where given, is the whole environment.
+
+    `python3` is the interpreter that tare itself runs on: the one in $PATH may be a shim of a version manager,
+    which takes several times as long to start as Python.
+    """
 
     def __init__(self, name: str = "local") -> None:
         self.name = name
         self._unreaped: set[int] = set()
+        self._python = os.path.realpath(sys.executable) if sys.executable else _PYTHON
 
     def run(
         self,
@@ -41,7 +48,7 @@ class LocalHost:
         self._reap()
         try:
             program = subprocess.Popen(  # argument list, no shell
-                list(argv),
+                self._program(argv),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -69,10 +76,11 @@ class LocalHost:
         """Start in a session of its own, standard input empty; the output files begin anew."""
         self._reap()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        program = self._program(argv)
         try:
             pid = os.posix_spawnp(
-                argv[0],
-                list(argv),
+                program[0],
+                program,
                 os.environ if env is None else dict(env),
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
@@ -126,6 +134,9 @@ class LocalHost:
             return None
         except OSError as error:
             raise RunFailed(f"{path} cannot be read on {self.name}: {error.strerror}") from error
+
+    def _program(self, argv: Sequence[str]) -> list[str]:
+        return [self._python, *argv[1:]] if argv[0] == _PYTHON else list(argv)
 
     def _reap(self) -> None:
         """Collect what `start` left and has ended, so that no zombie is taken for a living process."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -131,3 +133,12 @@ def test_read_tells_absent_from_empty(host: LocalHost, tmp_path: Path) -> None:
     assert host.read(str(tmp_path / "empty")) == b""
     assert host.read(str(tmp_path / "absent")) is None
     assert host.read("/proc/self/status") is not None
+
+
+def test_python3_is_the_interpreter_that_tare_runs_on(host: LocalHost, tmp_path: Path) -> None:
+    """One in $PATH may be a slow shim of a version manager."""
+    argv = ["python3", "-I", "-S", "-c", "import sys; print(sys.executable)"]
+    mine = os.path.realpath(sys.executable)
+    assert os.path.realpath(host.run(argv, timeout_s=30, env={"PATH": "/nowhere"}).text.strip()) == mine
+    host.start(argv, output=Output(str(tmp_path / "out"), str(tmp_path / "err")), env={"PATH": "/nowhere"})
+    assert os.path.realpath(wait_for(tmp_path / "out").strip()) == mine

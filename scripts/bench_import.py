@@ -1,0 +1,108 @@
+"""How long it takes to import and analyse 720 runs: whole processes, as a user starts them.
+
+    scripts/bench_import.py DIR [--turns 5] [--markdown FILE]
+
+DIR holds the 360 published files of grambow-2018 (m3.medium). No more are published, so each stands in twice, under
+the machine's own name and under another one: 720 files to read, and figures that say nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+MAPPING = ROOT / "studies" / "grambow-2018" / "import.yaml"
+RUNS = 720
+GOAL_S = 5.0
+_TIMEOUT_S = 600.0
+_MACHINE = "_m3.medium_m3.medium_"
+_AGAIN = "_m3.medium-again_m3.medium-again_"
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds of a process by the wall clock and of all its CPUs."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def doubled(source: Path, target: Path) -> int:
+    """The published files, each under two machines' names; how many there are then."""
+    for path in sorted(source.rglob("results-*.txt")):
+        for name in (path.name, path.name.replace(_MACHINE, _AGAIN)):
+            (target / name).write_bytes(path.read_bytes())
+    return len(list(target.iterdir()))
+
+
+def timed(*words: str) -> Took:
+    """`tare` from its start to its end; a failure is one of this benchmark too."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(
+        [sys.executable, "-m", "tare", *words], check=True, timeout=_TIMEOUT_S, stdout=subprocess.DEVNULL
+    )
+    wall_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Took(wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def measure(files: Path, turns: int) -> dict[str, list[Took]]:
+    """Each command once a turn, the import into a store of its own."""
+    found: dict[str, list[Took]] = {"tare import": [], "tare report": []}
+    for _ in range(turns):
+        with tempfile.TemporaryDirectory(prefix="tare-bench-import-") as scratch:
+            store = f"{scratch}/store"
+            found["tare import"].append(timed("import", str(MAPPING), str(files), "--store", store))
+            found["tare report"].append(timed("report", store))
+    return found
+
+
+def markdown(found: dict[str, list[Took]], loads: Sequence[float]) -> str:
+    """Medians over the turns, with the least and the most of the wall clock."""
+    both = [
+        Took(sum(each.wall_s for each in turn), sum(each.cpu_s for each in turn))
+        for turn in zip(*found.values(), strict=True)
+    ]
+    rows = []
+    for name, told in {**found, "both": both}.items():
+        walls = [each.wall_s for each in told]
+        cpu = median(each.cpu_s for each in told)
+        rows.append(f"| {name} | {median(walls):.1f} | {min(walls):.1f} to {max(walls):.1f} | {cpu:.1f} |")
+    said = (
+        f"{RUNS} runs, {len(both)} turns; load {loads[0]:.1f} before and {loads[1]:.1f} after, "
+        f"on {os.cpu_count()} CPUs. Goal: {GOAL_S:g} s for both."
+    )
+    head = "| command | wall s, median | least to most | CPU s, median |\n|---|---|---|---|"
+    return "\n".join((said, "", head, *rows, ""))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--markdown", type=Path)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tare-bench-import-") as scratch:
+        files = doubled(asked.directory, Path(scratch))
+        if files != RUNS:
+            sys.exit(f"bench_import: {asked.directory} gives {files} files, not {RUNS}: is it all of the data?")
+        before = os.getloadavg()[0]
+        text = markdown(measure(Path(scratch), asked.turns), (before, os.getloadavg()[0]))
+    sys.stdout.write(text)
+    if asked.markdown is not None:
+        asked.markdown.parent.mkdir(parents=True, exist_ok=True)
+        asked.markdown.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""What a run takes beside its measurement: seconds before the first operation and after the last one, of real runs.
+
+    scripts/bench_overhead.py [--turns 5] [--database mariadb ...] [--markdown FILE]
+
+In turns, for each database: a study of a bare and a container arm (`tare run`, three runs of a few seconds, the
+control among them), then the server alone on the same data in each deployment. The minimum is from the start of the
+server's process until it answers on its port. Needs root and a container engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from uuid import uuid4
+
+from tare.plan.model import Plan
+from tare.run.bench import Bench, Images
+from tare.run.credentials import new_secrets
+from tare.run.loading import ensure_snapshot, loader_of
+from tare.run.local import local_engine, local_machine
+from tare.run.machine import Machine
+from tare.run.ports import free_ports
+from tare.run.record import RunRecord
+from tare.run.rooms import Room, clear_room, make_room
+from tare.run.snapshot import copy_snapshot
+from tare.sites.process import TICKS_PER_S
+from tare.store import open_store
+
+GOAL_S = 2.0
+_TIMEOUT_S, _ANSWER_S = 900.0, 120.0
+_STUDY = """\
+format: 1
+name: overhead-{name}
+question: How long does a run take beside its measurement?
+sut: {{{sut}, deployment: bare, network: host}}
+client: {{image: {client}, deployment: bare, network: host}}
+workload: {{{workload}, measure_s: 3, window_s: 1}}
+protocol: {{name: fixed, blocks: 1, seed: {seed}}}
+factors:
+  sut: {{sets: sut.deployment, levels: {{bare: bare, container: container}}}}
+baseline: bare
+"""
+_HEAD = (
+    "| database | deployment | run's start to client's start | client's end to next run's start "
+    "| server's own start until it answers | over that | client's own start and end |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A database with its study, and what it says first to who connects. `hello`: what it has to be told before."""
+
+    sut: str
+    client: str
+    workload: str
+    hello: bytes
+
+    def study(self, name: str, seed: int) -> str:
+        """The study file."""
+        return _STUDY.format(name=name, sut=self.sut, client=self.client, workload=self.workload, seed=seed)
+
+
+SUBJECTS: Mapping[str, Subject] = {
+    "mariadb": Subject(
+        sut="image: mariadb, database: mariadb, settings: {innodb_buffer_pool_size: 64M}",
+        client="sysbench",
+        workload="name: sysbench, script: oltp_point_select, tables: 1, table_size: 10_000, threads: 2",
+        hello=b"",
+    ),
+    "cassandra": Subject(
+        sut="image: cassandra-3.11, database: cassandra, settings: {heap: 512M}",
+        client="cassandra-3.11",
+        workload="name: cassandra-stress, command: read, records: 1_000, threads: 4",
+        hello=bytes.fromhex("040000000500000000"),  # OPTIONS of the native protocol's version 4
+    ),
+}
+
+
+@dataclass
+class Found:
+    """Seconds, a value a run: `before` the client's start, its own start and end (`client`), `after` it."""
+
+    before: list[float] = field(default_factory=list)
+    client: list[float] = field(default_factory=list)
+    after: list[float] = field(default_factory=list)
+    server: list[float] = field(default_factory=list)
+
+
+def of_runs(records: Sequence[RunRecord], found: Mapping[str, Found]) -> None:
+    """Read from the records of one session."""
+    for record in records:
+        if not record.outcome.ok or record.usage is None or record.measurement is None:
+            sys.exit(f"bench_overhead: {record.run_id} failed: {record.outcome.reason}")
+        one = found[record.settings["sut"]["deployment"]]
+        began, ended = record.usage["began_monotonic_s"], record.usage["ended_monotonic_s"]
+        one.before.append(began - _start(record))
+        one.client.append(ended - began - record.measurement["duration_s"])
+    for record, following in pairwise(records):
+        ended = (record.usage or {})["ended_monotonic_s"]
+        found[record.settings["sut"]["deployment"]].after.append(_start(following) - ended)
+
+
+def _start(record: RunRecord) -> float:
+    at = record.phases[0].monotonic_s
+    if at is None:
+        sys.exit(f"bench_overhead: {record.run_id} does not tell when it began")
+    return at
+
+
+def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> float:
+    """Seconds from the start of an arm's server until it answers, on a copy of the data like that of a run."""
+    settings, host, token = plan.arm(arm).settings, machine.site.sut, uuid4().hex[:12]
+    images = Images(sut=machine.prepare(settings.sut.image), client=None)
+    room = Room(host, f"{machine.layout.work}/{token}")
+    snapshot = ensure_snapshot(machine, loader_of(plan, settings), images)
+    try:
+        make_room(room, machine.ledger)
+        bench = Bench(machine, settings, images, room, token, free_ports(host, token), new_secrets())
+        (node,) = bench.nodes
+        copy_snapshot(host, snapshot, room.data, node.part)
+        server = bench.start_server(node)
+        try:
+            _wait(bench.ports[0], hello, lambda: server.must_live("before it answered"))
+            return time.clock_gettime(time.CLOCK_BOOTTIME) - server.instance.process.started_ticks / TICKS_PER_S
+        finally:
+            server.stop(0.0)
+    finally:
+        clear_room(room, machine.ledger)
+
+
+def _wait(port: int, hello: bytes, check: Callable[[], None]) -> None:
+    deadline = time.monotonic() + _ANSWER_S
+    while time.monotonic() < deadline:
+        check()
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_S) as connection:
+                connection.sendall(hello)
+                if connection.recv(1):
+                    return
+        except OSError:
+            pass
+        time.sleep(0.005)
+    sys.exit(f"bench_overhead: nothing answered on port {port} within {_ANSWER_S:g} s")
+
+
+def turn(name: str, subject: Subject, number: int, found: Mapping[str, Found]) -> None:
+    """One session of runs, then the servers alone."""
+    with tempfile.TemporaryDirectory(prefix="tare-bench-overhead-") as scratch, local_engine() as engine:
+        path = Path(scratch) / "study.yaml"
+        path.write_text(subject.study(name, number))
+        words = ("run", str(path), "--store", f"{scratch}/store", "--quiet")
+        done = subprocess.run(
+            [sys.executable, "-m", "tare", *words], check=False, timeout=_TIMEOUT_S, capture_output=True, text=True
+        )
+        if not Path(scratch, "store").is_dir():
+            sys.exit(f"bench_overhead: {done.stderr.strip()}")
+        made = open_store(Path(scratch) / "store")
+        of_runs(made.records(), found)
+        machine = local_machine(made.plan, engine)
+        for arm in ("bare", "container"):
+            found[arm].server.append(alone(machine, made.plan, arm, subject.hello))
+
+
+def rows(name: str, found: Mapping[str, Found]) -> Iterator[str]:
+    """A database's rows of the table."""
+    for deployment, one in found.items():
+        if one.after:
+            told = [median(each) for each in (one.before, one.after, one.server, one.client)]
+            over = told[0] + told[1] - told[2]
+            before, after, server, client = (f"{value:.2f}" for value in told)
+            yield f"| {name} | {deployment} | {before} | {after} | {server} | **{over:.2f}** | {client} |"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--database", choices=sorted(SUBJECTS), nargs="+", default=list(SUBJECTS))
+    parser.add_argument("--markdown", type=Path)
+    asked = parser.parse_args()
+    found = {name: {"bare": Found(), "container": Found()} for name in asked.database}
+    before = os.getloadavg()[0]
+    for number in range(1, asked.turns + 1):
+        for name in asked.database:
+            turn(name, SUBJECTS[name], number, found[name])
+            sys.stderr.write(f"bench_overhead: turn {number} of {asked.turns}, {name}\n")
+    said = (
+        f"Medians of {asked.turns} turns, seconds; load {before:.1f} before and {os.getloadavg()[0]:.1f} after, "
+        f"on {os.cpu_count()} CPUs. Goal: a run and the way to the next one take {GOAL_S:g} s more than the "
+        "server's own start. The client's own start and end are the tool's."
+    )
+    text = "\n".join((said, "", _HEAD, *(row for name, each in found.items() for row in rows(name, each)), ""))
+    sys.stdout.write(text)
+    if asked.markdown is not None:
+        asked.markdown.parent.mkdir(parents=True, exist_ok=True)
+        asked.markdown.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
