@@ -25,7 +25,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tare.images import Image
-from tare.monitors.probe_program import candidates
+from tare.sites.binaries import PROBE, candidates
 from tare.sites.engine import LABEL
 from tare.sites.local import own_process
 from tare.sites.process import to_ident
@@ -91,7 +91,7 @@ def running(*argv: str, log: Path) -> Iterator[None]:
 @contextmanager
 def serving(*targets: str, log: Path) -> Iterator[str]:
     """tare-probe over these targets; yields where it serves."""
-    program = next((path for path in candidates() if os.access(path, os.X_OK)), None)
+    program = next((path for path in candidates(PROBE) if os.access(path, os.X_OK)), None)
     if program is None:
         pytest.skip("there is no tare-probe: `make setup` makes it")
     address = f"127.0.0.1:{free_port()}"

@@ -19,7 +19,8 @@ STAGES = ("study", "plan", "run", "store", "analyze", "calibrate", "report", "kn
 PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites", "storage")
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {
-    "deployments/launcher.py", "deployments/warden.py", "calibrate/delay_proxy.py", "monitors/cpu_clock.py",
+    "deployments/launcher.py", "deployments/guest_line.py", "deployments/warden.py", "calibrate/delay_proxy.py",
+    "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "monitors/cadvisor_server.py",
     "monitors/prometheus_reader.py", "databases/cql_query.py", "databases/mongo_query.py",
     "databases/together.py",

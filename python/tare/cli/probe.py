@@ -9,18 +9,18 @@ from collections.abc import Sequence
 import typer
 
 from tare.errors import EnvironmentLacks
-from tare.monitors.probe_program import HINT, NAME, candidates
+from tare.sites.binaries import PROBE, candidates
 
 _NO_COMMAND = {"-h", "--help", "-V", "--version"}
 
 
 def probe(context: typer.Context) -> None:
     """Record, show or export the kernel's counters, or serve them by `--prometheus :PORT`: runs tare-probe."""
-    program = next((path for path in candidates() if os.access(path, os.X_OK)), None)
+    program = next((path for path in candidates(PROBE) if os.access(path, os.X_OK)), None)
     if program is None:
-        raise EnvironmentLacks("tare-probe is not here", hint=HINT)
+        raise EnvironmentLacks("tare-probe is not here", hint=PROBE.hint)
     sys.stdout.flush()
-    os.execv(program, [NAME, *arguments(context.args)])  # noqa: S606 - in place of this process, which has no more to do
+    os.execv(program, [PROBE.name, *arguments(context.args)])  # noqa: S606 - in place of this process, which has no more to do
 
 
 def arguments(given: Sequence[str]) -> list[str]:

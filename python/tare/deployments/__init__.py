@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tare.sites import Completed, Output, Process
 
@@ -38,6 +38,14 @@ class NetworkKind(StrEnum):
     """As `bridge`, and a port published on the host's own address on that bridge."""
     SHARED = "shared"
     """The namespace of another instance (a client in the SUT's)."""
+    USER = "user"
+    """A virtual machine on QEMU's own network stack, its port forwarded from 127.0.0.1."""
+    TAP = "tap"
+    """A virtual machine on a bridge of the run's own; reached by its own address."""
+
+
+MACHINES = frozenset({"vm"})
+"""Deployments whose tasks stand in a virtual machine of their own."""
 
 
 class CgroupPlace(StrEnum):
@@ -96,6 +104,19 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class MachineSetting:
+    """How a virtual machine is set up. `cache`, `aio`: of its disks, in QEMU's words; `disk_bytes`: size of each.
+
+    `pin`: each virtual CPU on one CPU of the task's.
+    """
+
+    cache: str = "none"
+    aio: str = "threads"
+    disk_bytes: int = 16 << 30
+    pin: bool = False
+
+
+@dataclass(frozen=True)
 class Task:
     """One program to run from an image, told apart from where it runs.
 
@@ -122,6 +143,8 @@ class Task:
     port: int = 0
     listen: str = "127.0.0.1"
     cgroup: CgroupPlace = CgroupPlace.RUN
+    machine: MachineSetting = field(default_factory=MachineSetting)
+    """Of virtual machines only."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -139,6 +162,19 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Guest:
+    """How a virtual machine is spoken to. `line`: path of its FIFOs; `script`: what speaks there.
+
+    `pid`: the task's, inside. `status`: the file in which the machine tells the task's end.
+    """
+
+    line: str
+    script: str
+    pid: int
+    status: str
+
+
+@dataclass(frozen=True)
 class Instance:
     """A started task. `process` is its first process as the host sees it."""
 
@@ -152,6 +188,8 @@ class Instance:
     """The host's side of a published port."""
     emulated: bool = False
     """Its CPU is emulated in software (QEMU's TCG), as what was started tells; results then bear a mark."""
+    guest: Guest | None = None
+    """The virtual machine around it; `process` is then QEMU, which lives as long as the task."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +215,10 @@ class Observation:
     scheduler: str | None
     oom_score_adj: int | None
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Each of the task's targets → "fstype device" as the instance's /proc/PID/mountinfo tells."""
+    """Each of the task's targets → "fstype device" as the instance's /proc/PID/mountinfo tells; of a target on a
+    virtual machine's disk, where that disk's file lies."""
+    guest: Mapping[str, Any] | None = None
+    """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts inside, disks, CPUs of its threads."""
 
 
 class Deployment(Protocol):

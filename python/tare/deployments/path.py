@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from tare.deployments import Endpoint, Instance
 from tare.deployments.cgroups import parse_cgroups, parse_proc_cgroup
+from tare.deployments.guest import GuestHost
 from tare.deployments.sockets import Connection, connections, socket_inodes
 from tare.sites import Host, Process
 from tare.sites.process import identify
@@ -34,6 +35,10 @@ class Hop(StrEnum):
     """The kernel rewrites the address; the server sees the client's own source port."""
     DOCKER_PROXY = "docker-proxy"
     """A process reads and writes every byte; the server sees that process."""
+    USER = "user"
+    """QEMU reads and writes every byte, and the guest sees QEMU's own address."""
+    TAP = "tap"
+    """A bridge and a tap into the guest, which is addressed by its own address."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,8 @@ def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath 
 
     A connection that is just being made shows one end before the other, so an unexplained one is read again.
     """
+    if server.guest is not None:
+        return _observe_guest(host, client, server)
     for _ in range(_TRIES):
         path = _observe_once(host, client, server)
         if path is None or path.hop is not None:
@@ -126,6 +133,47 @@ def _match(one: Connection, client: Side, server: Side, proxies: tuple[Proxy, ..
         if other.remote.port == one.local.port and other.local != one.remote:
             return _Match(Hop.DNAT, one, other)
     return None
+
+
+def decide_guest_path(
+    client: Side, outside: tuple[Connection, ...], inside: Side, dialled: Endpoint
+) -> NetworkPath | None:
+    """The same of a server in a virtual machine. `outside`: what QEMU holds; `inside`: what the guest sees.
+
+    By QEMU's own network the two connections have nothing in common by which they could be matched one by one: it
+    is enough that QEMU holds the client's, and that the guest has one from QEMU.
+    """
+    mine = [found for found in client.connections if found.remote == dialled]
+    if not mine:
+        return None
+    for hop, theirs in ((Hop.TAP, inside.connections), (Hop.USER, outside if inside.connections else ())):
+        pairs = [
+            (one, other)
+            for one in mine
+            for other in theirs
+            if (other.local, other.remote) == (one.remote, one.local)
+        ]
+        if pairs:
+            sees = pairs[0][1] if hop is Hop.TAP else inside.connections[0]
+            return NetworkPath(hop, client.namespace, inside.namespace, dialled, sees.remote, None, len(pairs))
+    return NetworkPath(None, client.namespace, inside.namespace, dialled, None, None, 0)
+
+
+def _observe_guest(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    """Read once: each look inside takes some CPU from what is measured."""
+    held = socket_inodes(host, _members(host, client.process.pid))
+    mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
+    dialled = Endpoint(server.address, server.task.port)
+    if not any(one.remote == dialled for one in mine):
+        return None
+    qemu = socket_inodes(host, [server.process.pid])
+    outside = tuple(one for one in connections(host, server.process.pid) if one.inode in qemu)
+    inner = GuestHost.of(host, server)
+    pid = server.guest.pid if server.guest is not None else 1
+    inside = tuple(one for one in connections(inner, pid) if one.local.port == server.task.port)
+    return decide_guest_path(
+        Side(_namespace(host, client.process.pid), mine), outside, Side("guest", inside), dialled
+    )
 
 
 def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath | None:

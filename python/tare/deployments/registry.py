@@ -9,6 +9,7 @@ from tare.deployments import Deployment, Right
 from tare.deployments.bare import Bare
 from tare.deployments.container import Container
 from tare.deployments.fake import FakeDeployment, FakeEmulated
+from tare.deployments.vm import Vm
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 
@@ -48,4 +49,5 @@ DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
     "container": Container,
     "fake": FakeDeployment,
     "fake-emulated": FakeEmulated(),
+    "vm": Vm,
 }

@@ -20,6 +20,7 @@ from tare.deployments.cgroups import parse_cgroups
 from tare.deployments.networks import RUN_LABEL, is_ours
 from tare.deployments.paths import remove_tree
 from tare.deployments.placement import clear, warden
+from tare.deployments.vm_network import remove_link
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
 from tare.sites.engine import LABEL
@@ -89,6 +90,8 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None)
         return _end_process(host, entry.ident)
     if entry.kind is Kind.CGROUP:
         return _clear_cgroup(host, entry.ident)
+    if entry.kind is Kind.LINK:
+        return remove_link(host, entry.ident)
     if entry.kind is Kind.PATH:
         there = host.run(["test", "-e", entry.ident, "-o", "-L", entry.ident], timeout_s=_CALL_S, check=False)
         remove_tree(host, entry.ident)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.monitors import Handed, Program, Reading, Scene, Watched
-from tare.monitors.probe_program import HINT, find
 from tare.sites import Host
+from tare.sites.binaries import PROBE, find
 
 TARGETS = "targets"
 TRACE = "trace"
@@ -29,13 +29,13 @@ class Probe:
         """The program itself; what it may not read it leaves out and says so."""
         if not _FASTEST_S <= interval_s <= _SLOWEST_S:
             return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
-        return None if find(host) else f"every run is traced by tare-probe, which is not here; {HINT}"
+        return None if find(host, PROBE) else f"every run is traced by tare-probe, which is not here; {PROBE.hint}"
 
     def programs(self, scene: Scene) -> tuple[Program, ...]:
         """One recording of the host and of all that is there already."""
-        binary = find(scene.host)
+        binary = find(scene.host, PROBE)
         if binary is None:
-            raise EnvironmentLacks("tare-probe is not here any more", hint=HINT)
+            raise EnvironmentLacks("tare-probe is not here any more", hint=PROBE.hint)
         trace = f"{scene.directory}/{TRACE}"
         options = [word for each in scene.watched for kind, what in targets(each) for word in (f"--{kind}", what)]
         argv = (

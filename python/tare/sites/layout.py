@@ -32,6 +32,11 @@ class Layout:
         return self.home / "work"
 
     @property
+    def machines(self) -> Path:
+        """Of virtual machines what all runs share: kernel, initial file system, whether KVM runs a guest."""
+        return self.home / "machines"
+
+    @property
     def calibration(self) -> Path:
         """What is known of this machine: calibration/MACHINE/VERSIONS, kept whatever is cleaned."""
         return self.home / "calibration"

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     CONTAINER = "container"
     PROCESS = "process"
     CGROUP = "cgroup"
+    LINK = "link"
     NETWORK = "network"
     VOLUME = "volume"
     PATH = "path"
@@ -28,7 +29,7 @@ class Kind(StrEnum):
 class Made:
     """One thing that tare made.
 
-    `ident`: container, network, volume or image name, path relative to the cgroup root, absolute path, or
+    `ident`: container, network, volume, interface or image name, path below the cgroup root, absolute path, or
     "pid:started_ticks:boot_id". `keep`: caches (images, snapshots), which outlive the process that made them.
     """
 

@@ -10,8 +10,8 @@ import pytest
 from tare.errors import RunFailed
 from tare.monitors import Scene, Watched
 from tare.monitors.probe import Probe, targets, told
-from tare.monitors.probe_program import candidates
 from tare.sites import Completed
+from tare.sites.binaries import PROBE, candidates
 from tare.sites.fake import FakeHost
 
 TRACE = Path(__file__).resolve().parents[2] / "data" / "monitors" / "trace.json"
@@ -33,23 +33,23 @@ def host_with(*programs: str) -> FakeHost:
 
 
 def test_a_host_with_the_program_in_either_place_lacks_nothing() -> None:
-    for path in candidates():
+    for path in candidates(PROBE):
         assert Probe().lacks(host_with(path), 0.1, {}) is None
 
 
 def test_a_host_without_it_or_with_one_too_old_is_told_how_to_get_it() -> None:
-    old = FakeHost(answers={(next(candidates()), "record", "--help"): Completed((), 0, b"--hz")})
+    old = FakeHost(answers={(next(candidates(PROBE)), "record", "--help"): Completed((), 0, b"--hz")})
     for host in (FakeHost(), old):
         assert "make setup" in (Probe().lacks(host, 0.1, {}) or "")
 
 
 @pytest.mark.parametrize("interval_s", [0.0009, 11.0])
 def test_an_interval_that_the_probe_cannot_keep_is_told(interval_s: float) -> None:
-    assert "change interval_s" in (Probe().lacks(host_with(*candidates()), interval_s, {}) or "")
+    assert "change interval_s" in (Probe().lacks(host_with(*candidates(PROBE)), interval_s, {}) or "")
 
 
 def test_a_recording_names_host_targets_rate_and_its_longest_time() -> None:
-    binary = list(candidates())[1]
+    binary = list(candidates(PROBE))[1]
     (program,) = Probe().programs(scene(host_with(binary), Watched("sut", 7, own_cgroup=True), Watched("tare", 1)))
     assert program.argv[:4] == (binary, "record", "--out", "/run/m/trace")
     words = " ".join(program.argv)

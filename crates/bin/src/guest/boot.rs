@@ -1,0 +1,105 @@
+//! Process 1: pseudo file systems, modules, the one that serves the line, and the dead.
+
+use std::fs;
+use std::io;
+use std::process::Command;
+
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{RebootCommand, finit_module, reboot};
+
+use crate::{Failure, OWN_PATH};
+
+const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
+const MODULES: &str = "/modules";
+
+/// Never returns while the machine runs: its end would be a panic of the kernel.
+pub(crate) fn process_1() -> i32 {
+    if let Err(failure) = prepare() {
+        eprintln!("tare-guest: {failure}");
+    } else if let Err(failure) = look_after() {
+        eprintln!("tare-guest: {failure}");
+    }
+    power_off();
+    1
+}
+
+/// The machine ends; QEMU with it.
+pub(crate) fn power_off() {
+    rustix::fs::sync();
+    if let Err(error) = reboot(RebootCommand::PowerOff) {
+        eprintln!("tare-guest: the machine cannot be switched off: {error}");
+    }
+}
+
+fn prepare() -> Result<(), Failure> {
+    let mounts = [
+        ("proc", "/proc", PLAIN),
+        ("sysfs", "/sys", PLAIN),
+        ("devtmpfs", "/dev", MountFlags::NOSUID),
+        ("cgroup2", "/sys/fs/cgroup", PLAIN),
+    ];
+    for (fstype, target, flags) in mounts {
+        fs::create_dir_all(target)?;
+        mount(fstype, target, fstype, flags, None)
+            .map_err(|error| format!("{fstype} cannot be mounted: {error}"))?;
+    }
+    load_modules()?;
+    trial();
+    Ok(())
+}
+
+/// In the order of their names, which whoever packed them has given them.
+fn load_modules() -> Result<(), Failure> {
+    let mut paths: Vec<_> = fs::read_dir(MODULES)?.collect::<io::Result<Vec<_>>>()?;
+    paths.sort_by_key(fs::DirEntry::file_name);
+    for entry in paths {
+        let file = fs::File::open(entry.path())?;
+        match finit_module(&file, c"", 0) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => {
+                return Err(format!("{} cannot be loaded: {error}", entry.path().display()).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A machine that is only to show what runs it says so, and ends.
+fn trial() {
+    let asked = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    if asked.split_whitespace().any(|word| word == "tare.trial") {
+        println!("tare-guest: trial: run by {}", hypervisor());
+        power_off();
+    }
+}
+
+/// The signature in CPUID leaf 0x40000000 of who emulates or runs this CPU (Documentation/virt/kvm/x86/cpuid.rst).
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn hypervisor() -> String {
+    let leaf = std::arch::x86_64::__cpuid(0x4000_0000);
+    let bytes: Vec<u8> =
+        [leaf.ebx, leaf.ecx, leaf.edx].iter().flat_map(|word| word.to_le_bytes()).collect();
+    String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_string()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn hypervisor() -> String {
+    String::new()
+}
+
+/// Whatever loses its parent becomes ours; when the server of the line ends, so does the machine.
+fn look_after() -> Result<(), Failure> {
+    let server = Command::new(OWN_PATH).arg("serve").env_clear().spawn()?.id();
+    loop {
+        match rustix::process::wait(rustix::process::WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() as u32 == server => {
+                if status.exit_status() == Some(0) {
+                    return Ok(());
+                }
+                return Err(format!("who served the line ended: {status:?}").into());
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `tare-guest`: all that runs in a virtual machine of tare's beside the kernel and the task itself.
+//!
+//! It is process 1 of the machine's initramfs, and called by other names the few programs that a
+//! look from inside needs (`launch`, `readlink`, `sha256sum`). What it does, and why it is no init
+//! system: docs/decisions/0017-process-1-of-our-own.md.
+
+mod boot;
+mod bytes;
+mod counters;
+mod digest;
+mod launch;
+mod line;
+mod machine;
+mod network;
+mod ports;
+mod root;
+mod task;
+mod tools;
+
+use std::path::Path;
+
+/// What can go wrong, told in one line: nobody but a person reads it.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where an initramfs has the program, by the kernel's own convention.
+const OWN_PATH: &str = "/init";
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let name = Path::new(&words[0]).file_name().map_or("", |name| name.to_str().unwrap_or(""));
+    let code = match (name, words.get(1).map(String::as_str)) {
+        ("readlink", _) => tools::readlink(&words[1..]),
+        ("sha256sum", _) => tools::sha256sum(&words[1..]),
+        (_, Some("launch")) => launch::launch(),
+        (_, Some("serve")) => machine::serve(),
+        _ if std::process::id() == 1 => boot::process_1(),
+        _ => {
+            eprintln!(
+                "tare-guest is process 1 of a virtual machine that tare makes, and of no use elsewhere"
+            );
+            2
+        }
+    };
+    std::process::exit(code);
+}

@@ -1,0 +1,109 @@
+"""A virtual machine's inside as a `Host`: what is observed on any host is observed there by the same code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.deployments import Instance
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Completed, Host, Output, Process
+
+SCRIPT = Path(__file__).with_name("guest_line.py")
+_READ_S = 60.0
+_SPARE_S = 15.0
+"""A machine ends a program that is late by itself; only one that does not even do that is given up from outside."""
+_GONE, _LATE = 3, 4
+
+
+@dataclass
+class GuestHost:
+    """Asks over the line. `line`: path of its two FIFOs; `script`: where guest_line.py lies; `pid`: QEMU's."""
+
+    host: Host
+    line: str
+    script: str
+    pid: int
+    name: str = "guest"
+
+    @classmethod
+    def of(cls, host: Host, instance: Instance) -> GuestHost:
+        """The inside of an instance's machine. Raises `RunFailed` for one that has none."""
+        if instance.guest is None:
+            raise RunFailed(f"{instance.task.name} is in no virtual machine")
+        return cls(host, instance.guest.line, instance.guest.script, instance.process.pid)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """One of the few programs of the machine's own."""
+        del env
+        done = self.execute(argv, timeout_s=timeout_s, stdin=stdin)
+        if check and done.code != 0:
+            raise RunFailed(f"{argv[0]} ended with {done.code} in the virtual machine")
+        return done
+
+    def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
+        """Not offered: a machine runs one task."""
+        del output, env
+        raise RunFailed(f"{argv[0]} cannot be started in a virtual machine: it runs one task")
+
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
+        """Not offered: what a machine needs is on its disks."""
+        del source, mode
+        raise RunFailed(f"{target} cannot be written in a virtual machine")
+
+    def get(self, source: str, target: Path) -> None:
+        """Not offered, as `put`."""
+        del target
+        raise RunFailed(f"{source} cannot be copied out of a virtual machine")
+
+    def read(self, path: str) -> bytes | None:
+        """Content of a file of the machine's."""
+        content = self.ask({"verb": "read", "path": path}, _READ_S)["content"]
+        return None if content is None else bytes.fromhex(content)
+
+    def execute(
+        self, argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"", inside: bool = False, user: str = ""
+    ) -> Completed:
+        """A program to its end. `inside`: in the task's root, as the task's user or another of the image's."""
+        request = {
+            "verb": "run",
+            "argv": list(argv),
+            "inside": inside,
+            "user": user,
+            "stdin": stdin.hex(),
+            "timeout_s": timeout_s,
+        }
+        told = self.ask(request, timeout_s + _SPARE_S)
+        if told["code"] is None:
+            raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s in the virtual machine")
+        return Completed(
+            tuple(argv), int(told["code"]), bytes.fromhex(told["stdout"]), bytes.fromhex(told["stderr"])
+        )
+
+    def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        """One request; `RunFailed` with the machine's own words, or when it has ended."""
+        argv = ["python3", "-I", "-S", self.script, self.line, str(self.pid), f"{timeout_s:g}"]
+        done = self.host.run(argv, timeout_s=timeout_s + _SPARE_S, stdin=json.dumps(request).encode(), check=False)
+        if done.code == _GONE:
+            raise RunFailed("the virtual machine has ended")
+        if done.code == _LATE:
+            raise TimedOut(f"the virtual machine did not answer within {timeout_s:g} s")
+        if done.code != 0:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            raise RunFailed(f"the virtual machine cannot be asked: {words[-1] if words else done.code}")
+        answer = json.loads(done.stdout)
+        if "error" in answer:
+            raise RunFailed(f"in the virtual machine: {answer['error']}")
+        told: Mapping[str, Any] = answer["ok"]
+        return told

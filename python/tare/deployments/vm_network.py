@@ -1,0 +1,106 @@
+"""How a virtual machine is attached: QEMU's user-mode network, or a tap on a bridge of the run's own."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from dataclasses import dataclass
+
+from tare.deployments import NetworkKind, Task
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
+
+_CALL_S = 30.0
+_POOL = ipaddress.IPv4Network("10.231.0.0/16")
+"""Cut into networks of four addresses: the bridge has the first, the machine the second."""
+_TRIES = 64
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """`netdev`: QEMU's option. `address`, `prefix`, `gateway`: the machine's. `reached`: whom a client dials."""
+
+    netdev: str
+    address: str
+    prefix: int
+    gateway: str
+    reached: str
+    links: tuple[str, ...] = ()
+
+
+def attach(host: Host, ledger: Ledger, task: Task) -> Attachment:
+    """Make what the task's network needs; what was made is in the ledger."""
+    if task.network is NetworkKind.USER:
+        forward = f",hostfwd=tcp:127.0.0.1:{task.port}-:{task.port}" if task.port else ""
+        return Attachment(f"user,id=net,restrict=off{forward}", "10.0.2.15", 24, "10.0.2.2", "127.0.0.1")
+    if task.network is NetworkKind.TAP:
+        return _tap(host, ledger, task)
+    raise EnvironmentLacks(
+        f"{task.name}: a virtual machine has a network of its own, so none of kind {task.network.value}",
+        hint="use network: user or tap",
+    )
+
+
+def links_of(task: Task) -> tuple[str, str]:
+    """Bridge and tap; a name of an interface has at most 15 letters."""
+    digits = hashlib.sha256(task.name.encode()).hexdigest()[:9]
+    return f"tarb{digits}", f"tart{digits}"
+
+
+def detach(host: Host, ledger: Ledger, task: Task) -> None:
+    """Remove what `attach` made; safe where there is nothing."""
+    if task.network is NetworkKind.TAP:
+        for link in reversed(links_of(task)):
+            remove_link(host, link)
+            ledger.forget(Kind.LINK, link, host=host.name)
+
+
+def remove_link(host: Host, link: str) -> bool:
+    """Whether there was one. Raises `RunFailed` if it does not go."""
+    if host.read(f"/sys/class/net/{link}/ifindex") is None:
+        return False
+    host.run(["ip", "link", "delete", "dev", link], timeout_s=_CALL_S)
+    return True
+
+
+def _tap(host: Host, ledger: Ledger, task: Task) -> Attachment:
+    bridge, tap = links_of(task)
+    network = _free(host, task)
+    gateway, own = list(network.hosts())
+    for link in (bridge, tap):
+        if host.read(f"/sys/class/net/{link}/ifindex") is not None:
+            raise EnvironmentLacks(f"an interface {link} exists already", hint=f"ip link delete {link}")
+        ledger.note(Kind.LINK, link, host=host.name)
+    commands = (
+        ("link", "add", "name", bridge, "type", "bridge"),
+        ("address", "add", f"{gateway}/{network.prefixlen}", "dev", bridge),
+        ("link", "set", "dev", bridge, "up"),
+        ("tuntap", "add", "dev", tap, "mode", "tap"),
+        ("link", "set", "dev", tap, "master", bridge, "up"),
+    )
+    try:
+        for words in commands:
+            host.run(["ip", *words], timeout_s=_CALL_S)
+    except RunFailed as error:
+        detach(host, ledger, task)
+        raise EnvironmentLacks(
+            f"a tap for the virtual machine cannot be made: {error.what}",
+            hint="it needs root, iproute2 and /dev/net/tun; network: user needs none of them",
+        ) from error
+    netdev = f"tap,id=net,ifname={tap},script=no,downscript=no,vhost=off"
+    return Attachment(netdev, str(own), network.prefixlen, str(gateway), str(own), (bridge, tap))
+
+
+def _free(host: Host, task: Task) -> ipaddress.IPv4Network:
+    """One that no route of the host's leads to, beginning where the task's name says."""
+    listed = host.run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S).text
+    words = [line.split() for line in listed.splitlines()]
+    taken = [ipaddress.IPv4Interface(line[3]).network for line in words if len(line) > 3]
+    first = int(hashlib.sha256(task.name.encode()).hexdigest(), 16)
+    for step in range(_TRIES):
+        start = int(_POOL.network_address) + 4 * ((first + step) % (_POOL.num_addresses // 4))
+        network = ipaddress.IPv4Network((start, 30))
+        if not any(network.overlaps(each) for each in taken):
+            return network
+    raise EnvironmentLacks(f"no part of {_POOL} is free for a virtual machine", hint="ip address show")

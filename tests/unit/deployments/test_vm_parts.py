@@ -1,0 +1,85 @@
+"""What a virtual machine is made of, without starting one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tare.deployments import DEPLOYMENTS, MACHINES, Endpoint
+from tare.deployments.path import Hop, Side, decide_guest_path
+from tare.deployments.sockets import Connection
+from tare.deployments.vm_accelerator import accelerator_of
+from tare.deployments.vm_command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
+from tare.deployments.vm_kernel import Kernel, in_order
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
+from tare.sites.layout import Layout
+from tare.study.registry import installed
+
+CLIENT, GUEST = Endpoint("127.0.0.1", 40000), Endpoint("127.0.0.1", 3306)
+INSIDE = Connection(Endpoint("10.0.2.15", 3306), Endpoint("10.0.2.2", 5000), 7)
+
+
+def test_modules_stand_after_all_that_they_depend_on() -> None:
+    told = {
+        "net": b"\0depends=fail-over,ring\0",
+        "fail_over": b"\0depends=\0",
+        "ring": b"\0depends=base\0",
+        "base": b"nothing",
+    }
+    assert list(in_order(["net", "ring"], told.__getitem__)) == ["fail_over", "base", "ring", "net"]
+
+
+def test_levels_of_the_disk_reach_qemu_and_commas_in_paths_are_doubled() -> None:
+    disk = Disk("/a,b/data.disk", "disk0", "/data", read_only=False, cache="directsync", aio="native")
+    hardware = Hardware(Accelerator.TCG, 3, 512 << 20, (disk,), "user,id=net", "52:54:00:00:00:01")
+    wiring = Wiring(*(f"/run/{name}" for name in "abcdefghi"))
+    argv = qemu_argv("sut", hardware, wiring)
+    assert argv[0] == QEMU
+    assert argv[argv.index("-smp") + 1] == "3"
+    assert argv[argv.index("-m") + 1] == "512M"
+    drive = argv[argv.index("-drive") + 1]
+    assert drive == "if=none,id=disk0,format=raw,readonly=off,cache=directsync,aio=native,file=/a,,b/data.disk"
+    assert escaped("a,b") == "a,,b"
+
+
+def test_kvm_is_used_only_after_a_guest_has_said_that_kvm_runs_it() -> None:
+    kernel = Kernel("linux", "/k", "/i")
+    trial = trial_argv(Accelerator.KVM, "/k", "/i")
+    common = {
+        (QEMU, "--version"): Completed((), 0, b"QEMU emulator version 7.2.22\n"),
+        ("test", "-c", "/dev/kvm"): Completed((), 0),
+    }
+    words = {
+        b"tare-guest: trial: run by KVMKVMKVM\n": Accelerator.KVM,
+        b"tare-guest: trial: run by TCGTCGTCGTCG\n": Accelerator.TCG,
+        b"": Accelerator.TCG,
+    }
+    for output, wanted in words.items():
+        host = FakeHost(answers={**common, trial: Completed((), 0, output)})
+        assert accelerator_of(host, Layout(Path("/home/t")), kernel).accelerator is wanted
+
+
+def test_on_the_user_network_qemu_must_hold_the_clients_connection() -> None:
+    client, inside = Side("1", (Connection(CLIENT, GUEST, 1),)), Side("guest", (INSIDE,))
+    held = (Connection(GUEST, CLIENT, 2),)
+    path = decide_guest_path(client, held, inside, GUEST)
+    assert path is not None
+    assert (path.hop, path.connections, path.server_sees) == (Hop.USER, 1, INSIDE.remote)
+    for outside, seen in (((), inside), (held, Side("guest", ()))):
+        unmatched = decide_guest_path(client, outside, seen, GUEST)
+        assert unmatched is not None
+        assert unmatched.hop is None
+    assert decide_guest_path(Side("1", ()), held, inside, GUEST) is None
+
+
+def test_by_a_tap_both_ends_see_each_others_addresses() -> None:
+    here, there = Endpoint("10.231.0.1", 40000), Endpoint("10.231.0.2", 3306)
+    client = Side("1", (Connection(here, there, 1),))
+    path = decide_guest_path(client, (), Side("guest", (Connection(there, here, 9),)), there)
+    assert path is not None
+    assert (path.hop, path.server_sees) == (Hop.TAP, here)
+
+
+def test_no_study_may_name_a_machine_yet() -> None:
+    assert set(DEPLOYMENTS) >= MACHINES
+    assert not MACHINES & set(installed().deployments)
