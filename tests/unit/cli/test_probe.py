@@ -34,7 +34,7 @@ def test_arguments_streams_and_exit_code_are_the_program_s_own(tmp_path: Path) -
     program.chmod(0o755)
     script = (
         "from tare.cli import main, probe; import sys\n"
-        f"probe.candidates = lambda: ['/nowhere/tare-probe', {str(program)!r}]\n"
+        f"probe.candidates = lambda _: ['/nowhere/tare-probe', {str(program)!r}]\n"
         "sys.argv = ['tare', 'probe', 'live', '--hz', '2', '--help']\n"
         "main()\n"
     )
@@ -43,7 +43,7 @@ def test_arguments_streams_and_exit_code_are_the_program_s_own(tmp_path: Path) -
 
 
 def test_without_the_program_it_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "candidates", list)
+    monkeypatch.setattr(probe, "candidates", lambda _: [])
     done = CliRunner().invoke(app, ["probe", "live"])
     assert isinstance(done.exception, EnvironmentLacks)
     assert "make setup" in str(done.exception)
