@@ -145,10 +145,22 @@ def rig(tmp_path: Path, loaded: Path) -> Rig:
     return made
 
 
+@pytest.fixture(scope="session")
+def rigs(tmp_path_factory: pytest.TempPathFactory, loaded: Path) -> Callable[[], Rig]:
+    """Makes such machines for what is run once and looked at by several tests."""
+
+    def make() -> Rig:
+        made = make_rig(tmp_path_factory.mktemp("rig"))
+        subprocess.run(["cp", "-a", "--", loaded, made.machine.layout.home], check=True)
+        return made
+
+    return make
+
+
 Plans = Callable[..., Plan]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def plans() -> Plans:
     """Makes plans of fakes."""
     return make_plan

@@ -20,15 +20,21 @@ from tare.study.registry import installed
 from tare.study.starter import starter
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plan(plans: Any) -> Plan:
     spec = InterleaveSpec(blocks=6, measure="auto", measure_most_s=0.4, target=None)
     made: Plan = plans(protocol=spec, measure_s=0.2, window_s=0.05)
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def rig(rigs: Any) -> Any:
+    return rigs()
+
+
+@pytest.fixture(scope="module")
 def records(rig: Any, plan: Plan) -> list[RunRecord]:
+    """Run once: they are only looked at."""
     made: list[RunRecord] = rig.execute(plan)
     return made
 
