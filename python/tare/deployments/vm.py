@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tare.deployments import Guest, Instance, Observation, Right, Task
@@ -27,9 +26,10 @@ from tare.deployments.placement import warden
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.vm_accelerator import Verdict, accelerator_of
 from tare.deployments.vm_command import Disk, Hardware, Wiring, qemu_argv
-from tare.deployments.vm_disks import make_disk, own_root, root_disk
+from tare.deployments.vm_disks import data_disk, root_disk
 from tare.deployments.vm_kernel import Kernel, kernel_of
 from tare.deployments.vm_network import Attachment, attach, detach
+from tare.deployments.vm_words import words_of
 from tare.errors import RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.layout import default_layout
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 BOOT_S = 240.0
 """From QEMU's start to the first answer; under TCG on an idle machine some 3 s."""
 START_S = 120.0
-_CALL_S, _OFF_S, _LAST_WORDS_LINES = 30.0, 20.0, 3
+_CALL_S, _OFF_S = 30.0, 20.0
 _DEFAULT_MEMORY_BYTES = 2 << 30
 KERNEL_BYTES = 256 << 20
 """What a machine has beyond its task's limit, for its kernel: the task's share is then as in every deployment."""
@@ -114,7 +114,7 @@ class Vm:
         if not told:
             raise RunFailed(
                 f"the virtual machine of {instance.task.name} ended before its task did: "
-                f"{self._last_words(instance.task)}"
+                f"{self._machine_words(instance.task)}"
             )
         return int(json.loads(told)["code"])
 
@@ -167,9 +167,7 @@ class Vm:
         for n, bind in enumerate(task.binds):
             path = _disk_path(bind.source)
             self._ledger.note(Kind.PATH, path, host=host.name)
-            make_disk(host, bind.source, path, machine.disk_bytes)
-            own_root(host, bind.source, path)
-            host.run(["sync", "--", path], timeout_s=START_S)
+            data_disk(host, bind, path, machine)
             disks.append(Disk(path, f"disk{n}", bind.target, bind.read_only, machine.cache, machine.aio))
         return tuple(disks)
 
@@ -342,13 +340,13 @@ class Vm:
         self._commons.leave(task.cgroup_parent)
 
     def _last_words(self, task: Task) -> str:
-        """Of the console, of the task, or of QEMU."""
-        wiring = self._wiring(task)
-        for path in (wiring.stderr, wiring.console, f"{_scratch(task)}/qemu.stderr"):
-            text = (self._host.read(path) or b"").decode(errors="replace")
-            if lines := [line.strip() for line in text.splitlines() if line.strip()]:
-                return f"{Path(path).suffix.lstrip('.')}: " + " / ".join(lines[-_LAST_WORDS_LINES:])
-        return "it said nothing"
+        """Of the task, or else of its machine."""
+        return words_of(self._host, self._wiring(task).stderr) or self._machine_words(task)
+
+    def _machine_words(self, task: Task) -> str:
+        """Of QEMU, which says nothing while all is well, and of the console."""
+        paths = (f"{_scratch(task)}/qemu.stderr", self._wiring(task).console)
+        return "; ".join(filter(None, (words_of(self._host, path) for path in paths))) or "it said nothing"
 
 
 def _scratch(task: Task) -> str:

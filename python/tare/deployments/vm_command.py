@@ -21,7 +21,10 @@ class Accelerator(StrEnum):
 
 @dataclass(frozen=True)
 class Disk:
-    """A file as a disk, found inside by its `serial`. `cache` and `aio`: QEMU's words (qemu(1), -drive)."""
+    """A file as a disk, found inside by its `serial`. `cache` and `aio`: QEMU's words (qemu(1), -drive).
+
+    What the host cannot write or read is an error inside; by default QEMU would stop a machine whose host is full.
+    """
 
     path: str
     serial: str
@@ -105,10 +108,8 @@ def escaped(path: str) -> str:
 def _disk(disk: Disk) -> Sequence[str]:
     read_only = "on" if disk.read_only else "off"
     drive = f"if=none,id={disk.serial},format=raw,readonly={read_only},cache={disk.cache},aio={disk.aio}"
-    return (
-        *("-drive", f"{drive},file={escaped(disk.path)}"),
-        *("-device", f"virtio-blk-pci,drive={disk.serial},serial={disk.serial}"),
-    )
+    device = f"virtio-blk-pci,drive={disk.serial},serial={disk.serial},werror=report,rerror=report"
+    return ("-drive", f"{drive},file={escaped(disk.path)}", "-device", device)
 
 
 def _port(name: str, chardev: str) -> Sequence[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tare.deployments import Bind, MachineSetting
 from tare.deployments.defaults import SCRATCH
+from tare.deployments.settling import settle
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
@@ -18,7 +20,10 @@ _SHARE = 1.15
 """What a file system of small files needs beyond their blocks: inodes and tables."""
 _PLACES = ("/proc", "/sys", "/dev", "/data")
 _FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
-_HINT = "apt-get install e2fsprogs; the disk needs room on the file system that it is made on"
+_RUN_BYTES = 256 << 20
+_BYTES_AN_INODE, _FEWEST_INODES = 256 << 10, 16384
+"""A database has few files for its size, and tables for an inode each 16 KiB, as usual, are 256 MiB of 16 GiB."""
+_HINT = "apt-get install e2fsprogs; the disk needs room on the file system that it is made on, and in `sut.vm.disk`"
 
 
 def root_disk(host: Host, ledger: Ledger, image: Image) -> str:
@@ -47,17 +52,30 @@ def root_disk(host: Host, ledger: Ledger, image: Image) -> str:
     return path
 
 
-def make_disk(host: Host, source: str, path: str, size_bytes: int) -> None:
+def data_disk(host: Host, bind: Bind, path: str, setting: MachineSetting) -> None:
+    """A copy of a directory of the task's as a disk, on the host's disk and out of its page cache.
+
+    What lies below a scratch place is what the task needs while it runs (an option file, a socket), and no data.
+    """
+    scratch = any(bind.target.startswith(f"{each.target}/") for each in SCRATCH)
+    size = min(setting.disk_bytes, _RUN_BYTES) if scratch else setting.disk_bytes
+    make_disk(host, bind.source, path, size, inodes=max(size // _BYTES_AN_INODE, _FEWEST_INODES))
+    own_root(host, bind.source, path)
+    settle(host, path, warmed=False)
+
+
+def make_disk(host: Host, source: str, path: str, size_bytes: int, inodes: int | None = None) -> None:
     """An ext4 of what lies in a directory, owners and modes kept, in a file with holes; no work is left for later.
 
-    Raises `EnvironmentLacks` with mke2fs's words.
+    `inodes`: `None` for as many as mke2fs thinks right. Raises `EnvironmentLacks` with mke2fs's words.
     """
     host.run(["rm", "-f", "--", path], timeout_s=_CALL_S)
     options = "lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0"
     size = f"{-(-size_bytes // (1 << 20))}M"
-    argv = ["mke2fs", "-q", "-F", "-t", "ext4", "-T", "default", "-m", "0", "-E", options, "-d", source, path, size]
+    count = [] if inodes is None else ["-N", str(inodes)]
+    argv = ["mke2fs", "-q", "-F", "-t", "ext4", "-T", "default", "-m", "0", *count, "-E", options, "-d", source]
     try:
-        done = host.run(argv, timeout_s=_MAKE_S, check=False)
+        done = host.run([*argv, path, size], timeout_s=_MAKE_S, check=False)
     except RunFailed as error:
         raise EnvironmentLacks(f"no disk can be made: {error.what}", hint=_HINT) from error
     if done.code != 0:

@@ -17,6 +17,7 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors": {},
     "settings.sut.nodes": 1,
     "settings.sut.storage": StorageSpec().model_dump(mode="json"),
+    "settings.sut.vm": None,
 }
 """Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
 from tare.databases.loopback import node_address
-from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, MachineSetting, NetworkKind, Task
 from tare.images import Image
 from tare.run.client import Client
 from tare.run.death import oom_kills
@@ -20,6 +20,7 @@ from tare.run.rooms import Room
 from tare.run.server import Server
 from tare.run.sut import Starter, Sut
 from tare.storage import Lodging
+from tare.study.machine_spec import VmSpec
 from tare.study.model import ArmSettings, LimitsSpec, Placement
 from tare.study.sizes import size_bytes
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
@@ -135,6 +136,7 @@ class Bench:
             binds=(Bind(run_dir, plan.run_dir),),
             port=plan.port,
             listen=plan.listen if plan.member is not None else _LOOPBACK,
+            machine=machine_of(sut.vm),
         )
         task = self.housed(node).given(task, plan.data_dir)
         host = self.machine.site.sut
@@ -231,6 +233,13 @@ def limits_of(spec: LimitsSpec) -> Limits:
         memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
         nofile=spec.nofile,
     )
+
+
+def machine_of(spec: VmSpec | None) -> MachineSetting:
+    """A study's words on virtual machines in the deployments' units."""
+    if spec is None:
+        return MachineSetting()
+    return MachineSetting(spec.cache, spec.aio, size_bytes(spec.disk), spec.pin)
 
 
 def parameters_of(workload: Workload[Any], settings: ArmSettings, seed: int | None = None) -> Parameters:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from contextlib import suppress
 
-from tare.deployments import Deployment, Instance
+from tare.deployments import Deployment, Guest, Instance
 from tare.errors import TareError
 from tare.sites import Host, Output
 
@@ -32,15 +33,31 @@ def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_b
     """How the instance's first process ended: `the server was killed by SIGSEGV`."""
     try:
         code = deployment.wait(instance, _ASK_S)
-    except TareError:
-        return "the server ended"
+    except TareError as error:
+        return "the server ended" if instance.guest is None else _death_of_machine(host, error, oom_kills_before)
     number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
     if number == _KILLED and _struck(host, oom_kills_before):
         return f"the kernel killed the server for want of memory ({_limit(instance)})"
+    if number == _KILLED and instance.guest is not None and _kills_inside(host, instance.guest):
+        return f"its virtual machine's kernel killed the server for want of memory ({_limit(instance)})"
     with suppress(ValueError):
         if number:
             return f"the server was ended by {signal.Signals(number).name}"
     return f"the server ended with exit code {code}"
+
+
+def _death_of_machine(host: Host, error: TareError, oom_kills_before: int | None) -> str:
+    """Of one that went before its task could tell its end."""
+    if _struck(host, oom_kills_before):
+        return f"the kernel has killed for want of memory, and {error.what}"
+    return error.what
+
+
+def _kills_inside(host: Host, guest: Guest) -> int | None:
+    """How often a virtual machine's own kernel had killed for want of memory when its task ended."""
+    told = host.read(guest.status)
+    kills = json.loads(told).get("oom_kills") if told else None
+    return None if kills is None else int(kills)
 
 
 def _struck(host: Host, before: int | None) -> bool:

@@ -12,6 +12,7 @@ from tare.storage import Lodging
 from tare.study.model import ArmSettings, Placement, StorageSpec
 from tare.study.sizes import cpu_set, size_bytes
 
+_GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
 """A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
 stands; which of them is recorded, and must be the same in every run of an arm."""
@@ -50,6 +51,8 @@ def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     """By which hops a client may reach a server that are attached so."""
     if client is NetworkKind.SHARED or sut is NetworkKind.HOST:
         return frozenset({Hop.LOOPBACK})
+    if sut in _GUESTS:
+        return frozenset({_GUESTS[sut]})
     return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from tare.deployments import MACHINES, NetworkKind
 from tare.errors import RunFailed
 from tare.plan.model import Plan
 from tare.run.bench import Bench, Images, make_token, parameters_of
@@ -52,7 +53,16 @@ def loader_of(plan: Plan, settings: ArmSettings) -> ArmSettings:
     """
     names = dict.fromkeys(plan.study.baseline_of(arm.name) for arm in plan.study.arms)
     baselines = (plan.arm(name).settings for name in names)
-    return next((each for each in baselines if _same_data(each, settings)), settings)
+    return without_machine(next((each for each in baselines if _same_data(each, settings)), settings))
+
+
+def without_machine(settings: ArmSettings) -> ArmSettings:
+    """The same bare: a virtual machine's data are made outside of it, and copied onto its disk."""
+    sut = settings.sut
+    if sut.deployment not in MACHINES:
+        return settings
+    bare = {"deployment": "bare", "network": NetworkKind.HOST, "vm": None}
+    return settings.model_copy(update={"sut": sut.model_copy(update=bare)})
 
 
 def _same_data(one: ArmSettings, other: ArmSettings) -> bool:

@@ -18,15 +18,27 @@ NAMES = {"sut": "SUT", "client": "client"}
 
 BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"bare", "container"}): frozenset({"seccomp", "speculation"}),
+    frozenset({"bare", "vm"}): frozenset({"speculation"}),
+    frozenset({"container", "vm"}): frozenset({"seccomp", "speculation"}),
 }
-"""What two deployments differ in by what they are: an engine's seccomp filter, and the speculation controls that
-kernels before 5.16 tie to one (commit 2f46993d83ff). Namespaces and the last part of a control group's path are
-each run's own, and compared between no two runs."""
+"""What two deployments differ in by what they are: an engine's seccomp filter, the speculation controls that
+kernels before 5.16 tie to one (commit 2f46993d83ff), and those of a virtual machine's own kernel. Namespaces and
+the last part of a control group's path are each run's own, and compared between no two runs."""
 
 _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
 _STORAGE = ("storage.kind", "storage.file_system", "storage.device")
 _ANONYMOUS, _LOOP = "0", "7"
 """Major numbers of Documentation/admin-guide/devices.txt: unnamed devices, loopback devices."""
+_GUEST = {
+    "accelerator": (),
+    "kernel": (),
+    "cpus": ("limits.cpus", "limits.cpu_quota", "vm.pin"),
+    "memory_bytes": ("limits.memory",),
+    "disk_cache": ("vm.cache",),
+    "disk_aio": ("vm.aio",),
+    "cpu_threads": ("vm.pin", "limits.cpus", "limits.cpu_quota"),
+}
+"""What of two virtual machines is held against each other, and the keys that vary it."""
 TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
 """By which tare names what it makes for a run."""
 _HOST = {
@@ -80,6 +92,9 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield one("speculation controls", seen.get("speculation"), nature="speculation")
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
+    for name, value in (seen.get("guest") or {}).items():
+        if name in _GUEST:
+            yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
     for target, mount in (seen.get("mounts") or {}).items():
         yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tare.databases import Database, ServerPlan
 from tare.deployments import Deployment, Instance
+from tare.deployments.guest import GuestHost
 from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
 from tare.run.death import death_of, last_words
@@ -89,8 +90,14 @@ class Server:
         self.deployment.stop(self.instance, grace_s)
 
     def _listens(self) -> bool:
-        """Also where it cannot be seen."""
-        return listens(self.host, self.instance.process.pid, self.plan.port) is not False
+        """Also where it cannot be seen. Of a virtual machine inside, for outside QEMU listens, or nobody does."""
+        guest = self.instance.guest
+        if guest is None:
+            return listens(self.host, self.instance.process.pid, self.plan.port) is not False
+        try:
+            return listens(GuestHost.of(self.host, self.instance), guest.pid, self.plan.port) is not False
+        except RunFailed:
+            return False  # it may have just ended: `lives` tells
 
     def _answers(self) -> bool:
         try:

@@ -73,11 +73,12 @@ class Onlooker:
         return Seen({"sut": seen, "client": None}, notices=tuple(notices))
 
     def _seen(self, sut: Sut, paths: Mapping[str, Tree | None], notices: list[str]) -> Seen:
+        # The client first, for it may end soon, and a look into a virtual machine takes seconds.
+        client = observation(self._client.deployment, self._client.instance, notices)
         of_nodes = {
             server.node.name: observation(server.deployment, server.instance, notices) for server in sut.servers
         }
         first = sut.first.node.name
-        client = observation(self._client.deployment, self._client.instance, notices)
         return Seen({"sut": of_nodes[first], "client": client}, paths[first], of_nodes, paths, tuple(notices))
 
     def _path(self, server: Instance, notices: list[str]) -> Tree | None:

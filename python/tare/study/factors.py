@@ -30,6 +30,7 @@ _VARIED_UNNAMED = (
     "sut.deployment",
     "sut.network",
     "sut.storage.",
+    "sut.vm.",
     "client.deployment",
     "client.network",
     "workload.",

@@ -12,6 +12,7 @@ from tare.study import (
     clusters,
     conditions,
     duets,
+    machines,
     measuring,
     path_names,
     placement,
@@ -24,7 +25,7 @@ from tare.study.baselines import baselines
 from tare.study.document import Document, KeyPath, parse, read
 from tare.study.factors import NamedLevels, arms, level_names, only, varies, with_levels
 from tare.study.file import DEFAULT_SCALE, ScaleSpec, StudyFile
-from tare.study.model import Arm, ArmSettings, DuetSpec, MonitorSpec, Placement, Scalar, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, DuetSpec, MonitorSpec, Placement, Repetition, Scalar, Study, SutSpec
 from tare.study.patches import SCALABLE, apply_all
 from tare.study.problems import checked, shown
 from tare.study.published import Found
@@ -94,7 +95,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         hint = "name one arm, or use `interleave`"
         raise scaled.error(("baseline",), "a duet takes one baseline, with which every arm is run", hint=hint)
     whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
-    resolved = tuple(_arm(whole_arms[arm.name], registry, arm) for arm in found)
+    resolved = tuple(_arm(whole_arms[arm.name], registry, arm, file.protocol) for arm in found)
     for arm, settled in zip(found, resolved, strict=True):
         path_names.check(whole_arms[arm.name], file, arm, settled.settings)
         _check_arm(whole_arms[arm.name], registry, file, settled)
@@ -134,10 +135,10 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
         raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
 
 
-def _arm(document: Document, registry: Registry, arm: NamedLevels) -> Arm:
+def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Repetition) -> Arm:
     name = _workload_name(document, registry)
     sut, client = _sides(document, registry, name)
-    refusal = placement.refuse(
+    refusal = machines.refuse(sut, client, protocol) or placement.refuse(
         sut,
         client,
         sut_isolates=registry.deployments[sut.deployment],
@@ -146,7 +147,7 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels) -> Arm:
     if refusal is not None:
         what = f"{refusal.why} (arm {arm.name!r})"
         raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
-    sut = sut.model_copy(update={"image": _rooted(document, sut.image)})
+    sut = sut.model_copy(update={"image": _rooted(document, sut.image), "vm": machines.setting(sut)})
     if client is not None:
         client = client.model_copy(update={"image": _rooted(document, client.image)})
     settings = ArmSettings(

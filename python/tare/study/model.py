@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
+from tare.study.machine_spec import VmSpec
 from tare.study.sizes import CpuList, cpu_set, size_bytes
+from tare.study.strict import Strict as Strict  # noqa: PLC0414 - most models have it from here
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""
@@ -17,12 +19,6 @@ FORMAT = 1
 Scalar = str | int | float | bool
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 """Names become parts of container, cgroup and directory names, so they are plain."""
-
-
-class Strict(BaseModel):
-    """Frozen, and no key that nobody reads."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Source(Strict):
@@ -91,6 +87,8 @@ class SutSpec(Placement):
     nodes: int = Field(default=1, ge=1, le=32)
     """Of a cluster; each has the placement, limits, storage and settings that are said here."""
     storage: StorageSpec = StorageSpec()
+    vm: VmSpec | None = None
+    """Of a virtual machine, which a study that is read always has; `None` elsewhere."""
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 
 

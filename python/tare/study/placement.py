@@ -20,7 +20,6 @@ from tare.deployments import CgroupPlace, NetworkKind
 from tare.study.model import Placement, SutSpec
 
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
-_MACHINES_OWN = frozenset({NetworkKind.USER, NetworkKind.TAP})
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,9 @@ def refuse(sut: SutSpec, client: Placement | None, *, sut_isolates: bool, client
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
     if client is None:
-        return (
-            _of_machines("sut", sut)
-            or _cgroup("sut", sut, bare=not sut_isolates)
-            or _sut_alone(sut, isolates=sut_isolates)
-        )
+        return _cgroup("sut", sut, bare=not sut_isolates) or _sut_alone(sut, isolates=sut_isolates)
     return (
-        _of_machines("sut", sut)
-        or _of_machines("client", client)
-        or _cgroup("sut", sut, bare=not sut_isolates)
+        _cgroup("sut", sut, bare=not sut_isolates)
         or _cgroup("client", client, bare=not client_isolates)
         or _sut_alone(sut, isolates=sut_isolates)
         or _client_alone(client, isolates=client_isolates)
@@ -66,15 +59,6 @@ def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
         keys = ((side, "cgroup"), (side, "limits"))
         return Refusal(keys, "the root cgroup takes no limits", "use `cgroup: run`, or leave the limits out")
     return None
-
-
-def _of_machines(side: str, placed: Placement) -> Refusal | None:
-    """No container and no bare process can be attached as a virtual machine is."""
-    if placed.network not in _MACHINES_OWN:
-        return None
-    keys = ((side, "network"), (side, "deployment"))
-    why = f"`{placed.network}` is how a virtual machine is attached, and `{placed.deployment}` is none"
-    return Refusal(keys, why, "use host or bridge")
 
 
 def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:

@@ -51,21 +51,20 @@ def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
     from tare.databases import DATABASES
     from tare.databases.clusters import CLUSTERS
-    from tare.deployments import DEPLOYMENTS, MACHINES
+    from tare.deployments import DEPLOYMENTS
     from tare.monitors import MONITORS
     from tare.protocols import IMPORTED, PROTOCOLS
     from tare.storage import STORAGES
     from tare.study.catalogue import recipes
     from tare.workloads import WORKLOADS
 
-    # No study may name a virtual machine before a whole run in one was tried.
     return Registry(
         databases={name: _rehearsal(database) for name, database in DATABASES.items() if name != FAKE},
         workloads={name: each.parameters for name, each in WORKLOADS.items() if not name.startswith(FAKE)},
         deployments={
             name: deployment.isolates_network
             for name, deployment in DEPLOYMENTS.items()
-            if not name.startswith(FAKE) and name not in MACHINES
+            if not name.startswith(FAKE)
         },
         protocols=frozenset(PROTOCOLS) - {FAKE, IMPORTED},
         recipes=frozenset(recipes()),

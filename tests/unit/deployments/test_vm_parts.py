@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from tare.deployments import DEPLOYMENTS, MACHINES, Endpoint
+from tare.deployments import DEPLOYMENTS, MACHINES, Bind, Endpoint, MachineSetting
 from tare.deployments.path import Hop, Side, decide_guest_path
 from tare.deployments.sockets import Connection
 from tare.deployments.vm_accelerator import accelerator_of
 from tare.deployments.vm_command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
+from tare.deployments.vm_disks import data_disk
 from tare.deployments.vm_kernel import Kernel, in_order
+from tare.deployments.vm_words import words_of
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
@@ -39,6 +43,7 @@ def test_levels_of_the_disk_reach_qemu_and_commas_in_paths_are_doubled() -> None
     assert argv[argv.index("-m") + 1] == "512M"
     drive = argv[argv.index("-drive") + 1]
     assert drive == "if=none,id=disk0,format=raw,readonly=off,cache=directsync,aio=native,file=/a,,b/data.disk"
+    assert "virtio-blk-pci,drive=disk0,serial=disk0,werror=report,rerror=report" in argv
     assert escaped("a,b") == "a,,b"
 
 
@@ -80,6 +85,30 @@ def test_by_a_tap_both_ends_see_each_others_addresses() -> None:
     assert (path.hop, path.server_sees) == (Hop.TAP, here)
 
 
-def test_no_study_may_name_a_machine_yet() -> None:
+def test_studies_may_name_every_machine() -> None:
     assert set(DEPLOYMENTS) >= MACHINES
-    assert not MACHINES & set(installed().deployments)
+    assert set(installed().deployments) >= MACHINES
+
+
+def test_a_panic_is_told_before_the_last_lines_of_its_dump() -> None:
+    dump = ["booted", "[ 9.1] Kernel panic - not syncing: sysrq", *(f"line {n}" for n in range(9)), ""]
+    host = FakeHost(files={"/r/sut.console": "\r\n".join(dump).encode(), "/r/sut.stderr": b"\n"})
+    told = words_of(host, "/r/sut.console")
+    assert told == "console: [ 9.1] Kernel panic - not syncing: sysrq / line 7 / line 8"
+    assert words_of(host, "/r/sut.stderr") is None
+    assert words_of(host, "/r/none") is None
+
+
+def test_what_lies_below_a_scratch_place_gets_a_small_disk() -> None:
+    asked = []
+
+    class Recording(FakeHost):
+        def run(self, argv: Sequence[str], **given: Any) -> Completed:
+            asked.append(argv)
+            return Completed((), 0, b"900 901 750")
+
+    for target in ("/run/tare", "/runs"):
+        data_disk(Recording(), Bind("/work/x", target), "/work/x.disk", MachineSetting(disk_bytes=16 << 30))
+    made = [argv for argv in asked if argv[0] == "mke2fs"]
+    assert [argv[-1] for argv in made] == ["256M", "16384M"]
+    assert [argv[argv.index("-N") + 1] for argv in made] == ["16384", "65536"]

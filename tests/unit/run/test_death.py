@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from tare.deployments import Deployment, Instance, Limits, Task
-from tare.errors import TimedOut
+from tare.deployments import Deployment, Guest, Instance, Limits, Task
+from tare.errors import RunFailed, TimedOut
 from tare.images import Image, ImageConfig
 from tare.run.death import death_of, oom_kills
 from tare.sites import Output, Process
@@ -17,12 +17,13 @@ from tare.sites.fake import FakeHost
 class Ended:
     """A deployment whose task has ended with a code, or that cannot tell."""
 
-    def __init__(self, code: int | None) -> None:
+    def __init__(self, code: int | None, error: RunFailed | None = None) -> None:
         self.code = code
+        self.error = error or TimedOut("it does not tell")
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
         if self.code is None:
-            raise TimedOut("it does not tell")
+            raise self.error
         return self.code
 
 
@@ -54,3 +55,26 @@ def test_signals_and_exit_codes_are_named() -> None:
 def test_what_cannot_be_known_is_left_out() -> None:
     assert death(None) == "the server ended"
     assert oom_kills(FakeHost()) is None
+
+
+def death_inside(code: int | None, *, told: bytes = b"", now: int = 3) -> str:
+    """Of a server in a virtual machine that told its end so."""
+    files = {"/proc/vmstat": f"oom_kill {now}\n".encode(), "/run/t/status": told}
+    image = Image("tar:x", "0" * 64, "/", None, ImageConfig())
+    task = Task("t", image, ("x",), Output("/o", "/e"), "tare/x", limits=Limits(memory_bytes=64 << 20))
+    guest = Guest("/run/t/line", "/run/t/line.py", 40, "/run/t/status")
+    instance = Instance(task, "vm", Process(1, 1, "boot"), None, "127.0.0.1", None, guest=guest)
+    deployment = cast("Deployment", cast("Any", Ended(code, RunFailed("the machine of t ended: Kernel panic"))))
+    return death_of(FakeHost(files=files), deployment, instance, 3)
+
+
+def test_a_machines_own_kernel_may_have_killed_for_want_of_memory() -> None:
+    told = death_inside(-9, told=b'{"code": -9, "oom_kills": 1}\n')
+    assert told == "its virtual machine's kernel killed the server for want of memory (its limit is 64 MiB)"
+    assert death_inside(-9, told=b'{"code": -9, "oom_kills": 0}\n') == "the server was ended by SIGKILL"
+    assert death_inside(1, told=b'{"code": 1, "oom_kills": 2}\n') == "the server ended with exit code 1"
+
+
+def test_a_machine_that_goes_before_its_task_is_told_with_its_last_words() -> None:
+    assert death_inside(None) == "the machine of t ended: Kernel panic"
+    assert death_inside(None, now=4).startswith("the kernel has killed for want of memory, and the machine of t")

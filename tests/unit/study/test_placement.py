@@ -8,8 +8,9 @@ import pytest
 
 from tare.deployments import NetworkKind
 from tare.errors import StudyError
+from tare.study import machines
 from tare.study.load import loads
-from tare.study.model import Placement, SutSpec
+from tare.study.model import InterleaveSpec, Placement, SutSpec
 from tare.study.placement import refuse
 from tare.study.registry import Registry
 
@@ -30,18 +31,17 @@ ALLOWED = {
     *product(
         {("container", "published-address")}, {("bare", "host"), ("container", "host"), ("container", "bridge")}
     ),
+    *product({("vm", "user"), ("vm", "tap")}, {("bare", "host"), ("container", "host")}),
 }
-SIDES = list(product(("bare", "container"), (kind.value for kind in NetworkKind)))
+SIDES = list(product(("bare", "container", "vm"), (kind.value for kind in NetworkKind)))
 
 
 @pytest.mark.parametrize(("sut", "client"), list(product(SIDES, SIDES)))
 def test_the_matrix_of_placements(sut: tuple[str, str], client: tuple[str, str]) -> None:
-    refusal = refuse(
-        SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1])),
-        Placement(image="i", deployment=client[0], network=NetworkKind(client[1])),
-        sut_isolates=sut[0] == "container",
-        client_isolates=client[0] == "container",
-    )
+    server = SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1]))
+    placed = Placement(image="i", deployment=client[0], network=NetworkKind(client[1]))
+    isolate = {"sut_isolates": sut[0] != "bare", "client_isolates": client[0] != "bare"}
+    refusal = machines.refuse(server, placed, InterleaveSpec()) or refuse(server, placed, **isolate)
     assert (refusal is None) == ((sut, client) in ALLOWED)
     if refusal is not None:
         assert refusal.why

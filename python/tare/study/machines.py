@@ -1,0 +1,79 @@
+"""What a virtual machine as the SUT can be combined with, and which of its keys go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tare.deployments import MACHINES, NetworkKind
+from tare.study.document import KeyPath
+from tare.study.machine_spec import VmSpec
+from tare.study.model import DuetSpec, Placement, Repetition, SutSpec
+from tare.study.placement import Refusal
+
+_NETWORKS = frozenset({NetworkKind.USER, NetworkKind.TAP})
+_DIRECT = frozenset({"none", "directsync"})
+"""Cache modes of QEMU's that open the disk's file with O_DIRECT (qemu(1), -drive cache=)."""
+_DEPLOYMENT: KeyPath = ("sut", "deployment")
+
+
+def setting(sut: SutSpec) -> VmSpec | None:
+    """How a SUT's machine is set up, the defaults where nothing is said; `None` of a SUT in no machine."""
+    return sut.vm or VmSpec() if sut.deployment in MACHINES else None
+
+
+def refuse(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Refusal | None:
+    """The first reason why these do not go together, `None` where they do."""
+    return next(_reasons(sut, client, protocol), None)
+
+
+def _reasons(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Iterator[Refusal]:
+    if client is not None and client.deployment in MACHINES:
+        why = f"a client cannot be placed in `{client.deployment}`"
+        yield Refusal((("client", "deployment"),), why, "use bare or container for the client")
+    if client is not None and client.network in _NETWORKS:
+        why = f"`{client.network}` is how a virtual machine is attached, and the client is in none"
+        yield Refusal((("client", "network"),), why, "use host, bridge or shared for the client")
+    if sut.deployment in MACHINES:
+        yield from _machine(sut, client, protocol)
+        return
+    if sut.network in _NETWORKS:
+        keys: tuple[KeyPath, ...] = (("sut", "network"), _DEPLOYMENT)
+        why = f"`{sut.network}` is how a virtual machine is attached, and `{sut.deployment}` is none"
+        yield Refusal(keys, why, "use `deployment: vm`, or another network")
+    if sut.vm is not None:
+        given: list[KeyPath] = [("sut", "vm", key) for key in sorted(sut.vm.model_fields_set)]
+        why = f"`vm` means nothing to the deployment `{sut.deployment}`"
+        yield Refusal((*given, ("sut", "vm"), _DEPLOYMENT), why, "leave it out")
+
+
+def _machine(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Iterator[Refusal]:
+    network: KeyPath = ("sut", "network")
+    if client is None:
+        why = "a program that needs no database cannot be placed in a virtual machine"
+        yield Refusal((_DEPLOYMENT,), why, "use bare or container")
+    if sut.network not in _NETWORKS:
+        why = f"a virtual machine has a network of its own, so it cannot be on `{sut.network}`"
+        yield Refusal((network, _DEPLOYMENT), why, "use `network: user` or `network: tap`")
+    if client is not None and client.network is not NetworkKind.HOST:
+        why = f"a client on `{client.network}` does not reach a virtual machine"
+        yield Refusal((("client", "network"), _DEPLOYMENT), why, "use `client.network: host`")
+    if sut.nodes > 1:
+        why = f"{sut.nodes} virtual machines would be in networks of their own and not see each other"
+        yield Refusal((("sut", "nodes"), _DEPLOYMENT), why, "use bare or container, or one node")
+    yield from _disks(sut, setting(sut) or VmSpec())
+    if isinstance(protocol, DuetSpec):
+        why = "a virtual machine has its CPUs from its start, and a duet swaps them"
+        yield Refusal((_DEPLOYMENT, ("protocol", "name")), why, "use `interleave`")
+
+
+def _disks(sut: SutSpec, vm: VmSpec) -> Iterator[Refusal]:
+    aio, cache, kind = ("sut", "vm", "aio"), ("sut", "vm", "cache"), ("sut", "storage", "kind")
+    if vm.aio == "native" and vm.cache not in _DIRECT:
+        why = f"`aio: native` needs a disk without the host's cache, which `cache: {vm.cache}` has"
+        yield Refusal((aio, cache), why, "use `cache: none` or `directsync`, or `aio: threads`")
+    if sut.storage.kind == "tmpfs" and vm.cache in _DIRECT:
+        why = f"`cache: {vm.cache}` opens the disk with O_DIRECT, which not every kernel's tmpfs can"
+        yield Refusal((cache, kind), why, "use `cache: writeback`")
+    if sut.storage.cache == "warmed":
+        why = "the page cache that counts is the machine's own, which begins empty"
+        yield Refusal((("sut", "storage", "cache"), _DEPLOYMENT), why, "use `cache: dropped`")
