@@ -1,7 +1,7 @@
 """Asks a virtual machine one thing over its line. Run on the host by its own Python, standard library only.
 
     python3 -I -S guest_line.py LINE PID SECONDS      standard input: a request (JSON); output: its answer
-    python3 -I -S guest_line.py threads QMP SECONDS   the threads of its CPUs, in order, as QEMU tells (QMP)
+    python3 -I -S guest_line.py qmp SOCKET SECONDS COMMAND   what QEMU answers on its machine protocol (JSON)
     python3 -I -S guest_line.py become PROCS... -- ARGV...   join the control groups, then be ARGV
 
 LINE.in and LINE.out are the two FIFOs of QEMU's chardev `pipe`. Exit code 3: the machine PID has ended.
@@ -55,15 +55,15 @@ def ask(line: str, pid: int, seconds: float) -> int:
                 return code
 
 
-def threads(path: str, seconds: float) -> int:
-    """`query-cpus-fast` of QEMU's machine protocol."""
+def qmp(path: str, seconds: float, wanted: str) -> int:
+    """A command without arguments of QEMU's machine protocol (qemu-qmp-ref(7))."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         connection.connect(path)
         told = connection.makefile("rwb")
         told.readline()
         answer: dict[str, Any] = {}
-        for command in ("qmp_capabilities", "query-cpus-fast"):
+        for command in ("qmp_capabilities", wanted):
             told.write(json.dumps({"execute": command}).encode() + b"\n")
             told.flush()
             answer = {}
@@ -72,8 +72,7 @@ def threads(path: str, seconds: float) -> int:
                 if "error" in answer:
                     sys.stderr.write(f"{answer['error']}\n")
                     return 1
-    for cpu in sorted(answer["return"], key=lambda cpu: int(cpu["cpu-index"])):
-        sys.stdout.write(f"{cpu['thread-id']}\n")
+    json.dump(answer["return"], sys.stdout)
     return 0
 
 
@@ -115,6 +114,6 @@ if __name__ == "__main__":
     first, *rest = sys.argv[1:]
     if first == "become":
         sys.exit(become(rest))
-    if first == "threads":
-        sys.exit(threads(rest[0], float(rest[1])))
+    if first == "qmp":
+        sys.exit(qmp(rest[0], float(rest[1]), rest[2]))
     sys.exit(ask(first, int(rest[0]), float(rest[1])))

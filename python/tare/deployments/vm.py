@@ -19,7 +19,6 @@ from tare.deployments.cgroups import parse_cgroups
 from tare.deployments.commons import Commons
 from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
 from tare.deployments.guest import SCRIPT, GuestHost
-from tare.deployments.mountinfo import covering, parse_mountinfo
 from tare.deployments.observe import observe
 from tare.deployments.paths import remove_tree
 from tare.deployments.placement import warden
@@ -28,6 +27,7 @@ from tare.deployments.vm_accelerator import Verdict, accelerator_of
 from tare.deployments.vm_command import Disk, Hardware, Wiring, qemu_argv
 from tare.deployments.vm_disks import data_disk, root_disk
 from tare.deployments.vm_kernel import Kernel, kernel_of
+from tare.deployments.vm_look import below, cpu_threads, cpus_of, disk_aio, disk_cache
 from tare.deployments.vm_network import Attachment, attach, detach
 from tare.deployments.vm_words import words_of
 from tare.errors import RunFailed, TareError, TimedOut
@@ -120,7 +120,8 @@ class Vm:
 
     def observe(self, instance: Instance) -> Observation:
         """Place and CPUs from QEMU's process, all else from inside; below a disk lies what QEMU has open."""
-        host, process, guest = self._host, instance.process, self._guest(instance)
+        host, process, guest, scratch = self._host, instance.process, self._guest(instance), _scratch(instance.task)
+        binds = instance.task.binds
         assert instance.guest is not None  # noqa: S101 - made by `start`
         outside = observe(host, self._commons.placement.cgroups, process.pid, ())
         inner_cgroups = parse_cgroups((guest.read("/proc/self/mountinfo") or b"").decode())
@@ -132,7 +133,7 @@ class Vm:
             cpus_allowed=outside.cpus_allowed,
             cpu_quota=outside.cpu_quota,
             namespaces=outside.namespaces,
-            mounts=self._below(instance),
+            mounts=below(host, process.pid, {bind.target: _disk_path(bind.source) for bind in binds}),
             guest={
                 "accelerator": self._verdict.accelerator.value,
                 "why_not_kvm": self._verdict.why,
@@ -140,9 +141,9 @@ class Vm:
                 "cpus": _cpus_online(guest),
                 "memory_bytes": _memory(guest),
                 "mounts": dict(inside.mounts),
-                "disk_cache": instance.task.machine.cache,
-                "disk_aio": instance.task.machine.aio,
-                "cpu_threads": self._pinned(instance),
+                "disk_cache": disk_cache(host, scratch, [f"disk{n}" for n in range(len(binds))]),
+                "disk_aio": disk_aio(host, process.pid),
+                "cpu_threads": cpus_of(host, process.pid, cpu_threads(host, scratch)),
             },
         )
 
@@ -269,38 +270,8 @@ class Vm:
     def _pin(self, instance: Instance) -> None:
         """Each virtual CPU on one CPU of the set, in order."""
         allowed = sorted(_cpus(self._host, instance.task))
-        for thread, cpu in zip(self._threads(instance), allowed, strict=True):
+        for thread, cpu in zip(cpu_threads(self._host, _scratch(instance.task)), allowed, strict=True):
             self._host.run(["taskset", "--cpu-list", "--pid", str(cpu), str(thread)], timeout_s=_CALL_S)
-
-    def _threads(self, instance: Instance) -> tuple[int, ...]:
-        scratch = _scratch(instance.task)
-        argv = ["python3", "-I", "-S", f"{scratch}/line.py", "threads", f"{scratch}/qmp", f"{_CALL_S:g}"]
-        return tuple(int(line) for line in self._host.run(argv, timeout_s=2 * _CALL_S).text.split())
-
-    def _pinned(self, instance: Instance) -> list[str | None]:
-        """The CPUs that each virtual CPU's thread may use, as the kernel tells."""
-        allowed: list[str | None] = []
-        for thread in self._threads(instance):
-            text = (self._host.read(f"/proc/{instance.process.pid}/task/{thread}/status") or b"").decode()
-            lines = [line.split(":", 1)[1].strip() for line in text.splitlines() if "Cpus_allowed_list" in line]
-            allowed.append(lines[0] if lines else None)
-        return allowed
-
-    def _below(self, instance: Instance) -> dict[str, str]:
-        """Target → "fstype device" of the host's file system that the disk's file lies on, which QEMU has open."""
-        listed = self._host.run(
-            ["find", f"/proc/{instance.process.pid}/fd", "-lname", "/*", "-printf", "%l\n"],
-            timeout_s=_CALL_S,
-            check=False,
-        ).text.splitlines()
-        mounts = parse_mountinfo((self._host.read(f"/proc/{instance.process.pid}/mountinfo") or b"").decode())
-        found = {}
-        for bind in instance.task.binds:
-            path = self._host.run(["realpath", "--", _disk_path(bind.source)], timeout_s=_CALL_S).text.rstrip("\n")
-            mount = covering(mounts, path) if path in listed else None
-            if mount is not None:
-                found[bind.target] = f"{mount.fstype} {mount.device}"
-        return found
 
     def _guest(self, instance: Instance) -> GuestHost:
         return GuestHost.of(self._host, instance)

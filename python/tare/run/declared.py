@@ -27,7 +27,7 @@ def undeclared(
         for side, placement in settings.sides.items()
         for what in _side(placement, parity.get(side), token)
     ]
-    return (*found, *_hop(settings, path))
+    return (*found, *_machine(settings, parity.get("sut")), *_hop(settings, path))
 
 
 def not_lodged(spec: StorageSpec, lodging: Lodging, data_dir: str, parity: Mapping[str, Any]) -> tuple[str, ...]:
@@ -73,6 +73,22 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     inside = any(token in path for path in seen["cgroups"].values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:
         yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]:
+    inside = (seen or {}).get("guest")
+    if settings.sut.vm is None or not isinstance(inside, Mapping):
+        return
+    pairs = {"cache": ("disk cache", "disk_cache"), "aio": ("disk I/O engine", "disk_aio")}
+    for key, (name, observed) in pairs.items():
+        wanted, found = getattr(settings.sut.vm, key), inside.get(observed)
+        if found is not None and found != wanted:
+            yield f"SUT: {name}: {wanted} declared, {found} in force"
+    threads = inside.get("cpu_threads") or [None]
+    pinned = all(cpus is not None and len(cpu_set(cpus)) == 1 for cpus in threads)
+    if settings.sut.vm.pin and not pinned:
+        told = " and ".join(cpus or "unknown ones" for cpus in threads)
+        yield f"SUT: pinned virtual CPUs declared, their threads may use the CPUs {told}"
 
 
 def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]:

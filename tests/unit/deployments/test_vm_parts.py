@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tare.deployments import DEPLOYMENTS, MACHINES, Bind, Endpoint, MachineSetting
 from tare.deployments.path import Hop, Side, decide_guest_path
@@ -13,12 +16,14 @@ from tare.deployments.vm_accelerator import accelerator_of
 from tare.deployments.vm_command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
 from tare.deployments.vm_disks import data_disk
 from tare.deployments.vm_kernel import Kernel, in_order
+from tare.deployments.vm_look import cache_mode, cpu_threads, disk_aio
 from tare.deployments.vm_words import words_of
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
 from tare.study.registry import installed
 
+DATA = Path(__file__).resolve().parents[2] / "data" / "vm"
 CLIENT, GUEST = Endpoint("127.0.0.1", 40000), Endpoint("127.0.0.1", 3306)
 INSIDE = Connection(Endpoint("10.0.2.15", 3306), Endpoint("10.0.2.2", 5000), 7)
 
@@ -97,6 +102,34 @@ def test_a_panic_is_told_before_the_last_lines_of_its_dump() -> None:
     assert told == "console: [ 9.1] Kernel panic - not syncing: sysrq / line 7 / line 8"
     assert words_of(host, "/r/sut.stderr") is None
     assert words_of(host, "/r/none") is None
+
+
+def test_qemu_tells_cache_mode_and_threads() -> None:
+    told = json.loads((DATA / "query-block.json").read_text())
+    assert cache_mode(told, ["disk0", "disk1"]) == "directsync"
+    assert cache_mode(told, ["root"]) == "writeback"
+    assert cache_mode(told, ["root", "disk0"]) is None
+    assert cache_mode(told, ["none"]) is None
+    argv = ("python3", "-I", "-S", "/run/t/line.py", "qmp", "/run/t/qmp", "30", "query-cpus-fast")
+    host = FakeHost(answers={argv: Completed((), 0, (DATA / "query-cpus-fast.json").read_bytes())})
+    assert cpu_threads(host, "/run/t") == (1736, 1737)
+
+
+@pytest.mark.parametrize(
+    ("maps", "descriptors", "aio"),
+    [
+        (b"7f87 rw-s 00000000 00:13 2646472       /[aio] (deleted)\n", b"anon_inode:[eventfd]\n", "native"),
+        (b"", b"/x.disk\nanon_inode:[io_uring]\n", "io_uring"),
+        (b"", b"/x.disk\n", "threads"),
+        (None, b"", None),
+    ],
+)  # fmt: skip
+def test_the_kernel_tells_by_which_interface_disks_are_read(
+    maps: bytes | None, descriptors: bytes, aio: str | None
+) -> None:
+    listing = ("find", "/proc/7/fd", "-type", "l", "-printf", "%l\n")
+    files = {} if maps is None else {"/proc/7/maps": maps}
+    assert disk_aio(FakeHost(files=files, answers={listing: Completed((), 0, descriptors)}), 7) == aio
 
 
 def test_what_lies_below_a_scratch_place_gets_a_small_disk() -> None:
