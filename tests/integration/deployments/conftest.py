@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from docker import DockerClient
+from tests.integration.deployments.machines import MakeMachine, free_port
 
-from tare.deployments import DEPLOYMENTS, Deployment, Instance, Task
+from tare.deployments import DEPLOYMENTS, Bind, Deployment, Instance, Limits, MachineSetting, NetworkKind, Task
 from tare.errors import TareError
 from tare.images import Image
 from tare.sites import Output
+from tare.sites.layout import ENV
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -104,3 +109,43 @@ def left_of(engine: DockerClient, ledger: SqliteLedger, parent: str) -> list[str
         except OSError:
             continue
     return left
+
+
+@pytest.fixture(scope="session")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where kernel and verdict are kept, shared by all tests of a session."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "machines").mkdir()
+    yield home
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def vm(
+    host: LocalHost, engine: DockerClient, ledger: SqliteLedger, machines: Path, monkeypatch: pytest.MonkeyPatch
+) -> Deployment:
+    monkeypatch.setenv(ENV, os.environ.get(ENV, str(machines)))
+    return DEPLOYMENTS["vm"](host, ledger, engine)
+
+
+@pytest.fixture
+def make(make_task: Callable[..., Task], tmp_path: Path) -> MakeMachine:
+    """A task in a small machine, with a directory of data that is the image's user's."""
+
+    def make(*argv: str, **given: object) -> Task:
+        data = tmp_path / "storage" / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        (data / "seed").write_text("sown")
+        os.chown(data, 900, 901)
+        machine = MachineSetting(disk_bytes=64 << 20)
+        usual = {
+            "network": NetworkKind.USER,
+            "port": free_port(),
+            "binds": (Bind(str(data), "/data"),),
+            "machine": machine,
+            "limits": Limits(cpus="0", memory_bytes=96 << 20),
+        }
+        task = make_task(*argv, **{**usual, **given})
+        return replace(task, argv=tuple(word.replace("{port}", str(task.port)) for word in task.argv))
+
+    return make

@@ -3,90 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import socket
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from docker import DockerClient
+from tests.integration.deployments.machines import SERVE, answer_of
 
-from tare.deployments import DEPLOYMENTS, Bind, Deployment, Instance, Limits, MachineSetting, NetworkKind, Task
+from tare.deployments import Deployment, Instance, NetworkKind, Task
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.sweep import sweep
 from tare.errors import RunFailed, TimedOut
-from tare.sites.layout import ENV
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 from tare.sites.sqlite_ledger import SqliteLedger
 
 pytestmark = pytest.mark.engine
-
-SERVE = ("nc", "-ll", "-p", "{port}", "-e", "echo", "answered")
-
-
-@pytest.fixture(scope="session")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where kernel and verdict are kept, shared by all tests of a session."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "machines").mkdir()
-    yield home
-    shutil.rmtree(home)
-
-
-@pytest.fixture
-def vm(
-    host: LocalHost, engine: DockerClient, ledger: SqliteLedger, machines: Path, monkeypatch: pytest.MonkeyPatch
-) -> Deployment:
-    monkeypatch.setenv(ENV, os.environ.get(ENV, str(machines)))
-    return DEPLOYMENTS["vm"](host, ledger, engine)
-
-
-@pytest.fixture
-def make(make_task: Callable[..., Task], tmp_path: Path) -> Callable[..., Task]:
-    """A task in a small machine, with a directory of data that is the image's user's."""
-
-    def make(*argv: str, **given: object) -> Task:
-        data = tmp_path / "storage" / "data"
-        data.mkdir(parents=True, exist_ok=True)
-        (data / "seed").write_text("sown")
-        os.chown(data, 900, 901)
-        machine = MachineSetting(disk_bytes=64 << 20)
-        usual = {
-            "network": NetworkKind.USER,
-            "port": free_port(),
-            "binds": (Bind(str(data), "/data"),),
-            "machine": machine,
-            "limits": Limits(cpus="0", memory_bytes=96 << 20),
-        }
-        task = make_task(*argv, **{**usual, **given})
-        return replace(task, argv=tuple(word.replace("{port}", str(task.port)) for word in task.argv))
-
-    return make
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def answer_of(instance: Instance) -> bytes:
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            with socket.create_connection((instance.address, instance.task.port), timeout=5) as connection:
-                connection.settimeout(5)
-                if told := connection.recv(100):
-                    return told
-        except OSError:
-            pass
-        if time.monotonic() > deadline:
-            raise AssertionError("nobody answers")
-        time.sleep(0.1)
 
 
 def test_a_server_on_the_user_network_answers_under_equal_limits(
