@@ -36,6 +36,7 @@ sut:
   deployment: {deployment}
   network: {network}
   storage: {storage}
+  limits: {{memory: 512M}}
   settings: {{innodb_buffer_pool_size: 16M, innodb_log_file_size: 8M}}
 client: {{image: sysbench, deployment: bare, network: host}}
 workload:

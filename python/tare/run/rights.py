@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tare.deployments import Right
+from tare.deployments import MACHINES, Right
 from tare.deployments.registry import DeploymentFactory
+from tare.deployments.vm_means import why_no_machine
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
@@ -26,7 +27,7 @@ class Means:
     """What there is on a host. `None`: could not be read, so nothing is held against it.
 
     `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
-    `no_monitor`: the same of monitors.
+    `no_monitor`: the same of monitors. `no_machine`: why no virtual machine can be started, where one is wanted.
     """
 
     root: bool
@@ -36,6 +37,7 @@ class Means:
     free_disk_bytes: int | None
     no_image: Mapping[str, str]
     no_monitor: Mapping[str, str] = field(default_factory=dict)
+    no_machine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def means_of(
 ) -> Means:
     """Read what the host has; `no_image` says of a reference why it cannot be had, `None` where it can."""
     references = {placement.image for _, placement in _placements(plan)}
+    machines = any(placement.deployment in MACHINES for _, placement in _placements(plan))
     return Means(
         root=host.run(["id", "-u"], timeout_s=_TIMEOUT_S).text.strip() == "0",
         no_engine=no_engine,
@@ -78,6 +81,7 @@ def means_of(
         memory_bytes=_memory(host),
         free_disk_bytes=_free(host, str(layout.home)),
         no_image={each: why for each in sorted(references) if (why := no_image(each)) is not None},
+        no_machine=why_no_machine(host) if machines else None,
     )
 
 
@@ -98,6 +102,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *_disk(needs, means),
         *(f"the image {reference} cannot be had: {why}" for reference, why in means.no_image.items()),
         *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
+        *([f"no virtual machine can be started: {means.no_machine}"] if means.no_machine else []),
     )
 
 

@@ -54,6 +54,9 @@ def _machine(sut: SutSpec, client: Placement | None, protocol: Repetition) -> It
     if sut.network not in _NETWORKS:
         why = f"a virtual machine has a network of its own, so it cannot be on `{sut.network}`"
         yield Refusal((network, _DEPLOYMENT), why, "use `network: user` or `network: tap`")
+    if sut.limits.memory is None:
+        why = "a virtual machine has a size, and nothing says how much memory each arm may use"
+        yield Refusal((("sut", "limits", "memory"), _DEPLOYMENT), why, "set `sut.limits.memory` for all arms")
     if client is not None and client.network is not NetworkKind.HOST:
         why = f"a client on `{client.network}` does not reach a virtual machine"
         yield Refusal((("client", "network"), _DEPLOYMENT), why, "use `client.network: host`")

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tare.deployments import Limits, NetworkKind, Right
-from tare.errors import EnvironmentLacks
+from tare.deployments.vm_means import why_no_machine
+from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.control import with_control
 from tare.plan.model import Plan
 from tare.run.bench import limits_of
 from tare.run.rights import Means, Needs, lacking, means_of, require
 from tare.sites import Completed
+from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
 from tare.study.model import DuetSpec, LimitsSpec
@@ -56,6 +59,7 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
         ({"memory_bytes": 1 << 29}, r"arm boxed may use 1\.0 GiB .* has 0\.5 GiB"),
         ({"free_disk_bytes": 1 << 20}, r"needs about 1\.1 GB of disk, but 0\.0 GB"),
         ({"no_image": {"mariadb": "mmdebstrap is missing"}}, "mariadb cannot be had: mmdebstrap is missing"),
+        ({"no_machine": "no QEMU"}, "no virtual machine can be started: no QEMU"),
     ],
 )
 def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) -> None:
@@ -104,6 +108,32 @@ def test_means_are_read_from_the_host(plan: Plan) -> None:
         free_disk_bytes=4096,
         no_image={"tar:fake": "no"},
     )
+
+
+def test_programs_for_machines_are_looked_for_only_where_a_machine_is_wanted(plan: Plan) -> None:
+    host = FakeHost(
+        answers={("id", "-u"): Completed((), 0, b"0\n"), ("qemu-system-x86_64",): RunFailed("no such program")}
+    )
+
+    def means(deployment: str) -> Means:
+        arm = plan.study.arms[0]
+        sut = arm.settings.sut.model_copy(update={"deployment": deployment})
+        other = arm.model_copy(update={"settings": arm.settings.model_copy(update={"sut": sut})})
+        wanted = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (other,)})})
+        layout = Layout(Path("/var/lib/tare"))
+        return means_of(host, layout, no_engine=None, no_image=lambda _: None, plan=wanted)
+
+    assert "qemu-system-x86" in (means("vm").no_machine or "")
+    assert means("container").no_machine is None
+
+
+def test_a_machine_takes_programs_that_make_disks_and_one_that_is_its_first() -> None:
+    guest = {(path,): Completed((), 2, b"", b"process 1 of a virtual machine") for path in candidates(GUEST)}
+    assert why_no_machine(FakeHost(answers={**guest})) is None
+    assert "tare-guest" in (why_no_machine(FakeHost()) or "")
+    told = why_no_machine(FakeHost(answers={**guest, ("debugfs",): RunFailed("no such program")}))
+    assert told is not None
+    assert "e2fsprogs" in told
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0", {0}), ("0-1,3", {0, 1, 3}), ("2-2\n", {2})])

@@ -11,7 +11,7 @@ from tare.errors import StudyError
 from tare.study.load import loads
 from tare.study.machine_spec import VmSpec
 from tare.study.machines import refuse
-from tare.study.model import DuetSpec, InterleaveSpec, Placement, StorageSpec, SutSpec
+from tare.study.model import DuetSpec, InterleaveSpec, LimitsSpec, Placement, StorageSpec, SutSpec
 from tare.study.placement import Refusal
 from tare.study.registry import installed
 
@@ -21,7 +21,7 @@ STUDY = """\
 format: 1
 name: machines
 question: What does a virtual machine cost?
-sut: {image: mariadb, database: mariadb, deployment: bare}
+sut: {image: mariadb, database: mariadb, deployment: bare, limits: {memory: 512M}}
 client: {image: sysbench, deployment: bare}
 workload: {name: sysbench, script: oltp_read_only, threads: 1, measure_s: 5}
 factors:
@@ -36,7 +36,13 @@ baseline: {model: bare}
 
 
 def asked(client: dict[str, Any] | None = None, protocol: str = "interleave", **sut: Any) -> Refusal | None:
-    usual = {"image": "i", "database": "mariadb", "deployment": "vm", "network": NetworkKind.USER}
+    usual = {
+        "image": "i",
+        "database": "mariadb",
+        "deployment": "vm",
+        "network": NetworkKind.USER,
+        "limits": LimitsSpec(memory="512M"),
+    }
     placed = Placement(**{"image": "i", "deployment": "bare", **(client or {})})
     spec = DuetSpec(name="duet") if protocol == "duet" else InterleaveSpec()
     return refuse(SutSpec(**{**usual, **sut}), placed, spec)
@@ -53,6 +59,7 @@ def test_a_machine_is_reached_from_the_hosts_network(network: NetworkKind, clien
     [
         ({"network": NetworkKind.HOST}, "sut.network", "network of its own"),
         ({"network": NetworkKind.PUBLISHED_LOOPBACK}, "sut.network", "network of its own"),
+        ({"limits": LimitsSpec(cpus="0")}, "sut.limits.memory", "how much memory each arm"),
         ({"nodes": 3}, "sut.nodes", "not see each other"),
         ({"vm": VmSpec(aio="native", cache="writeback")}, "sut.vm.aio", "without the host's cache"),
         ({"storage": StorageSpec(kind="tmpfs")}, "sut.vm.cache", "O_DIRECT"),

@@ -10,7 +10,7 @@ from tare.deployments import NetworkKind
 from tare.errors import StudyError
 from tare.study import machines
 from tare.study.load import loads
-from tare.study.model import InterleaveSpec, Placement, SutSpec
+from tare.study.model import InterleaveSpec, LimitsSpec, Placement, SutSpec
 from tare.study.placement import refuse
 from tare.study.registry import Registry
 
@@ -38,7 +38,8 @@ SIDES = list(product(("bare", "container", "vm"), (kind.value for kind in Networ
 
 @pytest.mark.parametrize(("sut", "client"), list(product(SIDES, SIDES)))
 def test_the_matrix_of_placements(sut: tuple[str, str], client: tuple[str, str]) -> None:
-    server = SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1]))
+    limits = LimitsSpec(memory="1G")
+    server = SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1]), limits=limits)
     placed = Placement(image="i", deployment=client[0], network=NetworkKind(client[1]))
     isolate = {"sut_isolates": sut[0] != "bare", "client_isolates": client[0] != "bare"}
     refusal = machines.refuse(server, placed, InterleaveSpec()) or refuse(server, placed, **isolate)
