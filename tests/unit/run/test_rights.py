@@ -112,7 +112,11 @@ def test_means_are_read_from_the_host(plan: Plan) -> None:
 
 def test_programs_for_machines_are_looked_for_only_where_a_machine_is_wanted(plan: Plan) -> None:
     host = FakeHost(
-        answers={("id", "-u"): Completed((), 0, b"0\n"), ("qemu-system-x86_64",): RunFailed("no such program")}
+        answers={
+            ("id", "-u"): Completed((), 0, b"0\n"),
+            ("df",): Completed((), 0, b"Avail\n4096\n"),
+            ("qemu-system-x86_64",): RunFailed("no such program"),
+        }
     )
 
     def means(deployment: str) -> Means:
