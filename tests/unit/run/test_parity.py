@@ -18,7 +18,6 @@ from tare.run.properties import parent_cgroup
 from tare.run.record import Outcome, RunRecord
 from tare.run.references import References, until_refused
 from tare.run.usage import both_clocks
-from tare.study.machine_spec import VmSpec
 from tare.study.model import Arm, ArmSettings, InterleaveSpec, LimitsSpec, Placement, Study, SutSpec
 
 TOKEN = "0123456789ab"
@@ -270,45 +269,6 @@ def test_the_parent_cgroup_is_told_without_the_run_s_name(cgroups: dict[str, str
 def test_what_is_not_as_declared_is_named(placed: dict[str, Any], seen: dict[str, Any], told: str | None) -> None:
     parity = {"sut": observation(**seen), "client": observation()}
     assert undeclared(settings("bare", **placed), parity, None, TOKEN) == (() if told is None else (told,))
-
-
-@pytest.mark.parametrize(
-    ("inside", "told"),
-    [
-        ({}, None),
-        ({"disk_cache": "writeback"}, "SUT: disk cache: directsync declared, writeback in force"),
-        ({"disk_aio": "threads"}, "SUT: disk I/O engine: native declared, threads in force"),
-        ({"disk_cache": None, "disk_aio": None}, None),
-        (
-            {"cpu_threads": ["0", "0-1"]},
-            "SUT: pinned virtual CPUs declared, their threads may use the CPUs 0 and 0-1",
-        ),
-    ],
-)
-def test_a_machine_that_is_not_as_declared_is_named(inside: dict[str, Any], told: str | None) -> None:
-    vm = VmSpec(cache="directsync", aio="native", pin=True)
-    guest = {"disk_cache": "directsync", "disk_aio": "native", "cpu_threads": ["0", "1"], **inside}
-    parity = {"sut": observation(guest=guest), "client": observation()}
-    placed = settings("vm", network=NetworkKind.USER, vm=vm)
-    assert undeclared(placed, parity, {"hop": "user"}, TOKEN) == (() if told is None else (told,))
-    (other,) = undeclared(placed, {"sut": observation(), "client": observation()}, {"hop": "tap"}, TOKEN)
-    assert other == "network path: network user promises user, the connections go by tap"
-
-
-def test_two_machines_may_differ_in_what_the_study_varies_alone() -> None:
-    machine = settings("vm", network=NetworkKind.USER).model_dump(mode="json")
-
-    def inside(arm: str, cache: str, **more: str) -> RunRecord:
-        guest = {"disk_cache": cache, "kernel": "linux-6.1", "mounts": {"/data": "ext4 254:16"}, **more}
-        return record(arm, sut={"guest": guest, "speculation": {"Spec": "own"}}, settings=machine)
-
-    assert found(record("bare"), inside("host", "none")) == []
-    assert found(inside("host", "none"), inside("bridge", "unsafe"), study(("sut.vm.cache",))) == []
-    assert found(inside("host", "none"), inside("host", "unsafe")) == [
-        "SUT: virtual machine: disk_cache: none in host, unsafe in host"
-    ]
-    assert found(inside("host", "none"), inside("host", "none", kernel="linux-6.2")) != []
-    assert found(inside("host", "none"), inside("bridge", "unsafe"), study(("sut.vm.aio",))) != []
 
 
 def test_a_path_other_than_the_network_s_is_named_with_what_was_promised() -> None:

@@ -1,0 +1,52 @@
+"""What is held against what of virtual machines: their disks and CPUs, as QEMU and the kernel tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.run.test_parity import TOKEN, found, observation, record, settings, study
+
+from tare.deployments import NetworkKind
+from tare.run.declared import undeclared
+from tare.run.record import RunRecord
+from tare.study.machine_spec import VmSpec
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ({}, None),
+        ({"disk_cache": "writeback"}, "SUT: disk cache: directsync declared, writeback in force"),
+        ({"disk_aio": "threads"}, "SUT: disk I/O engine: native declared, threads in force"),
+        ({"disk_cache": None, "disk_aio": None}, None),
+        (
+            {"cpu_threads": ["0", "0-1"]},
+            "SUT: pinned virtual CPUs declared, their threads may use the CPUs 0 and 0-1",
+        ),
+    ],
+)
+def test_a_machine_that_is_not_as_declared_is_named(inside: dict[str, Any], told: str | None) -> None:
+    vm = VmSpec(cache="directsync", aio="native", pin=True)
+    guest = {"disk_cache": "directsync", "disk_aio": "native", "cpu_threads": ["0", "1"], **inside}
+    parity = {"sut": observation(guest=guest), "client": observation()}
+    placed = settings("vm", network=NetworkKind.USER, vm=vm)
+    assert undeclared(placed, parity, {"hop": "user"}, TOKEN) == (() if told is None else (told,))
+    (other,) = undeclared(placed, {"sut": observation(), "client": observation()}, {"hop": "tap"}, TOKEN)
+    assert other == "network path: network user promises user, the connections go by tap"
+
+
+def test_two_machines_may_differ_in_what_the_study_varies_alone() -> None:
+    machine = settings("vm", network=NetworkKind.USER).model_dump(mode="json")
+
+    def inside(arm: str, cache: str, **more: str) -> RunRecord:
+        guest = {"disk_cache": cache, "kernel": "linux-6.1", "mounts": {"/data": "ext4 254:16"}, **more}
+        return record(arm, sut={"guest": guest, "speculation": {"Spec": "own"}}, settings=machine)
+
+    assert found(record("bare"), inside("host", "none")) == []
+    assert found(inside("host", "none"), inside("bridge", "unsafe"), study(("sut.vm.cache",))) == []
+    assert found(inside("host", "none"), inside("host", "unsafe")) == [
+        "SUT: virtual machine: disk_cache: none in host, unsafe in host"
+    ]
+    assert found(inside("host", "none"), inside("host", "none", kernel="linux-6.2")) != []
+    assert found(inside("host", "none"), inside("bridge", "unsafe"), study(("sut.vm.aio",))) != []
