@@ -132,10 +132,13 @@ def test_programs_for_machines_are_looked_for_only_where_a_machine_is_wanted(pla
 
 
 def test_a_machine_takes_programs_that_make_disks_and_one_that_is_its_first() -> None:
-    guest = {(path,): Completed((), 2, b"", b"process 1 of a virtual machine") for path in candidates(GUEST)}
-    assert why_no_machine(FakeHost(answers={**guest})) is None
-    assert "tare-guest" in (why_no_machine(FakeHost()) or "")
-    told = why_no_machine(FakeHost(answers={**guest, ("debugfs",): RunFailed("no such program")}))
+    host = FakeHost()
+    assert "tare-guest" in (why_no_machine(host) or "")
+    for path in candidates(GUEST):
+        host.answers[path,] = Completed((), 2, b"", b"process 1 of a virtual machine")
+    assert why_no_machine(host) is None
+    host.answers["debugfs",] = RunFailed("no such program")
+    told = why_no_machine(host)
     assert told is not None
     assert "e2fsprogs" in told
 
