@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
 
+from tare.analyze.limits import Limits, limits
 from tare.analyze.metrics import Metric
+from tare.analyze.published.min_max_mean import min_max_mean
 from tare.analyze.runs import Runs
 from tare.run.emulated import emulated_arms
 from tare.run.record import Side
@@ -16,13 +18,15 @@ from tare.study.model import Arm, Published, Study
 
 @dataclass(frozen=True)
 class Level:
-    """Median, smallest and largest value over an arm's good runs, in the metric's unit."""
+    """Over an arm's good runs, in the metric's unit; `stddev` is that of a sample, and of one run not known."""
 
     metric: str
     n: int
     median: float | None
     smallest: float | None
     largest: float | None
+    mean: float | None
+    stddev: float | None
     published: float | None
     published_unit: str | None
 
@@ -39,6 +43,8 @@ class ArmSummary:
     unit: str | None
     values: Mapping[str, Level]
     """Metric → its level."""
+    limits: Limits
+    """What set the rate of its runs."""
     emulated: tuple[Side, ...] = ()
     """Which of its sides ran on an emulated CPU."""
 
@@ -62,18 +68,22 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
             metric.name: _level(metric, [metric.of(run) for run in good], figure_of(study, arm, metric))
             for metric in metrics
         },
+        limits=limits(good),
         emulated=emulated_arms(good).get(arm.name, ()),
     )
 
 
 def _level(metric: Metric, read: list[float | None], figure: Published | None) -> Level:
     values = [value for value in read if value is not None]
+    repetitions = min_max_mean(values)
     return Level(
         metric=metric.name,
         n=len(values),
         median=median(values) if values else None,
-        smallest=min(values, default=None),
-        largest=max(values, default=None),
+        smallest=None if repetitions is None else repetitions.smallest,
+        largest=None if repetitions is None else repetitions.largest,
+        mean=None if repetitions is None else repetitions.mean,
+        stddev=None if repetitions is None else repetitions.stddev,
         published=None if figure is None else figure.value,
         published_unit=None if figure is None else figure.unit,
     )

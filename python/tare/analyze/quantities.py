@@ -25,7 +25,8 @@ from tare.analyze.views.compute import samples
 from tare.analyze.views.model import Kind, View
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
-from tare.study.model import Quantities, QuantityName, Study
+from tare.study.model import Study
+from tare.study.quantities import Quantities, QuantityName
 
 _KIB, _MIB = 1024.0, float(1 << 20)
 _NS = 1e9

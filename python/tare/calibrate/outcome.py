@@ -14,7 +14,8 @@ from tare.calibrate.readings import Raw, Reading
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.run.resume import Done
-from tare.study.model import Strict, Study
+from tare.study.model import Study
+from tare.study.strict import Strict
 
 Estimator = Callable[[Study, Sequence[RunRecord], str], Estimate]
 """Study, records and arm → its throughput against the baseline's."""

@@ -10,7 +10,8 @@ from scipy.special import betaincinv, stdtrit
 
 from tare.calibrate.outcome import Observed
 from tare.protocols.stopping import FEWEST
-from tare.study.model import InterleaveSpec, Strict
+from tare.study.model import InterleaveSpec
+from tare.study.strict import Strict
 
 CONFIDENCE = 0.95
 FEWEST_TRUTHS = 2

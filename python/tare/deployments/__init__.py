@@ -62,7 +62,8 @@ class Limits:
     """Resource limits, the same words for every deployment. `None`: not limited.
 
     `cpus`: CPU list as in cpuset.cpus (`"0-1,3"`). `cpu_quota`: CPUs' worth of time (1.5 = 150 ms in each
-    100 ms). `memory_bytes`: hard limit. `nofile`, `nproc`: soft = hard resource limits.
+    100 ms). `memory_bytes`: hard limit. `nofile`, `nproc`: soft = hard resource limits. `disk_iops`: reads, and as
+    many writes, a second on each disk of the host.
     """
 
     cpus: str | None = None
@@ -70,6 +71,7 @@ class Limits:
     memory_bytes: int | None = None
     nofile: int = 65536
     nproc: int | None = None
+    disk_iops: int | None = None
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,8 @@ class Observation:
     mounts: Mapping[str, str] = field(default_factory=dict)
     """Each of the task's targets → "fstype device" as the instance's /proc/PID/mountinfo tells; of a target on a
     virtual machine's disk, where that disk's file lies."""
+    disk_iops: int | None = None
+    """Reads or writes a second on a disk, the lowest limit of any; `None`: none."""
     guest: Mapping[str, Any] | None = None
     """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts inside, disks, CPUs of its threads."""
 

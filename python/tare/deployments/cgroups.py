@@ -6,19 +6,18 @@ Sources: Documentation/admin-guide/cgroup-v1/, cgroup-v2.rst.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tare.deployments import Limits
 from tare.deployments.defaults import CPU_PERIOD_US, cpu_quota_us
+from tare.deployments.disks import Read, disks
 from tare.deployments.mountinfo import Mount, parse_mountinfo
 from tare.errors import EnvironmentLacks
 
 _NOT_CONTROLLERS = frozenset({"rw", "ro", "xattr", "clone_children", "noprefix", "release_agent"})
 _V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
-
-Read = Callable[[str], bytes | None]
 
 
 class CgroupKind(StrEnum):
@@ -121,7 +120,7 @@ def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
 def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:
     """The limits of one task. The weight is left at the kernel's default, as engines leave it."""
     if cgroups.kind is CgroupKind.V2:
-        yield from _limits_v2(f"{cgroups.hierarchies[0].mount}/{path}", limits)
+        yield from _limits_v2(f"{cgroups.hierarchies[0].mount}/{path}", limits, read)
         return
     if (mount := cgroups.mount_of("cpuset")) is not None:
         yield from _inherit_cpuset(f"{mount}/{path}", read)
@@ -141,9 +140,15 @@ def _limits_v1(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Itera
         yield Write(f"{directory}/memory.limit_in_bytes", str(limits.memory_bytes))
         if read(f"{directory}/memory.memsw.limit_in_bytes") is not None:  # absent without swap accounting
             yield Write(f"{directory}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
+    if limits.disk_iops is not None:
+        directory = f"{_needed(cgroups, 'blkio')}/{path}"
+        for disk in disks(read):
+            for way in ("read", "write"):
+                value = f"{disk.device} {limits.disk_iops}"
+                yield Write(f"{directory}/blkio.throttle.{way}_iops_device", value)
 
 
-def _limits_v2(directory: str, limits: Limits) -> Iterator[Write]:
+def _limits_v2(directory: str, limits: Limits, read: Read) -> Iterator[Write]:
     quota = cpu_quota_us(limits)
     if limits.cpus is not None:
         yield Write(f"{directory}/cpuset.cpus", limits.cpus)
@@ -152,6 +157,10 @@ def _limits_v2(directory: str, limits: Limits) -> Iterator[Write]:
     if limits.memory_bytes is not None:
         yield Write(f"{directory}/memory.max", str(limits.memory_bytes))
         yield Write(f"{directory}/memory.swap.max", "0")
+    if limits.disk_iops is not None:
+        for disk in disks(read):
+            value = f"{disk.device} riops={limits.disk_iops} wiops={limits.disk_iops}"
+            yield Write(f"{directory}/io.max", value)
 
 
 def _inherit_cpuset(directory: str, read: Read) -> Iterator[Write]:

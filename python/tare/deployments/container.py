@@ -16,6 +16,7 @@ from requests.exceptions import RequestException
 from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
 from tare.deployments.commons import Commons
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
+from tare.deployments.disks import disks
 from tare.deployments.engine_exec import engine_exec
 from tare.deployments.layers import drop_image, fill, image_with, settle_below
 from tare.deployments.networks import RUN_LABEL, labels
@@ -174,6 +175,9 @@ class Container:
             placed |= {"cpu_period": CPU_PERIOD_US, "cpu_quota": quota}
         if limits.memory_bytes is not None:
             placed |= {"mem_limit": limits.memory_bytes, "memswap_limit": limits.memory_bytes}
+        if limits.disk_iops is not None:
+            rates = [{"Path": disk.path, "Rate": limits.disk_iops} for disk in disks(self._host.read)]
+            placed |= {"device_read_iops": rates, "device_write_iops": rates}
         return placed
 
     def _given(self, task: Task) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tare.deployments import Observation
 from tare.deployments.cgroups import Cgroups, parse_proc_cgroup
+from tare.deployments.disks import iops_in_force
 from tare.deployments.mountinfo import covering, parse_mountinfo
 from tare.errors import RunFailed
 from tare.sites import Host
@@ -33,7 +34,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
     namespaces, binary_digest = _namespaces(host, pid), _digest(host, pid)
     mounts = mounts_of(_text(host, f"/proc/{pid}/mountinfo") or "", targets)
     weight, quota = _cpu_weight(host, cgroups, paths), _cpu_quota(host, cgroups, paths)
-    memory_bytes = _memory_bytes(host, cgroups, paths)
+    memory_bytes, disk_iops = _memory_bytes(host, cgroups, paths), _disk_iops(host, cgroups, paths)
     stat = _last_look(host, pid)
     return Observation(
         cgroups=paths,
@@ -49,6 +50,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
         scheduler=_SCHEDULERS.get(stat.policy, str(stat.policy)),
         oom_score_adj=None if oom is None else int(oom),
         mounts=mounts,
+        disk_iops=disk_iops,
     )
 
 
@@ -105,6 +107,16 @@ def _memory_bytes(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int
         host, cgroups, paths, "memory", "memory.max"
     )
     return None if value in (None, "max") or int(value) >= _V1_NO_LIMIT else int(value)
+
+
+def _disk_iops(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
+    """Of all disks, reads and writes the lowest."""
+    v1 = [
+        _in_cgroup(host, cgroups, paths, "blkio", f"blkio.throttle.{way}_iops_device") for way in ("read", "write")
+    ]
+    told = [*v1, _in_cgroup(host, cgroups, paths, "io", "io.max")]
+    found = [iops for text in told if text and (iops := iops_in_force(text)) is not None]
+    return min(found, default=None)
 
 
 def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from tare.deployments import CgroupPlace, Limits, Task
 from tare.deployments.cgroups import Cgroups, Write, leaf_writes, parent_writes, parse_cgroups
 from tare.deployments.defaults import cpu_quota_us
+from tare.deployments.disks import Read, disks
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
@@ -149,7 +150,7 @@ class SystemdSlices:
         """The init system makes the scope around the launcher, with the task's limits on it."""
         if task.cgroup is CgroupPlace.ROOT:
             return ()
-        properties = [word for item in scope_properties(task.limits) for word in ("-p", item)]
+        properties = [word for item in scope_properties(task.limits, self.host.read) for word in ("-p", item)]
         unit = f"--unit={scope_name(task)}"
         where = f"--slice={slice_name(task.cgroup_parent)}"
         return ("systemd-run", "--scope", "--quiet", "--collect", unit, where, *properties, "--")
@@ -209,7 +210,7 @@ def scope_name(task: Task) -> str:
     return f"{task.name}.scope"
 
 
-def scope_properties(limits: Limits) -> tuple[str, ...]:
+def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
     """Limits in the words of systemd.resource-control(5); MemoryMax is understood on v1 too."""
     properties = ["Delegate=yes"]
     if limits.cpus is not None:
@@ -219,6 +220,9 @@ def scope_properties(limits: Limits) -> tuple[str, ...]:
         properties += [f"CPUQuota={quota / 1000:g}%", "CPUQuotaPeriodSec=100ms"]
     if limits.memory_bytes is not None:
         properties += [f"MemoryMax={limits.memory_bytes}", "MemorySwapMax=0"]
+    if limits.disk_iops is not None:
+        for disk in disks(read):
+            properties += [f"IO{way}IOPSMax={disk.path} {limits.disk_iops}" for way in ("Read", "Write")]
     return tuple(properties)
 
 

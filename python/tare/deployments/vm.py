@@ -132,6 +132,7 @@ class Vm:
             cpu_weight=outside.cpu_weight,
             cpus_allowed=outside.cpus_allowed,
             cpu_quota=outside.cpu_quota,
+            disk_iops=outside.disk_iops,
             namespaces=outside.namespaces,
             mounts=below(host, process.pid, {bind.target: _disk_path(bind.source) for bind in binds}),
             guest={

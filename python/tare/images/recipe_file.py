@@ -14,8 +14,8 @@ from tare.images import ImageConfig
 from tare.images.maven_module import digest_of
 from tare.study.catalogue import recipes
 from tare.study.document import Document, read
-from tare.study.model import Strict
 from tare.study.problems import checked
+from tare.study.strict import Strict
 from tare.study.suggest import did_you_mean
 
 BUILDER = 3

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from tare.study.file import ArmSpec, PublishedSpec, Text
-from tare.study.model import Name, PublishedMetric, Source, Strict
+from tare.study.model import Name, PublishedMetric, Source
+from tare.study.quantities import PublishedBy
+from tare.study.strict import Strict
 
 ANY = "any"
 """Written for a condition whose levels are whatever the files' names hold."""
@@ -89,6 +91,6 @@ class MappingFile(Strict):
     repetition: Name | None = None
     ignore: tuple[Name, ...] = ()
     strata: tuple[Name, ...] = ()
-    published_by: Literal["relative-change-of-averages"] | None = None
+    published_by: PublishedBy | None = None
     published: tuple[PublishedSpec, ...] = ()
     deviations: tuple[Text, ...] = ()

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from tare.study.file import Text
-from tare.study.model import Name, Strict
+from tare.study.model import Name
+from tare.study.strict import Strict
 
 FORMAT = 1
 ROUNDING = 0.0006

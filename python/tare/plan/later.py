@@ -16,6 +16,8 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors.*.optional": False,
     "settings.monitors": {},
     "settings.sut.nodes": 1,
+    "settings.sut.limits.disk_iops": None,
+    "settings.client.limits.disk_iops": None,
     "settings.sut.storage": StorageSpec().model_dump(mode="json"),
     "settings.sut.vm": None,
 }

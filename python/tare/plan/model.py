@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tare.study.model import Arm, Strict, Study
+from tare.study.model import Arm, Study
+from tare.study.strict import Strict
 
 
 class PlannedRun(Strict):

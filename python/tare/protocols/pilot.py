@@ -9,7 +9,8 @@ from statistics import fmean
 
 from tare.protocols.windows import Components, components, windows_per_round
 from tare.study.measuring import LEAST_WINDOWS
-from tare.study.model import InterleaveSpec, Repetition, Strict
+from tare.study.model import InterleaveSpec, Repetition
+from tare.study.strict import Strict
 
 BLOCKS = 4
 """Rounds of the pilot."""

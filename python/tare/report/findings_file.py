@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
@@ -90,8 +91,25 @@ class ValueEntry(Entry):
     median: float | None
     smallest: float | None
     largest: float | None
+    mean: float | None
+    stddev: float | None = Field(description="Of the sample (n - 1); null for one run.")
     published: float | None
     published_unit: str | None
+
+
+class LimitsEntry(Entry):
+    """What set the rate of an arm's runs, medians read off their traces; null: no run tells."""
+
+    sut_busy: float | None = Field(description="Part of the CPU time that the SUT could use.")
+    client_busy: float | None
+    sut_waiting_io: float | None = Field(description="Share of the time in which a thread of it waited for I/O.")
+    disk_busy: float | None = Field(description="Share of the time in which the busiest had a request under way.")
+    disk_depth: float | None = Field(description="Requests under way on it.")
+    reads_per_s: float | None
+    writes_per_s: float | None
+    reached: tuple[Literal["client", "sut", "disk"], ...] | None = Field(
+        description="What was at its end in more than half of the runs; empty: something else; null: not known."
+    )
 
 
 class ArmEntry(Entry):
@@ -104,6 +122,7 @@ class ArmEntry(Entry):
     attempted: int
     unit: str | None = Field(description="What throughput counts.")
     emulated: tuple[Side, ...] = Field(description="Sides that ran on an emulated CPU.")
+    limits: LimitsEntry
     values: Mapping[str, ValueEntry]
 
 
@@ -305,6 +324,7 @@ def _arm(arm: ArmSummary) -> ArmEntry:
         attempted=arm.attempted,
         unit=arm.unit,
         emulated=arm.emulated,
+        limits=LimitsEntry(**dataclasses.asdict(arm.limits)),
         values={metric: _value(level) for metric, level in arm.values.items()},
     )
 
@@ -315,6 +335,8 @@ def _value(level: Level) -> ValueEntry:
         median=level.median,
         smallest=level.smallest,
         largest=level.largest,
+        mean=level.mean,
+        stddev=level.stddev,
         published=level.published,
         published_unit=level.published_unit,
     )

@@ -27,11 +27,13 @@ from tare.report.drawings import drawings
 from tare.report.effect_rows import effect_rows
 from tare.report.known import known, known_by_operation, published_in
 from tare.report.laid_rows import PANELS, hiding, laid_rows
+from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.mark_words import kinds_of_work
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
 from tare.report.quantities import COLUMNS, READING, sections
+from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.setting import BY_OTHERS
 from tare.report.shift_rows import shift_rows
 from tare.report.strata import TITLES, strata_rows
@@ -68,6 +70,13 @@ def render(report: Report) -> str:
         sections=sections(report.study.quantities, report.quantities),
         section_columns=COLUMNS,
         section_reading=READING,
+        repetitions=repetitions(report),
+        repetition_columns=REPETITION_COLUMNS,
+        repetition_reading=REPETITION_READING,
+        limits_rows=limits_rows(report),
+        limit_title=LIMIT_TITLE,
+        limit_columns=LIMIT_COLUMNS,
+        limit_reading=LIMIT_READING,
         facts=summary(report),
         figure=figure,
         other_metrics=[each for each in report.analysis.metrics if f"metric-{each.name}" in figure],

@@ -11,12 +11,14 @@ from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.known import known, known_by_operation
+from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.markdown_details import details
-from tare.report.markdown_text import code, text
+from tare.report.markdown_text import code, table, text
 from tare.report.notes import failures
 from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
+from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.strata import TITLES, strata_rows
 from tare.report.summary import summary
 from tare.report.validity import warnings
@@ -42,10 +44,12 @@ def render(report: Report) -> str:
         *_list("Verdicts", (*verdicts(report.analysis), *filter(None, [method(report.analysis)]))),
         *_by_operation(report),
         *_strata(report),
+        *_repetitions(report),
         *([] if report.calibration is None else ["", text(report.calibration, 1200)]),
         *_quantities(report),
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
+        *_limits(report),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
     ]
     if study.source is not None:
@@ -87,6 +91,23 @@ def _quantities(report: Report) -> list[str]:
         lines += ["| " + " | ".join(text(column) for column in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
         lines += ["| " + " | ".join(text(cell) for cell in row) + " |" for row in section.rows]
     return [*lines, "", text(READING, 1000)] if lines else []
+
+
+def _repetitions(report: Report) -> list[str]:
+    """As the source tells its repetitions, a table a metric."""
+    found = repetitions(report)
+    lines = [
+        line
+        for section in found
+        for line in ("", f"## {text(section.title)}", "", *table(REPETITION_COLUMNS, section.rows))
+    ]
+    return [*lines, "", text(REPETITION_READING, 1000)] if lines else []
+
+
+def _limits(report: Report) -> list[str]:
+    """What set the rate, as far as traces tell."""
+    rows = table(LIMIT_COLUMNS, limits_rows(report))
+    return ["", f"## {LIMIT_TITLE}", "", *rows, "", text(LIMIT_READING, 1000)] if rows else []
 
 
 def _table(report: Report) -> list[str]:

@@ -16,7 +16,7 @@ from tare.report.figures import NONE, amount, decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.run.record import RunRecord
 from tare.store.trace import is_trace, read_trace
-from tare.study.model import PublishedRange, Quantities, QuantityName
+from tare.study.quantities import PublishedRange, Quantities, QuantityName
 
 TITLES: dict[QuantityName, str] = {
     "e_ovh": "E_ovh, execution time",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Literal
 
 from rich.console import Console
@@ -16,11 +17,13 @@ from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.notes import failures
 from tare.report.operations import operations_table
 from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
+from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.strata import strata_tables
 from tare.report.validity import warnings
 from tare.report.verdicts import method, verdicts
@@ -54,6 +57,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     console.print(Text(report.answer))
     _verdicts(report, console)
     _quantities(console, report, width)
+    _repetitions(console, report, width)
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
     if report.calibration is not None:
@@ -62,6 +66,8 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
         console.print(Text("Validity", style="bold"))
     for warning in warnings(report.analysis.alarms):
         console.print(_item(plain(warning, 600)))
+    if report.study.disk_bound:
+        _limits(console, report, width)
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -85,6 +91,43 @@ def _quantities(console: Console, report: Report, width: int) -> None:
     if report.quantities:
         console.print(Text(READING, style="dim"))
         console.print()
+
+
+def _repetitions(console: Console, report: Report, width: int) -> None:
+    """Narrow terminals leave out what the overhead table has: tare's own estimate."""
+    found = repetitions(report)
+    for section in found:
+        console.print()
+        console.print(Text(section.title, style="bold"))
+        shown = range(len(REPETITION_COLUMNS)) if width >= _WIDE else range(len(REPETITION_COLUMNS) - 2)
+        console.print(_plain_table(REPETITION_COLUMNS, section.rows, shown))
+    if found:
+        console.print(Text(REPETITION_READING, style="dim"))
+        console.print()
+
+
+def _limits(console: Console, report: Report, width: int) -> None:
+    """Narrow terminals show no requests."""
+    rows = limits_rows(report)
+    if rows:
+        console.print(Text(LIMIT_TITLE, style="bold"))
+        shown = range(len(LIMIT_COLUMNS)) if width >= _WIDE else (0, 1, 2, 3, 4, 8)
+        console.print(_plain_table(LIMIT_COLUMNS, rows, shown))
+        console.print(Text(LIMIT_READING, style="dim"))
+        console.print()
+
+
+def _plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[int]) -> Table:
+    """The columns that are shown, all but the arm's and the last one to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for n in shown:
+        if n == 0:
+            table.add_column(titles[n], overflow="fold", max_width=_LONGEST_ARM)
+        else:
+            table.add_column(titles[n], no_wrap=True, justify="left" if n == len(titles) - 1 else "right")
+    for row in rows:
+        table.add_row(*(Text(row[n]) for n in shown))
+    return table
 
 
 def _verdicts(report: Report, console: Console) -> None:

@@ -232,6 +232,7 @@ def limits_of(spec: LimitsSpec) -> Limits:
         cpu_quota=spec.cpu_quota,
         memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
         nofile=spec.nofile,
+        disk_iops=spec.disk_iops,
     )
 
 

@@ -69,6 +69,9 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     memory = seen.get("memory_bytes")
     if wanted is not None and (memory is None or abs(memory - wanted) >= 1 << 16):  # limits are whole pages
         yield f"memory limit: {wanted} declared, {memory or 'none'} in force"
+    iops = seen.get("disk_iops")
+    if limits.disk_iops != iops:
+        yield f"disk operations: {limits.disk_iops or 'no limit'} declared, {iops or 'none'} in force"
     parent = parent_cgroup(seen["cgroups"])
     inside = any(token in path for path in seen["cgroups"].values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:

@@ -86,6 +86,7 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield one("CPU set", seen.get("cpus_allowed"), "limits.cpus")
     yield one("CPU quota", seen.get("cpu_quota"), "limits.cpu_quota")
     yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
+    yield one("disk operations", seen.get("disk_iops"), "limits.disk_iops")
     yield one("scheduler", seen.get("scheduler"))
     yield one("oom_score_adj", seen.get("oom_score_adj"))
     yield one("seccomp", seen.get("seccomp"), nature="seccomp")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
-from tare.study.model import Strict
+from tare.study.strict import Strict
 
 FORMAT = 4
 """2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s`, `duet` and, in

@@ -132,8 +132,7 @@ def _storage_needs(settings: ArmSettings, needs: Needs) -> frozenset[Right]:
 def _is_limited(placement: Placement, needs: Needs) -> bool:
     """Whether tare itself, and not an engine, must make control groups for it."""
     by_engine = Right.ENGINE in needs.rights[placement.deployment]
-    limits = placement.limits
-    return not by_engine and (limits.cpus, limits.cpu_quota, limits.memory) != (None, None, None)
+    return not by_engine and placement.limits.in_cgroups
 
 
 def _cpus(plan: Plan, means: Means) -> Iterator[str]:

@@ -26,13 +26,14 @@ class Saturation:
     `cpus`: CPUs' worth of time that it could use: what it is allowed, and no more than it has threads. `busy`: the
     part of that that it used. `waiting`: share of the time in which a thread of its waited for a CPU (PSI,
     Documentation/accounting/psi.rst). `throttled`: enforcement periods in which its quota ran out, of those in
-    which it wanted to run.
+    which it wanted to run. `waiting_io`: share of the time in which a thread of its waited for I/O (PSI).
     """
 
     cpus: float | None
     busy: float | None
     waiting: float | None
     throttled: float | None
+    waiting_io: float | None = None
 
 
 def with_saturation(usage: Mapping[str, Any] | None, trace: Path) -> Mapping[str, Any] | None:
@@ -87,6 +88,7 @@ def of_side(groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: Allow
         busy=_most(each.busy for each in (*nodes, whole)),
         waiting=_most(each.waiting for each in nodes),
         throttled=_most(each.throttled for each in nodes),
+        waiting_io=_most(each.waiting_io for each in nodes),
     )
 
 
@@ -110,7 +112,7 @@ def saturation(
     busy = None if used_ns is None or not cpus else used_ns / _NS / seconds / cpus
     if not has_group or groups is None:
         return Saturation(cpus, busy, None, None)
-    waited_us = growth(groups, "pressure_t0_ns", "cpu_some_us", ran)
+    waited_us, waited_io_us = (growth(groups, "pressure_t0_ns", f"{kind}_some_us", ran) for kind in ("cpu", "io"))
     periods, throttled = (
         growth(groups, "throttle_t0_ns", column, ran) for column in ("periods", "throttled_periods")
     )
@@ -118,6 +120,7 @@ def saturation(
         cpus=cpus,
         busy=busy,
         waiting=None if waited_us is None else waited_us / _US / seconds,
+        waiting_io=None if waited_io_us is None else waited_io_us / _US / seconds,
         throttled=throttled / periods if throttled is not None and periods else None,
     )
 

@@ -35,7 +35,7 @@ class Usage:
     where that is not the whole phase: of a program that is itself the SUT, which takes its counter along when it
     ends. `began_monotonic_s`, `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`,
     `sut_write_bytes`: between the SUT and block devices, as the trace tells afterwards; `sut_io_source`: by whom;
-    `saturation`: side → a `run.saturation.Saturation`.
+    `saturation`: side → a `run.saturation.Saturation`; `disk`: a `run.disk_use.DiskUse`.
     """
 
     wall_s: float
@@ -54,6 +54,7 @@ class Usage:
     sut_write_bytes: float | None = None
     sut_io_source: str | None = None
     saturation: Mapping[str, Any] | None = None
+    disk: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from tare.study.model import (
     Name,
     ProtocolSpec,
     PublishedMetric,
-    Quantities,
     Scalar,
     Source,
-    Strict,
 )
+from tare.study.quantities import PublishedBy, Quantities
+from tare.study.strict import Strict
 
 DEFAULT_SCALE = "full"
 
@@ -132,7 +132,8 @@ class StudyFile(Strict):
     conditions: tuple[str, ...] = ()
     strata: tuple[str, ...] = ()
     stages: str | None = None
-    published_by: Literal["relative-change-of-averages"] | None = None
+    published_by: PublishedBy | None = None
+    disk_bound: LevelRule | None = None
     arms: tuple[ArmSpec, ...] | None = None
     baseline: Annotated[
         Annotated[str, Tag("name")] | Annotated[LevelRefs, Tag("levels")],

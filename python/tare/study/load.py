@@ -11,6 +11,7 @@ from tare.errors import StudyError
 from tare.study import (
     clusters,
     conditions,
+    disk_bound,
     duets,
     machines,
     measuring,
@@ -117,6 +118,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         strata=file.strata,
         stages=file.stages,
         published_by=file.published_by,
+        disk_bound=disk_bound.meant(scaled, file, names),
         quantities=file.quantities,
         margins=file.margins or {},
         deviations=(*file.deviations, *spec.deviations),

@@ -10,8 +10,9 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, mod
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
 from tare.study.machine_spec import VmSpec
+from tare.study.quantities import PublishedBy, Quantities
 from tare.study.sizes import CpuList, cpu_set, size_bytes
-from tare.study.strict import Strict as Strict  # noqa: PLC0414 - most models have it from here
+from tare.study.strict import Strict
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""
@@ -35,12 +36,22 @@ _LEAST_MEMORY_BYTES = 6 << 20
 
 
 class LimitsSpec(Strict):
-    """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024)."""
+    """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024).
+
+    `disk_iops`: reads, and as many writes, a second on each disk of the host.
+    """
 
     cpus: CpuList | None = None
     cpu_quota: float | None = Field(default=None, ge=0.01)  # 1 ms of a period of 100 ms: the kernel's least
     memory: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
     nofile: int = Field(default=65536, gt=0)
+    disk_iops: int | None = Field(default=None, gt=0)
+
+    @property
+    def in_cgroups(self) -> bool:
+        """Whether any of them is one that a control group holds."""
+        held = (self.cpus, self.cpu_quota, self.memory, self.disk_iops)
+        return any(each is not None for each in held)
 
     @field_validator("memory")
     @classmethod
@@ -285,36 +296,6 @@ class Published(Strict):
     """Page, table or section of the source."""
 
 
-QuantityName = Literal["e_ovh", "cpu_ovh", "io_ovh_r", "io_ovh_w"]
-
-
-class PublishedRange(Strict):
-    """Between which values a source found a quantity, as fractions: 0.1 is 10 %. `when`: under which condition."""
-
-    low: float = Field(ge=0)
-    high: float = Field(ge=0)
-    when: str | None = None
-    where: str
-
-    @model_validator(mode="after")
-    def _in_order(self) -> PublishedRange:
-        if self.low > self.high:
-            raise ValueError("low is above high")
-        return self
-
-
-class Quantities(Strict):
-    """What a source reports by definitions of its own, told beside tare's estimates.
-
-    `wanted`: quantity → the published ranges. A tool's view is of one sample each `every_s` seconds, the first and
-    the last `trim` of each run dropped.
-    """
-
-    every_s: float = Field(default=1.0, gt=0)
-    trim: int = Field(default=5, ge=0)
-    wanted: Mapping[QuantityName, tuple[PublishedRange, ...]] = Field(min_length=1)
-
-
 class Arm(Strict):
     """One combination of levels. `name` is unique in the study."""
 
@@ -383,10 +364,17 @@ class Study(Strict):
     """Those conditions by whose levels findings are told separately as well."""
     stages: str | None = None
     """The factor whose levels follow each other on one server and its data; `None`: each arm has its own."""
-    published_by: Literal["relative-change-of-averages"] | None = None
+    published_by: PublishedBy | None = None
     """The publication's own way to its figures, which is then followed beside tare's."""
+    disk_bound: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Factor → levels of arms whose rate the disk is meant to set; empty: of none."""
     imported: Imported | None = None
     """Set where somebody else ran it."""
+
+    def is_disk_bound(self, name: str) -> bool:
+        """Whether the disk is meant to set the rate of an arm."""
+        arm = next(arm for arm in self.arms if arm.name == name)
+        return bool(self.disk_bound) and all(arm.levels[key] in some for key, some in self.disk_bound.items())
 
     def baseline_of(self, name: str) -> str:
         """The arm that an arm is compared with; a baseline's is itself."""

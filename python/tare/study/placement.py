@@ -54,8 +54,7 @@ def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:
     keys = ((side, "cgroup"), (side, "deployment"))
     if not bare:
         return Refusal(keys, f"`{placed.deployment}` cannot stand in the root cgroup", "use `cgroup: run`, or bare")
-    limits = placed.limits
-    if limits.cpus is not None or limits.cpu_quota is not None or limits.memory is not None:
+    if placed.limits.in_cgroups:
         keys = ((side, "cgroup"), (side, "limits"))
         return Refusal(keys, "the root cgroup takes no limits", "use `cgroup: run`, or leave the limits out")
     return None

@@ -16,8 +16,9 @@ from pydantic import BaseModel
 
 from tare.study.file import StudyFile
 from tare.study.kept_schema import KeptSchema, untitled
-from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, Quantities, StorageSpec, SutSpec
+from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, StorageSpec, SutSpec
 from tare.study.patches import SCALABLE, TEMPLATE
+from tare.study.quantities import Quantities
 from tare.study.registry import Registry, installed
 
 NAME = "study.schema.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_users_are_the_images_own(deployment: Deployment, make_task: MakeTask, u
 def test_everything_observed_is_equal_but_what_a_container_is(
     bare: Deployment, container: Deployment, make_task: MakeTask, started: Started, data: Path
 ) -> None:
-    limits = Limits(cpus="0", cpu_quota=0.5, memory_bytes=64 << 20, nofile=1000, nproc=500)
+    limits = Limits(cpus="0", cpu_quota=0.5, memory_bytes=64 << 20, nofile=1000, nproc=500, disk_iops=900)
     binds = (Bind(str(data / "data"), "/data"),)
     instances = [
         (each, started(each, make_task("sleep", "1000", name=name, limits=limits, binds=binds)))
@@ -117,6 +118,7 @@ def test_everything_observed_is_equal_but_what_a_container_is(
         "cpus_allowed",
         "cpu_quota",
         "memory_bytes",
+        "disk_iops",
         "limits",
         "speculation",
         "binary_digest",
@@ -128,6 +130,7 @@ def test_everything_observed_is_equal_but_what_a_container_is(
     assert first.cpus_allowed == "0"
     assert first.cpu_quota == 0.5
     assert first.memory_bytes == 64 << 20
+    assert first.disk_iops == 900
     assert first.cpu_weight in (100, 1024)
     assert first.limits["Max open files"] == "1000 1000"
     assert first.limits["Max processes"] == "500 500"
@@ -150,6 +153,18 @@ def test_limits_bite(deployment: Deployment, make_task: MakeTask) -> None:
         assert deployment.wait(instance, 60) != 0
     finally:
         deployment.stop(instance)
+
+
+def test_a_limit_of_disk_operations_bites(deployment: Deployment, make_task: MakeTask, tmp_path: Path) -> None:
+    """60 reads past the page cache at 50 a second; without the limit they take some 20 ms."""
+    (tmp_path / "file").write_bytes(os.urandom(60 * 4096))
+    reads = "dd if=/data/file of=/dev/null bs=4096 iflag=direct"
+    task = make_task(
+        "sh", "-c", reads, binds=(Bind(str(tmp_path), "/data"),), limits=Limits(disk_iops=50), user="root"
+    )
+    began = time.monotonic()
+    look(deployment, task)
+    assert time.monotonic() - began > 1.0
 
 
 def test_the_images_root_is_never_written_to(bare: Deployment, make_task: MakeTask, image: Image) -> None:

@@ -18,7 +18,8 @@ from tare.report import EXPORTERS
 from tare.report.content import build_report
 from tare.report.quantities import with_quantities
 from tare.run.record import RunRecord
-from tare.study.model import InterleaveSpec, PublishedRange, Quantities, Study
+from tare.study.model import InterleaveSpec, Study
+from tare.study.quantities import PublishedRange, Quantities
 
 WANTED = Quantities(
     trim=1,

@@ -157,6 +157,32 @@ def test_v2_limits_forbid_swap_as_v1_does() -> None:
     ]
 
 
+PARTITIONS = {
+    "/proc/partitions": "major minor  #blocks  name\n\n 254 0 9 vda\n 254 1 8 vda1\n 7 0 6 loop0\n 8 16 9 sdb\n",
+    **{f"/sys/block/{name}/dev": "" for name in ("vda", "loop0", "sdb")},
+}
+
+
+def test_operations_are_limited_on_every_whole_disk() -> None:
+    text = V1 + "33 25 0:30 / /sys/fs/cgroup/blkio rw shared:13 - cgroup cgroup rw,blkio\n"
+    limits, root = Limits(disk_iops=500), "/sys/fs/cgroup/blkio/tare/t"
+    assert list(leaf_writes(parse_cgroups(text), "tare/t", limits, Files(**PARTITIONS).read))[-4:] == [
+        Write(f"{root}/blkio.throttle.read_iops_device", "254:0 500"),
+        Write(f"{root}/blkio.throttle.write_iops_device", "254:0 500"),
+        Write(f"{root}/blkio.throttle.read_iops_device", "8:16 500"),
+        Write(f"{root}/blkio.throttle.write_iops_device", "8:16 500"),
+    ]
+    assert list(leaf_writes(parse_cgroups(V2), "tare/t", limits, Files(**PARTITIONS).read)) == [
+        Write("/sys/fs/cgroup/tare/t/io.max", "254:0 riops=500 wiops=500"),
+        Write("/sys/fs/cgroup/tare/t/io.max", "8:16 riops=500 wiops=500"),
+    ]
+
+
+def test_a_host_without_a_disk_cannot_limit_one() -> None:
+    with pytest.raises(EnvironmentLacks, match="no disk of this host can be limited"):
+        list(leaf_writes(parse_cgroups(V2), "t", Limits(disk_iops=500), Files().read))
+
+
 @pytest.mark.parametrize("text", [V1, V2])
 def test_the_weight_is_never_written(text: str) -> None:
     paths = [write.path for write in leaf_writes(parse_cgroups(text), "t", ALL, Files().read)]

@@ -136,7 +136,16 @@ def test_systemd_takes_bare_tasks_where_its_engine_puts_containers(host: FakeHos
 
 
 def test_systemd_is_given_the_same_limits() -> None:
-    assert scope_properties(TASK.limits) == (
+    host = FakeHost()
+    host.files |= {
+        "/proc/partitions": b"major minor  #blocks  name\n\n 8 0 9 sda\n",
+        "/sys/block/sda/dev": b"8:0\n",
+    }
+    assert scope_properties(Limits(disk_iops=500), host.read)[1:] == (
+        "IOReadIOPSMax=/dev/sda 500",
+        "IOWriteIOPSMax=/dev/sda 500",
+    )
+    assert scope_properties(TASK.limits, host.read) == (
         "Delegate=yes",
         "AllowedCPUs=0",
         "CPUQuota=150%",

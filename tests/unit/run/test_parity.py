@@ -258,6 +258,9 @@ def test_the_parent_cgroup_is_told_without_the_run_s_name(cgroups: dict[str, str
             "SUT: CPU quota: 0.5 declared, 0.501 in force",
         ),
         ({}, {"cpu_quota": 1.5}, "SUT: CPU quota: none declared, 1.5 in force"),
+        ({"limits": LimitsSpec(disk_iops=500)}, {"disk_iops": 500}, None),
+        ({"limits": LimitsSpec(disk_iops=500)}, {}, "SUT: disk operations: 500 declared, none in force"),
+        ({}, {"disk_iops": 200}, "SUT: disk operations: no limit declared, 200 in force"),
         (
             {},
             {"cgroups": {"cpu": "/", "memory": "/"}},

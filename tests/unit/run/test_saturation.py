@@ -11,6 +11,7 @@ from tare.run.trimming import Span
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)
+COUNTERS = ("usage_ns", "cpu_some_us", "io_some_us", "periods", "throttled_periods")
 
 
 def group(*, seconds: tuple[int, int] = (9, 21), **rates: float) -> pl.DataFrame:
@@ -21,12 +22,10 @@ def group(*, seconds: tuple[int, int] = (9, 21), **rates: float) -> pl.DataFrame
         row: dict[str, Any] = {"target": 1, "name": "client", "tick": at, "pids": rates.get("pids", 8)}
         for window in ("usage", "pressure", "throttle"):
             row[f"{window}_t0_ns"] = at * S
-        for counter in ("usage_ns", "cpu_some_us", "periods", "throttled_periods"):
+        for counter in COUNTERS:
             row[counter] = round(rates[counter] * since) if counter in rates else None
         rows.append(row)
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(
-        pl.col("usage_ns", "cpu_some_us", "periods", "throttled_periods").cast(pl.Int64)
-    )
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col(*COUNTERS).cast(pl.Int64))
 
 
 def process(cpu_rate: float = 0.0, threads: int = 4) -> pl.DataFrame:
@@ -40,9 +39,14 @@ def process(cpu_rate: float = 0.0, threads: int = 4) -> pl.DataFrame:
 
 def test_a_side_that_uses_all_it_is_allowed_is_busy() -> None:
     found = saturation(group(usage_ns=1.9 * S, cpu_some_us=250_000), process(), 2.0, PHASE)
-    assert (found.cpus, found.throttled) == (2.0, None)
+    assert (found.cpus, found.throttled, found.waiting_io) == (2.0, None, None)
     assert found.busy == pytest.approx(0.95)
     assert found.waiting == pytest.approx(0.25)
+
+
+def test_waiting_for_io_is_told_beside_waiting_for_a_cpu() -> None:
+    found = saturation(group(usage_ns=0.3 * S, cpu_some_us=100_000, io_some_us=870_000), process(), 1.0, PHASE)
+    assert (found.waiting, found.waiting_io) == (pytest.approx(0.1), pytest.approx(0.87))
 
 
 def test_one_thread_can_use_no_more_than_one_cpu() -> None:
@@ -80,7 +84,7 @@ def test_usage_is_left_alone_without_a_trace_of_the_phase(tmp_path: Path) -> Non
     found = with_saturation(usage, tmp_path)
     assert found is not None
     assert found["saturation"]["client"]["busy"] == pytest.approx(0.5)
-    assert found["saturation"]["sut"] == {"cpus": None, "busy": None, "waiting": None, "throttled": None}
+    assert found["saturation"]["sut"] == dict.fromkeys(("cpus", "busy", "waiting", "throttled", "waiting_io"))
 
 
 def nodes(*rates: float | None) -> tuple[pl.DataFrame, pl.DataFrame]:

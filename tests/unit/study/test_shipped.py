@@ -14,6 +14,7 @@ from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate
 from tare.plan.expand import expand
 from tare.study.catalogue import studies
+from tare.study.disk_bound import is_disk_bound
 from tare.study.document import read
 from tare.study.load import load
 from tare.study.model import Study
@@ -207,10 +208,19 @@ def test_seybold_s_data_are_half_or_two_and_a_half_times_the_memory(scale: str) 
         settings = filling.settings
         memory = size_bytes(settings.sut.limits.memory or "")
         record = 10 * settings.workload["properties"].get("fieldlength", 100)
-        ratio = settings.workload["operations"] * record / memory
-        assert ratio == pytest.approx(0.5 if "memory" in scale else 2.5, rel=0.1)
+        records = settings.workload["records"] + settings.workload["operations"]
+        assert records * record / memory == pytest.approx(0.5 if "memory" in scale else 2.5, rel=0.1)
         pool = size_bytes(str(settings.sut.settings["innodb_buffer_pool_size"]))
-        assert pool == 0.75 * memory
+        assert pool == (96 << 20 if scale == "demo" else 0.75 * memory)
+
+
+@pytest.mark.parametrize("scale", SEYBOLD)
+def test_seybold_means_the_disk_to_set_the_rate_where_data_are_larger_than_the_memory(scale: str) -> None:
+    study = seybold(scale)
+    assert {is_disk_bound(study, arm.name) for arm in study.arms} == {"memory" not in scale}
+    assert study.published_by == "min-max-mean"
+    slow = {arm.settings.sut.limits.disk_iops for arm in study.arms}
+    assert slow == {500 if scale == "demo" else None}
 
 
 @pytest.mark.parametrize("scale", ["full", "full-memory"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import arrivals, blocks, cpus, failures, foreign, load, making, series
+from tare.analyze.validity import arrivals, blocks, cpus, disk, failures, foreign, load, making, series
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
@@ -22,6 +22,7 @@ RULES: Mapping[str, Rule] = {
     "errors": failures.errors,
     "under-delivery": arrivals.under_delivery,
     "client-bottleneck": load.client_bottleneck,
+    "not-disk-bound": disk.not_disk_bound,
     "machine-shift": load.machine_shift,
     "clock-step": load.clock_step,
     "warm-up": series.warm_up,

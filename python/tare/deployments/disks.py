@@ -1,0 +1,46 @@
+"""The host's disks, on each of which a task's operations can be limited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tare.errors import EnvironmentLacks
+
+_STACKED = re.compile(r"(loop|ram|zram|dm-|md|sr|fd)\d")
+"""Devices in memory, and such as lie on others, whose operations count there."""
+
+Read = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A whole device. `device`: "major:minor"."""
+
+    name: str
+    device: str
+
+    @property
+    def path(self) -> str:
+        """Where it is to be opened."""
+        return f"/dev/{self.name}"
+
+
+def disks(read: Read) -> tuple[Disk, ...]:
+    """All whole disks, by /proc/partitions; a partition is part of one. Raises `EnvironmentLacks` without any."""
+    rows = [line.split() for line in (read("/proc/partitions") or b"").decode().splitlines()[1:] if line.strip()]
+    found = tuple(
+        Disk(name, f"{major}:{minor}")
+        for major, minor, _, name in rows
+        if not _STACKED.match(name) and read(f"/sys/block/{name}/dev") is not None
+    )
+    if not found:
+        raise EnvironmentLacks("no disk of this host can be limited", hint="leave `disk_iops` out of the limits")
+    return found
+
+
+def iops_in_force(throttle: str) -> int | None:
+    """The lowest limit in a group's file: v1 "MAJOR:MINOR N", v2 "MAJOR:MINOR rbps=… riops=N …"; `None`: none."""
+    found = re.findall(r"(?:\d+:\d+ |[rw]iops=)(\d+)(?!\S)", throttle)
+    return min((int(each) for each in found), default=None)

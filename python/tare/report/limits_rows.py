@@ -1,0 +1,46 @@
+"""What set the rate of each arm's runs, as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.analyze.arms import ArmSummary
+from tare.analyze.limits import Limits
+from tare.analyze.validity.disk import Limit
+from tare.report.content import Report
+from tare.report.figures import NONE, amount, percent
+from tare.report.plain import plain
+
+LIMIT_TITLE = "What set the rate"
+LIMIT_COLUMNS = (
+    "arm", "SUT's CPU", "client's CPU", "I/O waits", "disk busy", "under way", "reads/s", "writes/s", "bound by",
+)  # fmt: skip
+LIMIT_READING = (
+    "Medians over an arm's good runs, read off their traces: CPU time used of what each side could use; share of "
+    "the time in which a thread of the SUT waited for I/O; of the busiest disk, share of the time with a request "
+    "under way, requests under way, and a second. Bound by: what was at its end in most runs."
+)
+_WORDS: Mapping[Limit, str] = {"client": "client's CPU", "sut": "SUT's CPU", "disk": "disk"}
+
+
+def limits_rows(report: Report) -> tuple[tuple[str, ...], ...]:
+    """A row an arm with a cell for each of `LIMIT_COLUMNS`; nothing where no trace tells of a disk."""
+    arms = report.analysis.arms
+    return tuple(_row(arm) for arm in arms) if any(arm.limits.disk_busy is not None for arm in arms) else ()
+
+
+def _row(arm: ArmSummary) -> tuple[str, ...]:
+    told = arm.limits
+    shares = (told.sut_busy, told.client_busy, told.sut_waiting_io, told.disk_busy)
+    return (
+        plain(arm.arm, 80),
+        *(percent(part, signed=False) for part in shares),
+        *(amount(value) for value in (told.disk_depth, told.reads_per_s, told.writes_per_s)),
+        _bound(told),
+    )
+
+
+def _bound(told: Limits) -> str:
+    if told.reached is None:
+        return NONE
+    return ", ".join(_WORDS[each] for each in told.reached) or "none of these"

@@ -1,0 +1,71 @@
+"""Smallest, largest, mean and standard deviation, as a study's source tells them, beside tare's estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tare.analyze import Analysis
+from tare.analyze.arms import ArmSummary
+from tare.analyze.metrics import PRIMARY, Metric
+from tare.report.content import Report
+from tare.report.figures import NONE, amount, interval, percent, point
+from tare.report.known import known, known_by_operation
+from tare.report.plain import plain
+
+REPETITION_COLUMNS = (
+    "arm",
+    "n",
+    "smallest",
+    "largest",
+    "mean",
+    "std. dev.",
+    "of means",
+    "overhead",
+    "95 % interval",
+)
+REPETITION_READING = (
+    "As the source tells its repetitions: over an arm's good runs, the standard deviation that of a sample; of "
+    "means: the arm's against the baseline's, without an interval. Overhead and interval are tare's estimate."
+)
+_TITLE = "As published: smallest, largest, mean and standard deviation"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One metric: its title with the unit, and a row an arm with a cell for each of `REPETITION_COLUMNS`."""
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+def repetitions(report: Report) -> tuple[Section, ...]:
+    """Throughput and mean latencies; nothing where the source does not tell its repetitions so."""
+    if report.study.published_by != "min-max-mean":
+        return ()
+    analysis = report.analysis
+    shown = [
+        metric
+        for metric in (*known(analysis), *known_by_operation(analysis))
+        if metric.name == PRIMARY or metric.name.endswith("latency_mean")
+    ]
+    return tuple(
+        Section(_title(metric, analysis), tuple(_row(analysis, arm, metric) for arm in analysis.arms))
+        for metric in shown
+    )
+
+
+def _title(metric: Metric, analysis: Analysis) -> str:
+    counted = next((arm.unit for arm in analysis.arms if arm.unit), "operations")
+    unit = f"{plain(counted, 20)}/s" if metric.name == PRIMARY else metric.unit
+    return f"{_TITLE} of {metric.title}, {unit}"
+
+
+def _row(analysis: Analysis, arm: ArmSummary, metric: Metric) -> tuple[str, ...]:
+    level = arm.values[metric.name]
+    told = (level.smallest, level.largest, level.mean, level.stddev)
+    first = (plain(arm.arm, 80), str(level.n), *(amount(value) for value in told))
+    if arm.is_baseline:
+        return (*first, "", "baseline", "")
+    found = analysis.finding(arm.arm, metric.name)
+    theirs = NONE if found.as_published is None else percent(found.as_published.point)
+    return (*first, theirs, point(found), interval(found.estimate))
