@@ -13,6 +13,7 @@ import pytest
 from docker import DockerClient
 
 from tare.deployments import DEPLOYMENTS, Deployment, Task
+from tare.deployments.settling import settle
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks
 from tare.images import Image
@@ -129,6 +130,33 @@ def test_the_data_are_where_the_level_says(kind: str, name: str, rig: Rig) -> No
     assert not Path(lot.home).exists()
     assert not rig.engine.images.list(filters={"reference": f"tare/run:{lot.name}*"})
     assert not rig.engine.volumes.list(filters={"name": lot.name})
+
+
+CACHED = [
+    ("bare", "bind"),
+    *(("container", name) for name in ("bind", "layer", "layer-copied-up", "volume", "ext4")),
+]
+
+
+@pytest.mark.parametrize("cache", ["dropped", "warmed"])
+@pytest.mark.parametrize(("kind", "name"), CACHED)
+def test_the_page_cache_is_as_the_level_says(kind: str, name: str, cache: str, rig: Rig) -> None:
+    """Of a tmpfs there is nothing to say: its pages are nowhere else."""
+    spec = SPECS[name].model_copy(update={"cache": cache})
+    deployment = rig.deployment(kind)
+    try:
+        lodging = lodged(rig, spec)
+        if lodging.layer is None:
+            settle(rig.host, lodging.path, warmed=cache == "warmed")
+        instance = deployment.start(lodging.given(rig.task, "/data"))
+        try:
+            large = f"/proc/{instance.process.pid}/root/data/large"
+            resident = done("fincore", "--bytes", "--noheadings", "--output", "RES", large)
+            assert int(resident) == (MIB if cache == "warmed" else 0)
+        finally:
+            deployment.stop(instance, grace_s=1)
+    finally:
+        rig.storage(spec.kind).clear(rig.lot)
 
 
 @pytest.mark.parametrize("copy_up", [False, True])

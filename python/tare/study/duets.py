@@ -27,6 +27,12 @@ def _reasons(spec: DuetSpec, settings: ArmSettings, parameters: Parameters) -> I
     if why := parameters.waits_for_disk:
         told = f"a duet is no protocol for I/O-bound work: {why}, which both arms share"
         yield _refusal((name, ("workload",)), told, "use `interleave`")
+    if settings.sut.storage.device is not None:
+        told = f"both arms of a duet run at once and cannot both have their data on {settings.sut.storage.device}"
+        keys: tuple[KeyPath, ...] = (("sut", "storage", "device"), name)
+        yield _refusal(
+            keys, told, "leave `device` out, then each has a loop device of its own; or use `interleave`"
+        )
     for side, placement in settings.sides.items():
         if placement.limits.cpus is not None:
             told = f"in a duet the protocol places both arms, on the CPUs {' and '.join(spec.cpus)} in turn"

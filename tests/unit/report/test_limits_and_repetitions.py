@@ -1,0 +1,92 @@
+"""What set the rate, and repetitions as their source tells them, in every format."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.report import findings_file, html_page, markdown, terminal
+from tare.report.content import Report, build_report
+from tare.report.limits_rows import limits_rows
+from tare.report.repetitions import REPETITION_COLUMNS, repetitions
+
+ARMS = ("bare", "bridge")
+
+
+def report(**changes: Any) -> Report:
+    """Three runs an arm: 90, 100 and 110 a second bare, a tenth less with a bridge; the disk at its end."""
+
+    def alter(tree: dict[str, Any]) -> None:
+        tree["usage"]["saturation"] = {"sut": {"busy": 0.4, "waiting_io": 0.93}, "client": {"busy": 0.3}}
+        tree["usage"]["disk"] = {
+            "name": "vda",
+            "busy": 0.12,
+            "depth": 0.4,
+            "reads_per_s": 500.0,
+            "writes_per_s": 88.0,
+        }
+
+    made = [
+        synthetic.changed(synthetic.record(block, arm, tps * (0.9 if arm == "bridge" else 1.0)), alter)
+        for arm in ARMS
+        for block, tps in enumerate((90.0, 100.0, 110.0))
+    ]
+    return build_report(synthetic.study(ARMS, **changes), made)
+
+
+MEANT = {"published_by": "min-max-mean", "disk_bound": {"path": ARMS}}
+
+
+def test_repetitions_stand_beside_what_tare_makes_of_them() -> None:
+    of_throughput, of_latency = repetitions(report(**MEANT))
+    assert "throughput, transactions/s" in of_throughput.title
+    bare, bridge = (dict(zip(REPETITION_COLUMNS, row, strict=True)) for row in of_throughput.rows)
+    assert (bare["smallest"], bare["largest"], bare["mean"], bare["std. dev."]) == ("90.0", "110", "100", "10.0")
+    assert (bare["overhead"], bare["of means"]) == ("baseline", "")
+    assert (bridge["mean"], bridge["of means"], bridge["n"]) == ("90.0", "-10.0 %", "3")
+    assert bridge["overhead"].startswith("-10.0")
+    assert of_latency.title.endswith("mean latency, ms")
+
+
+def test_a_source_that_tells_no_repetitions_has_none() -> None:
+    assert repetitions(report()) == ()
+    assert repetitions(report(published_by="relative-change-of-averages")) == ()
+
+
+def test_what_set_the_rate_is_a_row_an_arm() -> None:
+    assert limits_rows(report()) == tuple(
+        (arm, "40.0 %", "30.0 %", "93.0 %", "12.0 %", "0.400", "500", "88.0", "disk") for arm in ARMS
+    )
+    blind = build_report(synthetic.study(ARMS), synthetic.records(ARMS, 3))
+    assert limits_rows(blind) == ()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_terminal_shows_both_where_the_study_asks_for_them(width: int) -> None:
+    shown = terminal.render(report(**MEANT), width=width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "What set the rate" in shown
+    assert "std. dev." in shown or width == 60
+    plain = terminal.render(report(), width=width)
+    assert "What set the rate" not in plain
+    assert "std. dev." not in plain
+
+
+def test_pages_show_both() -> None:
+    for text in (markdown.render(report(**MEANT)), html_page.render(report(**MEANT))):
+        assert "What set the rate" in text
+        assert "std. dev." in text
+        assert "bound by" in text
+    assert "std. dev." not in html_page.render(report())
+
+
+def test_json_has_both_of_every_arm() -> None:
+    bare, bridge = json.loads(findings_file.render(report()))["arms"]
+    assert (bare["values"]["throughput"]["mean"], bare["values"]["throughput"]["stddev"]) == (100.0, 10.0)
+    assert bridge["limits"] == {
+        "sut_busy": 0.4, "client_busy": 0.3, "sut_waiting_io": 0.93, "disk_busy": 0.12, "disk_depth": 0.4,
+        "reads_per_s": 500.0, "writes_per_s": 88.0, "reached": ["disk"],
+    }  # fmt: skip
