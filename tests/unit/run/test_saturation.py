@@ -46,7 +46,8 @@ def test_a_side_that_uses_all_it_is_allowed_is_busy() -> None:
 
 def test_waiting_for_io_is_told_beside_waiting_for_a_cpu() -> None:
     found = saturation(group(usage_ns=0.3 * S, cpu_some_us=100_000, io_some_us=870_000), process(), 1.0, PHASE)
-    assert (found.waiting, found.waiting_io) == (pytest.approx(0.1), pytest.approx(0.87))
+    assert found.waiting == pytest.approx(0.1)
+    assert found.waiting_io == pytest.approx(0.87)
 
 
 def test_one_thread_can_use_no_more_than_one_cpu() -> None:
