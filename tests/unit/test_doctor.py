@@ -16,6 +16,7 @@ from tare.doctor import Line, Verdict
 from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
 from tare.doctor.examination import examine
+from tare.doctor.home import home_line
 from tare.doctor.resources import GIB, resource_lines
 from tare.doctor.spin import spin
 from tare.doctor.trials import trial_lines
@@ -25,6 +26,7 @@ from tare.sites.facts import host_facts
 from tare.sites.fake import Answer, FakeHost
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger, Made
+from tare.sites.local import LocalHost
 
 GOOD_HOST: Mapping[str, Any] = {
     **host_facts(FakeHost()),
@@ -214,6 +216,30 @@ def test_an_engine_that_stops_answering_is_a_finding_and_no_crash(tmp_path: Path
 
     found = examine(host(), cast("docker.DockerClient", Broken()), Layout(tmp_path), None)
     assert by_name(found.lines)["engine"].verdict is Verdict.CANNOT
+
+
+@pytest.mark.parametrize(
+    ("below", "verdict", "found"),
+    [
+        ("", Verdict.OK, "{top}"),
+        ("not/yet/there", Verdict.OK, "{top}/not/yet/there, to be made in {top}"),
+        ("file/home", Verdict.CANNOT, "{top}/file/home cannot be made: {top}/file is no directory"),
+        ("dangling", Verdict.CANNOT, "{top}/dangling cannot be made: {top}/dangling is no directory"),
+    ],
+)
+def test_what_tare_keeps_needs_a_directory(tmp_path: Path, below: str, verdict: Verdict, found: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to(tmp_path / "gone")
+    line = home_line(LocalHost(), str(tmp_path / below))
+    assert (line.verdict, line.found) == (verdict, found.format(top=tmp_path))
+    assert (line.advice is None) == (verdict is Verdict.OK)
+
+
+def test_a_home_on_a_file_system_that_is_mounted_read_only_cannot_be_written() -> None:
+    refusing = FakeHost(answers={("test", "-w"): Completed(("test",), 1)})
+    line = home_line(refusing, "/mnt/home")
+    assert line.verdict is Verdict.CANNOT
+    assert "/mnt/home is read-only" in line.found
 
 
 def test_the_command_ends_with_3_and_says_why_where_no_engine_answers(

@@ -53,7 +53,7 @@ class Shelf:
         """The image that was made under a cache key."""
         try:
             digest = (self._keys / _plain(key)).read_text().strip()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return self.get(digest)
 
@@ -65,7 +65,7 @@ class Shelf:
             if tree["format"] > FORMAT:
                 raise StoreError(f"{home} was made by a newer tare", hint="update tare")
             found = _shelved(tree, str(home / "rootfs"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{home}/image.json is damaged: {error}", hint=f"remove {home}") from error

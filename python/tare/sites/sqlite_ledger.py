@@ -16,6 +16,10 @@ from tare.sites.process import alive, from_ident, to_ident
 
 FORMAT = 1
 _BUSY_S = 30.0
+_NO_PLACE = frozenset({
+    sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PROTOCOL,
+})  # fmt: skip
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS made (
@@ -108,8 +112,9 @@ class SqliteLedger:
             yield
         except (sqlite3.Error, OSError) as error:
             told = f"the ledger {self._path} cannot be used: {error}"
-            if _not_writable(error):
-                raise EnvironmentLacks(told, hint="set TARE_HOME to a directory that you may write to") from error
+            if _no_place(error):
+                hint = "set TARE_HOME to a directory that you may write to, on a file system of this machine"
+                raise EnvironmentLacks(told, hint=hint) from error
             raise StoreError(told) from error
 
 
@@ -124,8 +129,13 @@ def _refuse_newer(path: Path, db: sqlite3.Connection) -> None:
         raise StoreError(f"{path} was written by a newer tare (format {found})", hint="update tare")
 
 
-def _not_writable(error: sqlite3.Error | OSError) -> bool:
+def _no_place(error: sqlite3.Error | OSError) -> bool:
+    """Whether no ledger can be kept there: not to be written, full, or without the locks that SQLite needs.
+
+    The low byte of an extended code is its kind (https://sqlite.org/rescode.html); a network file system without
+    locks is an I/O error or a failure of the locking protocol.
+    """
     if isinstance(error, OSError):
         return True
     code = getattr(error, "sqlite_errorcode", None)
-    return code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL}
+    return code is not None and code & 0xFF in _NO_PLACE

@@ -24,11 +24,16 @@ def held(path: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        except (BlockingIOError, PermissionError) as error:  # flock(2) on NFS is fcntl(2)'s, which may say either
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             raise StoreError(
                 f"the store {path.parent} is being written by another tare (process {holder})",
                 hint="wait for it to end, or give this study a store of its own with --store",
+            ) from error
+        except OSError as error:
+            raise StoreError(
+                f"the store {path.parent} cannot be locked: {error.strerror}",
+                hint="without locks, as on some network file systems, two runs may write at once: use another",
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

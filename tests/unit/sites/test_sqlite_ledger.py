@@ -132,6 +132,20 @@ def test_a_place_that_takes_no_ledger_is_what_the_environment_lacks(tmp_path: Pa
         SqliteLedger(Path("/proc/no-such-home/ledger.sqlite")).note(Kind.NETWORK, "one")
 
 
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_SHMLOCK])
+def test_a_file_system_without_locks_is_what_the_environment_lacks(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        error = sqlite3.OperationalError("locking protocol")
+        error.sqlite_errorcode = code
+        raise error
+
+    monkeypatch.setattr("tare.sites.sqlite_ledger.sqlite3.connect", refused)
+    with pytest.raises(EnvironmentLacks, match="on a file system of this machine"):
+        ledger.note(Kind.NETWORK, "one")
+
+
 def test_a_ledger_whose_maker_was_killed_before_it_had_a_table_is_empty(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "ledger.sqlite").close()
     (tmp_path / "ledger.sqlite").touch()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -191,6 +193,29 @@ def test_a_lock_that_cannot_be_opened_is_told_with_the_way_to_read_the_store(tmp
         held(tmp_path),
     ):
         pytest.fail("it is held")
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EAGAIN, r"being written by another tare \(process 4711\)"),
+        (errno.EACCES, r"being written by another tare \(process 4711\)"),
+        (errno.ENOLCK, r"cannot be locked: No locks available \(without locks"),
+        (errno.EOPNOTSUPP, r"cannot be locked: Operation not supported \(without locks"),
+    ],
+)
+def test_a_lock_as_nfs_refuses_it_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str
+) -> None:
+    (tmp_path / "lock").write_text("4711\n")
+
+    def refused(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("tare.store.lock.fcntl.flock", refused)
+    with pytest.raises(StoreError, match=told), held(tmp_path / "lock"):
+        pytest.fail("it is held")
+    assert (tmp_path / "lock").read_text() == "4711\n", "whose it is stays told"
 
 
 def test_a_store_that_only_others_may_write_is_read(path: Path, plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
