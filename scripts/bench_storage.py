@@ -17,6 +17,7 @@ from pathlib import Path
 from tare.analyze.analysis import Analysis, analyze
 from tare.analyze.estimate import Finding
 from tare.errors import TareError
+from tare.run.emulated import MARK, EmulatedArms, emulated_arms, mark_of, marked
 from tare.store.read import open_store
 from tare.study.model import Study
 
@@ -43,13 +44,17 @@ COLUMNS = (
 """Sequential requests are of 1 MiB, so that requests a second are MiB a second."""
 
 
-def rows(study: Study, analysis: Analysis) -> list[list[str]]:
-    """A row a storage, in the study's order."""
+def rows(study: Study, analysis: Analysis, emulated: EmulatedArms) -> list[list[str]]:
+    """A row a storage, in the study's order; one with a run on an emulated CPU is marked."""
     names = {(arm.levels["storage"], arm.levels["work"]): arm.name for arm in study.arms if not arm.control}
-    return [
-        [storage, *(_cell(analysis, names[storage, column.work], storage, column) for column in COLUMNS)]
-        for storage in study.factors["storage"]
-    ]
+    found = []
+    for storage in study.factors["storage"]:
+        arms = [names[storage, column.work] for column in COLUMNS]
+        marks = [mark for arm in arms if (mark := mark_of(study, emulated, arm)) is not None]
+        mark = MARK if MARK in marks else next(iter(marks), None)
+        cells = [_cell(analysis, arm, storage, column) for arm, column in zip(arms, COLUMNS, strict=True)]
+        found.append([marked(storage, mark), *cells])
+    return found
 
 
 def _cell(analysis: Analysis, arm: str, storage: str, column: Column) -> str:
@@ -91,11 +96,12 @@ def main() -> int:
     try:
         store = open_store(given.store)
         study = store.plan.study
-        analysis = analyze(study, list(store.records()))
+        records = store.records()
+        analysis = analyze(study, records)
     except TareError as error:
         sys.stderr.write(f"bench_storage: {error}\n")
         return 1
-    text = table(rows(study, analysis), len(analysis.blocks))
+    text = table(rows(study, analysis, emulated_arms(records)), len(analysis.blocks))
     sys.stdout.write(text)
     if given.markdown is not None:
         given.markdown.write_text(text)

@@ -41,10 +41,19 @@ def test_sequential_requests_are_a_mebibyte_as_the_table_s_unit_says(study: Stud
 
 
 def test_what_was_not_measured_is_a_hyphen(study: Study) -> None:
-    found = rows(study, analyze(study, ()))
+    found = rows(study, analyze(study, ()), {})
     assert [row[0] for row in found] == list(study.factors["storage"])
     assert {cell for row in found for cell in row[1:]} == {"-"}
     assert table(found, 0).startswith("| storage | fsync, median |")
+
+
+def test_a_storage_of_which_a_run_was_emulated_is_marked(study: Study) -> None:
+    nothing = analyze(study, ())
+    (first, *others) = [row[0] for row in rows(study, nothing, {"volume-fsync": ("sut",)}) if "(" in row[0]]
+    assert (first, others) == ("(emulated) volume", [])
+    by_baseline = [row[0] for row in rows(study, nothing, {study.baseline_of("volume-fsync"): ("sut",)})]
+    assert by_baseline[0] == "(emulated) bind"
+    assert set(by_baseline[1:]) == {f"(baseline emulated) {name}" for name in study.factors["storage"][1:]}
 
 
 @pytest.mark.parametrize(

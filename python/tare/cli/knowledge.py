@@ -8,13 +8,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from tare.cli.claim_list import write_list
 from tare.errors import StudyError
 from tare.knowledge.export import EXPORTS, as_json
 from tare.knowledge.read import Known, claim_called, load_claims
-from tare.knowledge.words import context_words, effect_words
 from tare.sites.layout import default_layout
 from tare.store import open_store
 from tare.study.catalogue import claims_folder
@@ -44,15 +42,9 @@ def list_claims(
     metric: Annotated[str | None, typer.Option(help="Only claims of this metric.")] = None,
     claims: Folder = None,
 ) -> None:
-    """List the claims, one a line."""
+    """List the claims; into a pipe or file one a line: id, effect and what it is of, with tabs between."""
     found = [known for known in every_claim(claims) if _wanted(known, study, database, metric)]
-    table = Table(box=None, pad_edge=False)
-    for column in ("claim", "effect", "of"):
-        table.add_column(column, header_style="dim", overflow="fold")
-    for known in found:
-        table.add_row(Text(known.id), Text(effect_words(known.claim)), Text(context_words(known.claim)))
-    console = Console(highlight=False)
-    console.print(table)
+    write_list(found, Console(highlight=False))
     typer.echo(f"{len(found)} claims; `tare knowledge show CLAIM` tells the source of one.", err=True)
 
 

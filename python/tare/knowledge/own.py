@@ -52,7 +52,10 @@ def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
             if (claim := _claim(plan, records, finding)) is not None:
                 told[name] = claim
     if not told:
-        raise StudyError("no arm has an interval against its baseline yet", hint="`tare run` makes more blocks")
+        raise StudyError(
+            f"this study has ended, and no arm has an interval: that takes {_FEWEST} blocks of it and its baseline",
+            hint="`tare report` tells which runs failed; with a higher cap on blocks `tare run` goes on here",
+        )
     return told
 
 

@@ -8,11 +8,14 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tare.cli import app
+from tare.cli.claim_list import write_list
 from tare.errors import StudyError
 from tare.knowledge.export import COLUMNS
+from tare.knowledge.read import load_claims
 from tare.study.catalogue import claims_folder
 
 OWN = (claims_folder() / "moby-11911" / "moby-11911-host.yaml").read_text()
@@ -29,6 +32,24 @@ def test_a_list_has_a_line_a_claim_and_can_be_narrowed() -> None:
     assert shown.exit_code == 0
     assert "-55.4 %" in shown.stdout
     assert "3 claims" in shown.stderr
+
+
+def test_a_pipe_gets_a_line_a_claim_whose_first_field_is_an_id_that_can_be_shown() -> None:
+    runner = CliRunner(env={"COLUMNS": "40"})
+    lines = runner.invoke(app, ["knowledge", "list"]).stdout.splitlines()
+    assert len(lines) == len(load_claims([claims_folder()]))
+    assert {line.count("\t") for line in lines} == {2}
+    longest = max((line.split("\t")[0] for line in lines), key=len)
+    assert runner.invoke(app, ["knowledge", "show", longest]).exit_code == 0
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 120, 250])
+def test_no_terminal_is_too_narrow_for_an_id_in_one_piece(width: int) -> None:
+    claims = load_claims([claims_folder()])
+    written = io.StringIO()
+    write_list(claims, Console(file=written, force_terminal=True, color_system=None, width=width))
+    words = written.getvalue().split()
+    assert {known.id for known in claims} <= set(words)
 
 
 def test_a_claim_is_shown_as_it_is_written_and_as_json() -> None:
