@@ -34,7 +34,7 @@ def _section(view: View) -> Iterator[str]:
 
 def steps(quantity: Quantity) -> str:
     """What limits its resolution: what it prints, and the counter behind it."""
-    printed = f"{quantity.step:g} {quantity.unit}" if quantity.unit != "B" else f"{quantity.step:g} B"
+    printed = "1 page" if quantity.paged > 0 else f"{quantity.step:g} {quantity.unit}"
     if quantity.grain is not None:
         return f"{printed}; `{quantity.grain.table}.{quantity.grain.column}`"
     if quantity.one > 0:

@@ -136,7 +136,8 @@ CADVISOR = View(
             formula=working_set_bytes,
             says="usage - total_inactive_file (v1) or inactive_file (v2), not below 0",
             cites=f"{HANDLER} setMemoryStats",
-            step=4096.0,
+            step=1.0,
+            paged=1.0,
             lags=lag_bytes,
         ),
         Quantity(

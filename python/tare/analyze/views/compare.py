@@ -123,9 +123,9 @@ def _compare(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.
     if values.is_empty() or (quantity.kind is Kind.TOTAL and len(covered) < 2):
         return None
     if quantity.kind is Kind.TOTAL:
-        return _growth(quantity, values, covered)
+        return _growth(quantity.moves_by(trace), values, covered)
     lag = 0.0 if quantity.lags is None else quantity.lags(trace, readings)
-    return _means(quantity, values, covered, lag)
+    return _means(values, covered, quantity.moves_by(trace) / 2 + 2 * lag)
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,13 @@ def _seen(values: pl.DataFrame, rows: pl.DataFrame) -> list[_Seen]:
     return found
 
 
-def _means(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame, lag: float) -> _Figures:
-    """Of levels, which between two readings may have been beyond both; tool and trace lag each by itself."""
+def _means(values: pl.DataFrame, rows: pl.DataFrame, half: float) -> _Figures:
+    """Of levels, which between two readings may have been beyond both.
+
+    `half`: of the step by which they move, and the lags of tool and trace, each of which has its own.
+    """
     seen, n = _seen(values, rows), len(rows)
-    beyond, half = _beyond(values["value"].to_numpy(), n), quantity.step / 2 + 2 * lag
+    beyond = _beyond(values["value"].to_numpy(), n)
     return _Figures(
         samples=n,
         real=float(rows["value"].sum()) / n,
@@ -179,14 +182,14 @@ def _beyond(values: NDArray[np.float64], samples: int) -> _Beyond:
     return _Beyond(*(float(each.mean() + 3 * each.std() / np.sqrt(samples)) for each in (below, above)))
 
 
-def _growth(quantity: Quantity, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
+def _growth(step: float, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
     seen = _seen(values, rows)
     return _Figures(
         samples=len(rows),
         real=float(rows["value"][-1] - rows["value"][0]),
         view=seen[-1].value - seen[0].value,
-        low=seen[-1].low - seen[0].high - quantity.step,
-        high=seen[-1].high - seen[0].low + quantity.step,
+        low=seen[-1].low - seen[0].high - step,
+        high=seen[-1].high - seen[0].low + step,
     )
 
 
@@ -240,7 +243,7 @@ def _stretch(
     clock_s = quantity.clock_s(trace)
     # A sample's weight is off by so much of it; errors of neighbours cancel but for the two at the ends.
     off = (clock_s + 2 * rows["within_ns"] / 1e9) / (passed_s / n)
-    loss = float(((values - real).abs() * off).sum()) / n + quantity.step / 2
+    loss = float(((values - real).abs() * off).sum()) / n + quantity.moves_by(trace) / 2
     stretch = (apart_s + clock_s) / passed_s
     return _Figures(
         samples=n,

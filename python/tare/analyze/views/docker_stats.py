@@ -104,7 +104,8 @@ DOCKER_STATS = View(
             formula=memory_bytes,
             says="usage - total_inactive_file (v1) or inactive_file (v2); all of usage where that is not above 0",
             cites=f"{CLIENT} calculateMemUsageUnixNoCache",
-            step=4096.0,
+            step=1.0,
+            paged=1.0,
             lags=lag_bytes,
         ),
         Quantity(
@@ -117,7 +118,8 @@ DOCKER_STATS = View(
             formula=memory_bytes_19_03,
             says="usage - cache (v1): the whole page cache, shared memory included",
             cites="docker/cli 19.03 cli/command/container/stats_helpers.go; moby/moby#40727",
-            step=4096.0,
+            step=1.0,
+            paged=1.0,
             lags=lag_bytes,
         ),
         Quantity(

@@ -68,6 +68,8 @@ class Quantity:
     """The tool's own source: repository, file, function."""
     step: float
     """The smallest difference that the tool prints, in `unit`."""
+    paged: float = 0.0
+    """What a byte is worth of what the kernel counts in whole pages; 0: it does not."""
     one: float = 0.0
     """What one more event is worth where a sample lasts a second."""
     grain: Grain | None = None
@@ -84,6 +86,10 @@ class Quantity:
     clock_s: Callable[[Trace], float] = lambda _: 0.0
     """How far that by which the tool divides may be off the time that passed."""
 
+    def moves_by(self, trace: Trace) -> float:
+        """The smallest difference between two figures of this machine, in `unit`."""
+        return max(self.step, self.paged * trace.page_bytes)
+
     def resolution(self, trace: Trace, interval_s: float, subject: str = "") -> float:
         """The smallest difference that two samples `interval_s` apart can show, in `unit`.
 
@@ -93,7 +99,7 @@ class Quantity:
         moved = 0.0 if quantum is None or self.grain is None else quantum * self.grain.worth(trace) / interval_s
         if self.readings == "host cpu" and subject == "all":
             moved /= trace.cpus
-        return max(self.step, self.one / interval_s, moved)
+        return max(self.moves_by(trace), self.one / interval_s, moved)
 
 
 @dataclass(frozen=True)

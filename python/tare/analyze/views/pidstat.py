@@ -71,7 +71,8 @@ _RESIDENT = Quantity(
     formula=resident_kib,
     says="rss of /proc/PID/stat * page size",
     cites=f"{SOURCE} pidstat.c read_proc_pid_stat",
-    step=4.0,
+    step=1.0,
+    paged=1 / 1024,
 )
 _FAULTS = tuple(
     per_second(

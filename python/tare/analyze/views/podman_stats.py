@@ -69,7 +69,8 @@ PODMAN_STATS = View(
             formula=memory_bytes,
             says="usage - inactive_file, 0 where that is not above 0",
             cites=f"{LIBRARY}/memory_linux.go memoryStat (since containers/common#2455)",
-            step=4096.0,
+            step=1.0,
+            paged=1.0,
             lags=lag_bytes,
         ),
         Quantity(
@@ -82,7 +83,8 @@ PODMAN_STATS = View(
             formula=memory_bytes_raw,
             says="usage, page cache included",
             cites=f"{STATS} getPlatformContainerStats; {LIBRARY}/memory_linux.go before containers/common#2455",
-            step=4096.0,
+            step=1.0,
+            paged=1.0,
         ),
         Quantity(
             name="block_read_bytes",

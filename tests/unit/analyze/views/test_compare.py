@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 from tests.unit.analyze.views.traces import MIB, S, trace
 
+from tare.analyze.views import VIEWS
 from tare.analyze.views.compare import OBSERVED, Comparison, compare
+from tare.analyze.views.model import Measure
 from tare.store.trace import Trace
 
 MS = 1_000_000
@@ -97,6 +99,19 @@ def test_a_share_of_the_limit_lags_as_its_memory_does_and_pages_are_the_machine_
     assert (small.low, small.high) == pytest.approx((40 - 0.005 - LAG / 2 / MIB, 40 + 0.005 + LAG / 2 / MIB))
     large_pages = Trace({**whole.header, "page_bytes": 65536}, whole.quanta, True, whole.tables)
     assert one(said_percent, large_pages).high - 40 == pytest.approx(0.005 + 16 * LAG / 2 / MIB)
+
+
+def test_what_moves_in_pages_moves_by_no_less_than_one_of_the_machine_s() -> None:
+    whole = trace()
+    large = Trace({**whole.header, "page_bytes": 65536}, whole.quanta, True, whole.tables)
+    of_memory = [
+        quantity for view in VIEWS.values() for quantity in view.quantities
+        if quantity.measure in {Measure.CONTAINER_MEMORY, Measure.PROCESS_MEMORY} and quantity.paged > 0
+    ]  # fmt: skip
+    assert {quantity.unit for quantity in of_memory} == {"B", "KiB"}
+    for quantity in of_memory:
+        pages = {"B": (4096, 65536), "KiB": (4, 64)}[quantity.unit]
+        assert (quantity.resolution(whole, 1.0), quantity.resolution(large, 1.0)) == pages
 
 
 def test_a_level_that_rises_is_between_its_readings_and_a_tool_beyond_them_is_caught() -> None:
