@@ -14,10 +14,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tare.plan.estimate import block_count, run_seconds
+from tare.plan.estimate import blocks_expected, run_seconds
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
-from tare.protocols import rule_of, runs_of_blocks
+from tare.protocols import runs_of_blocks
 from tare.protocols.pilot import Choice
 from tare.protocols.stopping import Decision, Progress
 from tare.run.emulated import shown_names, with_sides
@@ -102,16 +102,9 @@ class Tally:
     @property
     def blocks(self) -> int:
         """Blocks that are expected in all: by the spread seen so far, else by the plan's estimate."""
-        said = self.decision
-        if said.end is not None:
-            return said.blocks
-        rule = rule_of(self.plan.study)
-        in_block = runs_of_blocks(self.plan.study, 1)
-        pace = sum(self.spent) / len(self.spent) * in_block if self.spent else self._block_s
-        planned = block_count(rule, max(pace, 1e-3))
-        if said.more_blocks is None:
-            return max(planned.expected, said.blocks + 1)
-        return min(planned.most, said.blocks + max(1, rule.blocks_each * said.more_blocks))
+        study = self.plan.study
+        paces = self.spent or [run_seconds(arm.settings) for arm in study.arms]
+        return blocks_expected(study, self.decision, sum(paces) / len(paces))
 
     @property
     def remaining_s(self) -> float:
@@ -123,10 +116,6 @@ class Tally:
             total = sum(run_seconds(plan_of(self.plan, run, self.choice).arm(run.arm).settings) for run in left)
         under_way = 0.0 if self.run_began is None else self.clock() - self.run_began
         return max(0.0, total - under_way)
-
-    @property
-    def _block_s(self) -> float:
-        return sum(run_seconds(arm.settings) for arm in self.plan.study.arms)
 
 
 @contextmanager

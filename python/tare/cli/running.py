@@ -42,8 +42,10 @@ def carried_out(
     interrupts = Interrupts()
     with resume_store(path, plan) as writer, interrupts.installed():
         try:
-            with beside or nullcontext():
-                _run(plan, writer, interrupts, quiet=quiet)
+            done = Done.of(writer.records())
+            if remaining(plan, done):
+                with beside or nullcontext():
+                    _run(plan, writer, done, interrupts, quiet=quiet)
         except Interrupted as interrupted:
             good = len(Done.of(writer.records()).good)
             sys.stderr.write(
@@ -62,10 +64,7 @@ def _finished(path: Path, plan: Plan) -> bool:
         return False
 
 
-def _run(plan: Plan, writer: Writer, interrupts: Interrupts, *, quiet: bool) -> None:
-    done = Done.of(writer.records())
-    if not remaining(plan, done):
-        return
+def _run(plan: Plan, writer: Writer, done: Done, interrupts: Interrupts, *, quiet: bool) -> None:
     herald = Herald(writer.now, plan, writer.id, default_layout().work)
     with (
         local_engine() as engine,

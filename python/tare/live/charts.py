@@ -14,6 +14,8 @@ DATA = "rows"
 """Name of the data that the page fills in."""
 _HEIGHT_PX = 120
 _LABELS_PX = 46
+_WHOLE = "datum.value === floor(datum.value) ? datum.label : ''"
+"""Of a few blocks Vega makes halves too."""
 _AXIS: Mapping[str, Any] = {"grid": True, "tickCount": 4}
 
 
@@ -24,7 +26,7 @@ def specifications() -> Mapping[str, Any]:
 
 def _trail() -> Any:
     """One arm's effect with its interval after each block, in percent; dashed: the width that is aimed at."""
-    x = alt.X("blocks:Q", axis=_axis(title="blocks", tickMinStep=1, format="d"), scale=alt.Scale(nice=False))
+    x = alt.X("blocks:Q", axis=_axis(title="blocks", labelExpr=_WHOLE), scale=alt.Scale(nice=False))
     y = alt.Y("point:Q", axis=_axis(labelExpr="datum.label + ' %'"), scale=alt.Scale(zero=False))
     data = _data()
     return _dressed(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tare.live.known import Known
 from tare.live.view import View
-from tare.live.windows import Point, thinned
+from tare.live.windows import P95, Point, thinned
 from tare.protocols import rule_of
 from tare.protocols.stopping import Decision
 from tare.report.plain import distinct, plain
@@ -63,7 +63,7 @@ def trail(view: View) -> Any:
     steps = _spread(view.known.trail)
     last = steps[-1].arms
     least = sorted(last, key=lambda name: -(last[name].half_width or float("inf")))[:ARMS_DRAWN]
-    shown = [name for name in last if name in least]
+    shown = [arm.name for arm in view.known.plan.study.arms if arm.name in least]
     names = view.names
     labels = distinct(tuple(names[name] for name in shown), _LONGEST)
     target = rule_of(view.known.plan.study).target
@@ -104,6 +104,7 @@ def series(view: View) -> Any:
         runs = [
             {
                 "run": f"{_run(view, one.run_id, one.arm)}, {one.phase}",
+                "unit": one.unit,
                 "latency": one.latency,
                 "points": _points(one.windows),
             }
@@ -112,7 +113,12 @@ def series(view: View) -> Any:
         return {"live": True, "runs": runs}
     if view.last is None or not view.last.windows:
         return {"live": False, "runs": []}
-    last = {"run": _run(view, view.last.run_id, view.last.arm), "latency": "", "points": _points(view.last.windows)}
+    last = {
+        "run": _run(view, view.last.run_id, view.last.arm),
+        "unit": view.last.unit,
+        "latency": P95,
+        "points": _points(view.last.windows),
+    }
     return {"live": False, "runs": [last]}
 
 
@@ -127,9 +133,9 @@ def _points(windows: Sequence[Point]) -> list[list[float | None]]:
 
 
 def trace(view: View) -> Any:
-    """What SUT, client, engine and host use: a line each resource and user."""
+    """What SUT, client, engine and host use, or did in the run before: a line each resource and user."""
     lines: dict[tuple[str, str, str], list[list[float | None]]] = {}
-    for one in view.seen:
+    for one in view.traced:
         for point in one.trace:
             key = (_run(view, one.run_id, one.arm), point.panel, point.who)
             lines.setdefault(key, []).append([round(point.second, 1), _short(point.value)])

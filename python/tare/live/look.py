@@ -23,7 +23,10 @@ from tare.store.lock import holder
 Stamp = tuple[int, int, int] | None
 """Inode, size and time of a file; `None`: it is not there."""
 MOST_REPORTS = 50
-_LAST = text("SELECT json_extract(record, '$.measurement.windows') AS windows FROM runs WHERE rowid = :row")
+_LAST = text(
+    "SELECT json_extract(record, '$.measurement.windows') AS windows, "
+    "json_extract(record, '$.measurement.unit') AS unit FROM runs WHERE rowid = :row"
+)
 _ENGINE = text(
     "SELECT facts.body FROM runs JOIN facts ON facts.digest = runs.engine ORDER BY runs.rowid DESC LIMIT 1"
 )
@@ -66,7 +69,10 @@ class Looking:
         if running and now is not None and now.pid != holds:
             now = None
         seen = tuple(self.looker.look(now)) if running and now is not None and now.over is None else ()
-        self.view = replace(self.view, running=running, now=now, seen=seen, reports=reports(self.path))
+        traced = (tuple(one for one in seen if one.trace) or self.view.traced) if running else ()
+        self.view = replace(
+            self.view, running=running, now=now, seen=seen, traced=traced, reports=reports(self.path)
+        )
         return self.view
 
     def _read(self) -> None:
@@ -98,11 +104,11 @@ def _last(store: Store, known: Known) -> Last | None:
     if known.last is None:
         return None
     with store.reading() as connection:
-        told = connection.execute(_LAST, {"row": known.last.row}).scalar_one_or_none()
-    windows: list[dict[str, Any]] = json.loads(told) if told else []
+        told = connection.execute(_LAST, {"row": known.last.row}).one()
+    windows: list[dict[str, Any]] = json.loads(told.windows) if told.windows else []
     record = known.last.record
     points = [Point(one["end_s"], one.get("throughput_per_s"), one.get("latency_p95_ms")) for one in windows]
-    return Last(record.run_id, record.arm, record.outcome.ok, points)
+    return Last(record.run_id, record.arm, record.outcome.ok, told.unit, points)
 
 
 def _engine_root(store: Store) -> str | None:

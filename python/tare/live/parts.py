@@ -47,6 +47,7 @@ def environment() -> Environment:
         amount=figures.amount,
         duration=figures.duration,
         moment=figures.moment,
+        second=figures.second,
         size=figures.size,
         minus=figures.signed,
     )

@@ -29,23 +29,25 @@ class Follower:
     every: int = 2
     frames: int = 0
     samples: list[tuple[Row, ...]] = field(default_factory=list)
+    lines: Sequence[Point] = ()
     journal: Journal = field(init=False)
 
     def __post_init__(self) -> None:
         self.journal = Journal(trace_of(self.raw) / JOURNAL)
 
     def look(self) -> Sequence[Point]:
-        """All lines so far, second 0 being the first sample. What cannot be read gives none."""
+        """All lines so far, second 0 being the first sample; those of before where nothing can be read."""
         try:
             for payload in self.journal.frames():
                 if self.frames % self.every == 0:
                     self._keep(payload)
                 self.frames += 1
-        except NotReadable:
-            return ()
+        except NotReadable:  # when the run is over, its journal becomes another file
+            return self.lines
         facts = None if self.journal.header is None else self.journal.header.get("tail")
         last = list(waiting(facts, self.journal.upto))[:: self.every]
-        return _lines(self.journal, [*self.samples, *map(_shown, last)])
+        self.lines = _lines(self.journal, [*self.samples, *map(_shown, last)])
+        return self.lines
 
     def _keep(self, payload: bytes) -> None:
         self.samples.append(_shown(newest_rows(payload)))

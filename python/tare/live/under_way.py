@@ -21,11 +21,12 @@ _LATER = {Phase.COOL_DOWN, Phase.COLLECT, Phase.TEARDOWN}
 
 @dataclass(frozen=True)
 class Seen:
-    """Of one run. `phase`: of which the windows are; `latency`: which one they tell."""
+    """Of one run. `phase`: of which the windows are; `unit` and `latency`: what they count, and which they tell."""
 
     run_id: str
     arm: str
     phase: str | None
+    unit: str | None
     latency: str | None
     windows: Sequence[Point]
     trace: Sequence[TracePoint]
@@ -60,6 +61,7 @@ class Looker:
             run_id=run.run_id,
             arm=run.arm,
             phase=None if generator is None or phase is None else phase.value,
+            unit=None if generator is None else generator.unit,
             latency=None if generator is None else generator.latency,
             windows=() if phase is None else self._windows(run, phase, raw, cgroups),
             trace=trace,

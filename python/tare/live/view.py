@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from tare.live.known import Known
 from tare.live.now import Current, Now
 from tare.live.under_way import Seen
 from tare.live.windows import Point
+from tare.plan.estimate import blocks_expected
 from tare.protocols import rule_of, runs_of_blocks
 from tare.run.emulated import MARK, EmulatedArms, marked, shown_names, with_sides
 
@@ -25,11 +27,15 @@ class ReportFile:
 
 @dataclass(frozen=True)
 class Last:
-    """The windows of the run that was committed last, for the time in which no other tells any."""
+    """The windows of the run that was committed last, for the time in which no other tells any.
+
+    `unit`: what its throughput counts, `None` where the run failed before it told any.
+    """
 
     run_id: str
     arm: str
     ok: bool
+    unit: str | None
     windows: Sequence[Point]
 
 
@@ -37,7 +43,8 @@ class Last:
 class View:
     """`problem`: why the store cannot be read now; then the rest is what was seen before that, if anything was.
 
-    `running`: a process holds the store. `now`: what that tells of itself, or what the last one did.
+    `running`: a process holds the store. `now`: what that tells of itself, or what the last one did. `traced`: the
+    runs of which a trace was seen last, while a store is run.
     """
 
     path: Path
@@ -46,6 +53,7 @@ class View:
     running: bool = False
     now: Now | None = None
     seen: tuple[Seen, ...] = ()
+    traced: tuple[Seen, ...] = ()
     last: Last | None = None
     reports: tuple[ReportFile, ...] = ()
 
@@ -74,14 +82,19 @@ class View:
 
     @property
     def blocks(self) -> int | None:
-        """Blocks that are expected in all by the spread so far; `None`: only the cap is known."""
+        """Blocks that are expected in all by what is seen so far; `None`: only the cap is known."""
         assert self.known is not None  # noqa: S101 - asked for where there is a study
-        said, rule = self.known.decision, rule_of(self.known.plan.study)
-        if said.end is not None:
-            return said.blocks
-        if said.more_blocks is None:
+        said, run_s = self.known.decision, self._run_s
+        if said.end is None and run_s is None:
             return None
-        return min(self.cap, said.blocks + max(1, rule.blocks_each * said.more_blocks))
+        return min(self.cap, blocks_expected(self.known.plan.study, said, run_s or 0.0))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it is known beforehand how many blocks there will be."""
+        assert self.known is not None  # noqa: S101
+        rule = rule_of(self.known.plan.study)
+        return rule.target is None and rule.seconds is None
 
     @property
     def cap(self) -> int:
@@ -101,7 +114,12 @@ class View:
     def left_s(self) -> float | None:
         """Machine time that is expected yet, at the mean of the good runs so far; `None` where there is none."""
         assert self.known is not None  # noqa: S101
+        run_s, left = self._run_s, self.expected - len(self.known.done.good)
+        return None if run_s is None or left <= 0 else left * run_s
+
+    @property
+    def _run_s(self) -> float | None:
+        """Machine time of a good run, their mean."""
+        assert self.known is not None  # noqa: S101
         done = self.known.done
-        spent = [done.seconds[run] for run in done.good]
-        left = self.expected - len(done.good)
-        return None if not spent or left <= 0 else left * sum(spent) / len(spent)
+        return fmean(done.seconds[run] for run in done.good) if done.good else None

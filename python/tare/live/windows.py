@@ -12,6 +12,7 @@ from tare.workloads import cassandra_stress_output, sysbench_output, ycsb_output
 
 MOST_POINTS = 240
 """Of a line on the page."""
+P95 = "95th percentile"
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Live:
-    """How a generator's lines are read while it works. `stream`: on which it prints them."""
+    """How a generator's lines are read while it works. `stream`: where it prints them; `unit`: what it counts."""
 
     stream: str
+    unit: str
     latency: str
     read: Callable[[str], Sequence[Point]]
 
@@ -57,9 +59,9 @@ def _cassandra_stress(text: str) -> list[Point]:
 
 
 GENERATORS: Mapping[str, Live] = {
-    "sysbench": Live("stdout", "95th percentile", _sysbench),
-    "ycsb": Live("stderr", "mean", _ycsb),
-    "cassandra-stress": Live("stdout", "95th percentile", _cassandra_stress),
+    "sysbench": Live("stdout", "transactions", P95, _sysbench),
+    "ycsb": Live("stderr", "operations", "mean", _ycsb),
+    "cassandra-stress": Live("stdout", "operations", P95, _cassandra_stress),
 }
 """Workload → how it tells while it works. Others tell at the end; the page then shows the last finished run."""
 

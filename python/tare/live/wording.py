@@ -24,12 +24,13 @@ def status(view: View) -> Mapping[str, Any]:
     if known is None:
         return {"sentence": "", "facts": (), "standing": "lost"}
     failed = sum(not outline.record.outcome.ok for made in known.attempts.values() for outline in made)
-    about = "" if known.decision.end is not None else "at most " if view.blocks is None else "about "
+    certain = view.fixed or known.decision.end is not None
+    about = "" if certain else "at most " if view.blocks is None else "about "
     spent = sum(known.done.seconds.values())
     facts = [
         ("Runs", f"{len(known.done.good)} good of {about}{view.expected}"),
         ("Failed attempts", str(failed)),
-        ("Blocks", f"{known.decision.blocks} finished, {view.cap} planned at most"),
+        ("Blocks", f"{known.decision.blocks} finished, {view.cap} planned{'' if view.fixed else ' at most'}"),
         ("Machine time", duration(spent) if spent else "none yet"),
     ]
     if view.running and view.left_s is not None:
@@ -72,7 +73,7 @@ def standing(view: View) -> Mapping[str, Any]:
     study, said = view.known.plan.study, view.known.decision
     rule = rule_of(study)
     return {
-        "rows": [_row(name, view.names[name], said) for name in said.arms],
+        "rows": [_row(arm.name, view.names[arm.name], said) for arm in study.arms if arm.name in said.arms],
         "open": said.end is None,
         "target": None if rule.target is None else f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} %",
         "baseline": view.names[study.baseline] if not study.baseline_levels else "each arm's baseline",

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tare.plan.model import Plan
-from tare.protocols import PROTOCOLS, rule_of
-from tare.protocols.stopping import Rule, blocks_needed
+from tare.protocols import PROTOCOLS, rule_of, runs_of_blocks
+from tare.protocols.stopping import Decision, Rule, blocks_needed
 from tare.study.model import Arm, ArmSettings, Study
 from tare.study.stages import instances
 
@@ -160,6 +160,20 @@ def block_count(rule: Rule, block_s: float) -> BlockCount:
         expected=each * (most if expected is None else min(most, expected)),
         most=each * most,
     )
+
+
+def blocks_expected(study: Study, said: Decision, run_s: float) -> int:
+    """Blocks in all of a study under way, by the spread seen so far, else by the plan's estimate.
+
+    `run_s`: what a run takes, by which a cap on machine time is so many blocks.
+    """
+    if said.end is not None:
+        return said.blocks
+    rule = rule_of(study)
+    planned = block_count(rule, max(run_s * runs_of_blocks(study, 1), 1e-3))
+    if said.more_blocks is None:
+        return max(planned.expected, said.blocks + 1)
+    return min(planned.most, said.blocks + max(1, rule.blocks_each * said.more_blocks))
 
 
 def run_seconds(settings: ArmSettings) -> float:

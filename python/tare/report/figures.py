@@ -79,6 +79,11 @@ def moment(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def second(epoch_s: float) -> str:
+    """Seconds since the epoch as date and second, UTC."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def _number(value: float, decimals: int, *, signed: bool) -> str:
     text = f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}"
     if not any(digit in text for digit in "123456789"):

@@ -10,19 +10,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.unit.live.conftest import commit, plan_of
+from tests.unit.live.conftest import commit, fill, plan_of
 from tests.unit.store.conftest import make_record
 
+from tare.analyze.timelines.series import Point
 from tare.errors import StoreError
 from tare.live import look
+from tare.live.drawings import trace
 from tare.live.herald import Herald
 from tare.live.look import Looking
+from tare.live.under_way import Seen
 from tare.run.events import PhaseStarted, RunStarted
 from tare.run.record import Phase
 from tare.run.resume import Done, decision
 from tare.store import Store, open_store, resume_store
 from tare.store.lock import holder
 from tare.store.outline import Outline, outlines
+from tare.study.model import InterleaveSpec
 
 
 def test_a_newer_store_is_refused_when_the_page_is_started(store: Path) -> None:
@@ -73,6 +77,48 @@ def test_the_run_under_way_is_told_with_its_phase_only_while_its_process_holds_t
         assert (run.run_id, run.phase, run.expected_s) == (plan.runs[3].id, Phase.MEASURE, 30.0)
         assert run.phase_began_at == 1_700_000_000.0
     assert Looking.at(store).view.under_way == ()
+
+
+def test_what_the_last_run_used_stays_until_another_tells_and_no_longer_than_the_session(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of()
+
+    def seen(run_id: str, *values: float) -> Seen:
+        points = [Point("CPU, cores", "SUT", second, value) for second, value in enumerate(values)]
+        return Seen(run_id, "a", None, None, None, (), points, ())
+
+    looking = Looking.at(store)
+    with resume_store(store, plan) as writer:
+        Herald(writer.now, plan, writer.id, store / "work").take(RunStarted(plan.runs[3], 1))
+        for told, shown in (
+            ([seen("one", 1.0)], ["one"]),
+            ([], ["one"]),
+            ([seen("two")], ["one"]),
+            ([seen("two", 2.0)], ["two"]),
+        ):
+            monkeypatch.setattr(looking.looker, "look", lambda _, told=told: iter(told))
+            assert [each.run_id for each in looking.look().traced] == shown
+            assert {line["run"] for line in trace(looking.view)} == set(shown)
+    assert looking.look().traced == ()
+
+
+def test_runs_that_a_cap_on_time_will_not_allow_are_not_expected(path: Path) -> None:
+    plan = plan_of(blocks=50)
+    capped = plan.study.model_copy(
+        update={"protocol": InterleaveSpec(name="interleave", blocks=50, max_minutes=0.25)}
+    )
+    plan = plan.model_copy(update={"study": capped})
+    with resume_store(path, plan) as writer:
+        first = Looking.at(path).view
+        assert (first.fixed, first.blocks, first.expected) == (False, None, 100)
+        fill(writer, plan, (0, 1))
+    view = Looking.at(path).view
+    assert view.known is not None
+    run_s = view.known.done.seconds[plan.runs[0].id]
+    assert view.blocks == int(15 // (2 * run_s)) == 6
+    assert view.expected == 12
+    assert view.left_s == pytest.approx(10 * run_s)
 
 
 def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

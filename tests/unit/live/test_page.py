@@ -53,8 +53,12 @@ def test_intervals_are_told_after_each_block(tmp_path: Path, visit: Visit) -> No
     with resume_store(tmp_path / "other", plan) as writer:
         for index, run in enumerate(plan.runs):
             rate = {"a": 100.0, "b": 90.0 + run.block}[run.arm]
-            commit(writer, make_record(plan, index, measurement={"throughput_per_s": rate, "unit": "requests"}))
-    points = told(visit(tmp_path / "other"))[0]["trail"]["points"]
+            windows = [{"end_s": 1.0, "throughput_per_s": rate}]
+            told_by = {"throughput_per_s": rate, "unit": "requests", "windows": windows}
+            commit(writer, make_record(plan, index, measurement=told_by))
+    parts = told(visit(tmp_path / "other"))[0]
+    points = parts["trail"]["points"]
+    assert parts["series"]["runs"][0]["unit"] == "requests"
     assert [point["blocks"] for point in points] == [1, 2, 3, 4, 5]
     assert [point["low"] is None for point in points] == [True, True, False, False, False]
     assert points[0]["point"] == -9.0

@@ -190,8 +190,13 @@ def test_a_run_under_way_shows_figures_resources_and_the_ends_of_its_output(tmp_
     assert len(seen.windows) == 4
     assert {tail.name for tail in seen.tails} == {"measure.stdout", "sut.stderr"}
     assert seen.trace
-    (later,) = Looker().look(_now(tmp_path, Phase.COLLECT))
+    assert (seen.unit, seen.latency) == ("transactions", "95th percentile")
+    looker = Looker()
+    tuple(looker.look(_now(tmp_path)))
+    (raw / "monitors" / "probe" / "trace" / "journal.tare").unlink()
+    (later,) = looker.look(_now(tmp_path, Phase.COLLECT))
     assert list(later.windows) == list(seen.windows)
+    assert list(later.trace) == list(seen.trace), "what it used is kept when its journal becomes another file"
 
 
 def test_output_of_a_container_is_read_where_its_engine_keeps_it(tmp_path: Path) -> None:

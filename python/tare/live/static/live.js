@@ -146,7 +146,8 @@ function drawSeries(told) {
   title.textContent = told.runs.length
     ? `${told.live ? "Now" : "The last finished run"}: ${told.runs.map((run) => run.run).join("; ")}` : "";
   const latency = told.runs.find((run) => run.latency)?.latency;
-  const panels = { throughput: [1, "Throughput, operations/s"], latency: [2, `Latency, ms${latency ? ` (${latency})` : ""}`] };
+  const unit = told.runs.find((run) => run.unit)?.unit || "operations";
+  const panels = { throughput: [1, `Throughput, ${unit}/s`], latency: [2, `Latency, ms${latency ? ` (${latency})` : ""}`] };
   const kept = new Set();
   for (const [name, [column, caption]] of Object.entries(panels)) {
     const rows = told.runs.flatMap((run) => run.points.filter((point) => point[column] !== null)
@@ -170,6 +171,7 @@ function drawTrace(told) {
   }
   prune("trace/", new Set(panels.map((panel) => `trace/${panel}`)));
   document.getElementById("trace-section").hidden = panels.length === 0;
+  document.getElementById("trace-of").textContent = [...new Set(told.map((line) => line.run))].join("; ");
   const there = new Set(told.map((line) => line.who));
   for (const who of WHO) document.getElementById(`who-${who}`).hidden = !there.has(who);
 }
