@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tare.analyze import Analysis, Finding
 from tare.analyze.judgement import Verdict
 from tare.analyze.metrics import METRICS, PRIMARY
+from tare.plural import counted
 from tare.protocols import as_published
 from tare.report.against import against
 from tare.report.figures import decimals_of, percent
@@ -24,7 +25,7 @@ def answer(study: Study, analysis: Analysis) -> str:
     baseline = against(study)
     pointed = [finding for finding in found if finding.estimate.point is not None]
     if not pointed:
-        return f"There is no answer: no arm has a block with a good run of both itself and {baseline}."
+        return _none(analysis, baseline)
     bounded = [finding for finding in pointed if finding.estimate.low is not None]
     if not bounded:
         named = [f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)]
@@ -42,6 +43,19 @@ def answer(study: Study, analysis: Analysis) -> str:
         parts.append(f"{_listed(without)} had too few blocks for an interval")
     sentence = _caution(study, analysis) + "; ".join(parts)
     return sentence[0].upper() + sentence[1:] + "."
+
+
+def _none(analysis: Analysis, baseline: str) -> str:
+    """Why there is no answer, with what a run that failed said of itself."""
+    if not analysis.attempted:
+        return "There is no answer yet: no run has been made."
+    nothing = f"There is no answer: no arm has a block with a good run of both itself and {baseline}."
+    if not analysis.failures:
+        return nothing
+    last = analysis.failures[-1]
+    where = f" in {last.phase}" if last.phase else ""
+    reason = plain(last.reason, 200).rstrip(".")
+    return f"{nothing} {counted(len(analysis.failures), 'attempt')} failed, the last{where}: {reason}."
 
 
 def _caution(study: Study, analysis: Analysis) -> str:
@@ -86,7 +100,8 @@ def _alike(findings: Sequence[Finding], baseline: str) -> str:
     margin = findings[0].judgement.margin if findings[0].judgement.verdict else None
     neither = "" if margin is None else f" nor equivalence within ±{percent(margin, signed=False)}"
     none = "no difference from" if margin is None else "neither a difference from"
-    return f"{none} {baseline}{neither} is shown for {_listed(names)}, whose {zero} zero"
+    alone = "," if "," in baseline else ""  # "bare, all else alike" ends before the verb
+    return f"{none} {baseline}{alone}{neither} is shown for {_listed(names)}, whose {zero} zero"
 
 
 def _change(finding: Finding, *, short: bool = False) -> str:

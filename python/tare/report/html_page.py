@@ -25,7 +25,7 @@ from tare.report.citing import again, citation
 from tare.report.content import Report
 from tare.report.drawings import drawings
 from tare.report.effect_rows import effect_rows
-from tare.report.known import known, known_by_operation, published_in
+from tare.report.known import compared, known, known_by_operation, published_in
 from tare.report.laid_rows import PANELS, hiding, laid_rows
 from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
 from tare.report.made_of import unpaired
@@ -55,7 +55,13 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        plain=plain, plain_lines=plain_lines, typeset=typeset, two_lines=two_lines, amount=figures.amount
+        plain=plain,
+        plain_lines=plain_lines,
+        typeset=typeset,
+        two_lines=two_lines,
+        breakable=breakable,
+        ticked=ticked,
+        amount=figures.amount,
     )
     figure = drawings(report)
     page = environment.get_template("report.html.j2").render(
@@ -93,6 +99,7 @@ def render(report: Report) -> str:
         strata_titles=TITLES,
         strata_rows=strata_rows(report),
         metrics=known(report.analysis),
+        compared=compared(report.analysis),
         by_operation=known_by_operation(report.analysis),
         published_in=partial(published_in, report.analysis),
         PRIMARY=PRIMARY,
@@ -124,6 +131,20 @@ def two_lines(text: Markup) -> Markup:
     """A figure above its interval."""
     figure, bracket, bounds = text.partition(" [")
     return figure + Markup("<small>[{}</small>").format(bounds) if bracket else text
+
+
+def breakable(name: str) -> Markup:
+    """A key that may be broken after its dots and underscores rather than anywhere."""
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[._])", name))
+
+
+def ticked(text: str) -> Markup:
+    """Text in which what stands between two backticks is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one of them has no other
+        return escape(text)
+    code = (Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts))
+    return Markup("").join(code)
 
 
 def standing(finding: Finding) -> str:

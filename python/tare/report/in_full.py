@@ -23,10 +23,17 @@ def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: 
     """
     return replace(
         with_details(report, records),
-        views=telling(store, records, report.study.baseline),
+        views=telling(store, records, _bare(report)),
         timelines=timelines(report.study, store, records),
         laid_over=laid_over(report.study, store, records, chosen),
     )
+
+
+def _bare(report: Report) -> frozenset[str]:
+    """Baselines and the control, of which a monitor of containers has less to tell."""
+    study = report.study
+    baselines = {study.baseline_of(arm.name) for arm in study.arms}
+    return frozenset({*baselines, *(arm.name for arm in study.arms if arm.control)})
 
 
 def with_details(report: Report, records: Sequence[RunRecord]) -> Report:

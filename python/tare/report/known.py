@@ -25,6 +25,12 @@ def known_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
     )
 
 
+def compared(analysis: Analysis) -> tuple[Metric, ...]:
+    """Of `known` those in which an arm could be compared; the primary one always. Of nothing there is no ratio."""
+    told = {one.metric for one in analysis.findings if one.estimate.point is not None}
+    return tuple(metric for metric in known(analysis) if metric.name == PRIMARY or metric.name in told)
+
+
 def published_in(analysis: Analysis, metric: str) -> bool:
     """Whether the source tells any arm's effect on a metric."""
     return any(one.published is not None for one in analysis.findings if one.metric == metric)

@@ -10,7 +10,7 @@ from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
-from tare.report.known import known, known_by_operation
+from tare.report.known import compared, known_by_operation
 from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.markdown_details import details
@@ -111,7 +111,7 @@ def _limits(report: Report) -> list[str]:
 
 
 def _table(report: Report) -> list[str]:
-    metrics = [metric for metric in known(report.analysis) if metric.name != PRIMARY]
+    metrics = [metric for metric in compared(report.analysis) if metric.name != PRIMARY]
     titles = ["arm", "n", "throughput, median", "overhead", "95 % interval", "published"]
     titles += [metric.title for metric in metrics]
     rows = ["| " + " | ".join(titles) + " |", "|" + "---|" + "---:|" * (len(titles) - 1)]

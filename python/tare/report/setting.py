@@ -20,6 +20,7 @@ BY_OTHERS = (
 )
 """In place of all of it, for imported results."""
 _SHOWN_VALUES = 3
+_NAMED = re.compile(rf"(?<![\w-])tare-{TOKEN.pattern}(-[a-z0-9]+)?(?![a-z0-9])")
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -77,9 +78,9 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         host=compare(("", record.host) for record in used),
         engine=compare(("", record.engine) for record in used if record.engine),
         images=_images(used),
-        effective=compare((record.arm, record.effective) for record in used),
+        effective=compare((record.arm, _without_names(record.effective, record.run_id)) for record in used),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
-        parity=compare((record.arm, _parity(record)) for record in used),
+        parity=_without_repeats(compare((record.arm, _parity(record)) for record in used)),
         path=compare((record.arm, record.path) for record in used),
     )
 
@@ -97,7 +98,25 @@ def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Prop
             found = seen.setdefault(key, {}).setdefault(arm, [])
             if text not in found:
                 found.append(text)
-    return tuple(_property(key, seen[key], tuple(arms)) for key in seen)
+    properties = (_property(key, seen[key], tuple(arms)) for key in seen)
+    return tuple(each for each in properties if not _only_parts(each, seen))
+
+
+def _only_parts(found: Property, seen: Mapping[str, object]) -> bool:
+    """Whether it is in no arm anything but its parts, each of which has a line of its own."""
+    nothing = all(value.text == UNKNOWN for value in found.values)
+    return nothing and any(key.startswith(f"{found.name}.") for key in seen)
+
+
+def _without_repeats(found: tuple[Property, ...]) -> tuple[Property, ...]:
+    """Without what was seen after the measurement as it was seen before."""
+    before = {each.name: each.values for each in found}
+
+    def repeated(one: Property) -> bool:
+        side, after, key = one.name.partition("_after.")
+        return bool(after) and before.get(f"{side}.{key}") == one.values
+
+    return tuple(one for one in found if not repeated(one))
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -162,13 +181,15 @@ def _one_place(seen: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _without_names(tree: Any, run_id: str) -> Any:
-    """The tree with RUN for the run's own name, and CONTAINER for an engine's."""
+    """The tree with RUN for the run's own name, and CONTAINER for that of a container of it."""
     if isinstance(tree, Mapping):
         return {key: _without_names(value, run_id) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
         return [_without_names(value, run_id) for value in tree]
-    if not isinstance(tree, str) or "/" not in tree:
+    if not isinstance(tree, str):
         return tree
+    if "/" not in tree:
+        return _NAMED.sub("CONTAINER", tree)
     return TOKEN.sub("RUN", _CONTAINER.sub("CONTAINER", tree.replace(run_id, "RUN")))
 
 

@@ -54,7 +54,9 @@ class Ending(Strict):
         if len(widths) < len(self.arms) or not widths:
             return f", with no interval for some arms where {wanted}"
         name = max(widths, key=lambda each: widths[each])
-        return f", with {name} known to \N{PLUS-MINUS SIGN}{100 * widths[name]:.2g} % where {wanted}"
+        width = 100 * widths[name]
+        digits = f"{width:.2g}" if width < 99.5 else f"{width:.0f}"  # never 2.1e+02
+        return f", with {name} known to \N{PLUS-MINUS SIGN}{digits} % where {wanted}"
 
 
 def ending_of(plan: Plan, done: Done) -> Ending | None:

@@ -50,7 +50,17 @@ def test_too_few_blocks_give_points_and_say_that_they_are_no_more() -> None:
 
 
 def test_no_good_pair_is_no_answer() -> None:
-    assert build_report(synthetic.study(), []).answer.startswith("There is no answer: no arm has a block")
+    assert build_report(synthetic.study(), []).answer == "There is no answer yet: no run has been made."
+
+
+def test_where_every_run_failed_the_last_reason_is_told_at_once() -> None:
+    made = [
+        synthetic.record(n, arm, None, position=n, reason=f"Lost it {n}.")
+        for n, arm in enumerate(("bare", "bridge"))
+    ]
+    told = build_report(synthetic.study(), made).answer
+    assert told.startswith("There is no answer: no arm has a block")
+    assert told.endswith("2 attempts failed, the last in measure: Lost it 1.")
 
 
 @pytest.mark.parametrize(

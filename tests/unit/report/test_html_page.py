@@ -20,8 +20,10 @@ from tare.report.charts.theme import NARROW
 from tare.report.content import Report, build_report
 from tare.report.drawings import drawings
 from tare.report.in_full import with_details
+from tare.report.known import compared, known
 
-VOID = {"meta", "link", "br", "hr", "img", "input"}
+VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
+WBR = "\N{ZERO WIDTH SPACE}"
 LOADING = {"src", "srcset", "data", "poster", "background", "action", "formaction", "ping", "xlink:href"}
 
 
@@ -38,6 +40,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
+        if tag == "wbr":
+            self.words.append(WBR)
         if tag not in VOID:
             self.open.append(tag)
 
@@ -56,7 +60,7 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
+        return " ".join(" ".join(self.words).replace(f" {WBR} ", "").split())
 
 
 def usual() -> Report:
@@ -254,6 +258,33 @@ def test_shifts_of_latency_are_told_in_figures_too(page: Page) -> None:
     shifts = page.text.partition("The shifts in figures")[2]
     assert "arm n p5 p10" in shifts
     assert "published-loopback 5" in shifts
+
+
+def test_a_metric_in_which_nothing_could_be_compared_has_no_column_of_dashes() -> None:
+    def idle(tree: dict[str, Any]) -> None:
+        tree["usage"] = {**tree["usage"], "sut_read_bytes": 0, "sut_write_bytes": 0}
+
+    made = [synthetic.changed(each, idle) for each in synthetic.records()]
+    analysis = build_report(synthetic.study(), made).analysis
+    assert "io_per_operation" in [metric.name for metric in known(analysis)]
+    assert "io_per_operation" not in [metric.name for metric in compared(analysis)]
+    assert {"throughput", "latency_mean"} <= {metric.name for metric in compared(analysis)}
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("see `tare run`, then `a<b`", "see <code>tare run</code>, then <code>a&lt;b</code>"),
+        ("one ` alone & <b>", "one ` alone &amp; &lt;b&gt;"),
+        ("", ""),
+    ],
+)
+def test_what_stands_between_backticks_is_code(text: str, page: str) -> None:
+    assert str(html_page.ticked(text)) == page
+
+
+def test_a_key_is_broken_after_its_dots_and_underscores() -> None:
+    assert str(html_page.breakable("server_sees.a<b")) == "server_<wbr>sees.<wbr>a&lt;b"
 
 
 def test_a_column_of_published_effects_is_there_only_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,39 @@ def test_names_of_runs_and_containers_fill_no_list() -> None:
     ]
 
 
+def test_names_of_containers_fill_no_list_of_variables() -> None:
+    token = "cf04edafcd94"
+
+    def name(tree: dict[str, Any]) -> None:
+        host = "vm" if tree["arm"] == "bare" else f"tare-{token}-sut"
+        tree["effective"] = {
+            "hostname": host,
+            "slow_query_log_file": f"{host}-slow.log",
+            "server_uuid": f"x{token}",
+        }
+
+    made = [synthetic.changed(each, name) for each in synthetic.records(("bare", "bridge"), blocks=1)]
+    found = texts(setting_of(synthetic.study(("bare", "bridge")), made).effective)
+    assert found["hostname"] == [("vm", ("bare",)), ("CONTAINER", ("bridge",))]
+    assert found["slow_query_log_file"] == [("vm-slow.log", ("bare",)), ("CONTAINER-slow.log", ("bridge",))]
+    assert found["server_uuid"] == [(f"x{token}", ())]
+
+
+def test_what_is_the_same_after_the_measurement_is_told_once() -> None:
+    def later(tree: dict[str, Any]) -> None:
+        tree["parity"]["sut_after"] = {**tree["parity"]["sut"], "seccomp": "7"}
+
+    made = [synthetic.changed(each, later) for each in synthetic.records(("bare",), blocks=1)]
+    found = texts(setting_of(synthetic.study(("bare",)), made).parity)
+    assert [name for name in found if name.startswith("sut_after")] == ["sut_after.seccomp"]
+    assert found["sut_after.seccomp"] == [("7", ())]
+
+
+def test_what_is_nothing_but_its_parts_has_no_line_of_its_own() -> None:
+    found = compare([("a", {"proxy": None, "hop": None}), ("b", {"proxy": {"pid": 1}, "hop": None})])
+    assert texts(found) == {"hop": [("—", ())], "proxy.pid": [("—", ("a",)), ("1", ("b",))]}
+
+
 def test_hierarchies_that_differ_are_told_one_by_one() -> None:
     def part(tree: dict[str, Any]) -> None:
         tree["parity"]["sut"]["cgroups"] = {"cpu": "/a", "memory": "/b"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,13 +65,13 @@ def observed(monitors: Path) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def telling(store: Store, records: Sequence[RunRecord], baseline: str) -> RunViews | None:
-    """Views of one good run with a trace: one that real tools watched too, rather not of the baseline, the last."""
+def telling(store: Store, records: Sequence[RunRecord], others: Collection[str]) -> RunViews | None:
+    """Views of one good run with a trace: one that real tools watched, rather not of arms in `others`, the last."""
     good = [each for each in records if each.outcome.ok and has_trace(store, each)]
     if not good:
         return None
     tools = {id(each): len(each.monitors or {}) for each in good}
-    return views_of_run(store, max(good, key=lambda each: (tools[id(each)], each.arm != baseline, each.index)))
+    return views_of_run(store, max(good, key=lambda each: (tools[id(each)], each.arm not in others, each.index)))
 
 
 def _measured(record: RunRecord) -> tuple[int, int] | None:

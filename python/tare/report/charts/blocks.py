@@ -16,14 +16,15 @@ _PANEL_PX = 92
 _LABELS_PX = 62
 _GAPS = alt.RowColnumber(row=62, column=76)
 """Between the plots themselves, so that panels stand in line however long their labels are."""
-_LONGEST_LABEL = 22
 
 
 def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification; each panel has a scale of its own, so that small effects can be seen too."""
-    labels = distinct(tuple(finding.arm for finding in findings), _LONGEST_LABEL)
-    panels = [_panel(finding, labels[finding.arm], frame) for finding in findings]
-    return themed(alt.concat(*panels, columns=frame.columns, bounds="flush", spacing=_GAPS), frame)
+    arms = tuple(finding.arm for finding in findings)
+    room = frame if max(map(len, arms), default=0) <= frame.panel_label else frame.in_one_column
+    labels = distinct(arms, room.panel_label)
+    panels = [_panel(finding, labels[finding.arm], room) for finding in findings]
+    return themed(alt.concat(*panels, columns=room.columns, bounds="flush", spacing=_GAPS), room)
 
 
 def _panel(finding: Finding, label: str, frame: Frame) -> Any:

@@ -15,19 +15,23 @@ from tare.report.plain import distinct
 
 MOST_ROWS = 40
 _ROW_PX = 26
+_TWO_LINES_PX = 36
 _LONGEST_LABEL = 46
+_TWO_LINES = "split(replace(datum.label, ' \N{MULTIPLICATION SIGN} ', '\\n\N{MULTIPLICATION SIGN} '), '\\n')"
+"""An interaction on a phone: the second factor below the first."""
 
 
 def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification; effects are those of one metric."""
     names = [name(each) for each in found]
-    labels = distinct(tuple(names), _LONGEST_LABEL if frame.values else 26)
+    labels = distinct(tuple(names), _LONGEST_LABEL)
     rows = [_row(each, labels[called]) for each, called in zip(found, names, strict=True)]
     label_px = frame.label_px + (120 if frame.values else 30)
     plot_px = frame.plot_px - (120 if frame.values else 30)
+    row_px = _ROW_PX if frame.values or not any(each.interaction for each in found) else _TWO_LINES_PX
     axis = alt.Axis(
         title=None, labelColor=INK, labelFontSize=frame.text_px - 1, labelLimit=label_px - 10, minExtent=label_px,
-        grid=False,
+        grid=False, **({} if frame.values else {"labelExpr": _TWO_LINES}),
     )  # fmt: skip
     y = alt.Y("effect:N", sort=None, axis=axis)
     whole = alt.Chart(alt.InlineData(values=rows))
@@ -50,7 +54,7 @@ def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
                 x=alt.value(plot_px + 16), y=y, text="words:N"
             )
         )
-    return themed(alt.layer(*layers).properties(width=plot_px, height=alt.Step(_ROW_PX)), frame)
+    return themed(alt.layer(*layers).properties(width=plot_px, height=alt.Step(row_px)), frame)
 
 
 def drawable(found: Sequence[Effect]) -> list[Effect]:

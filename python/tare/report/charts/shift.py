@@ -16,6 +16,10 @@ MOST_ROWS = 16
 """In one chart; what is left out is told beside it."""
 _PANEL_PX = 120
 _LABELS_PX = 58
+_WIDE_RANGE = 4.0
+"""From least to greatest: then 1, 2 and 5 of each decade alone are labelled, lest Vega thin them out by chance."""
+_FIRST_DIGIT = "indexof('125', slice(format(datum.value, '.0e'), 0, 1)) >= 0"
+_SHORT = 18
 _GAPS = alt.RowColnumber(row=72, column=72)
 
 
@@ -46,13 +50,19 @@ def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, A
         scale=alt.Scale(domain=list(order)),
         axis=alt.Axis(title=None, grid=False, labelAngle=0, values=ticks, labelFontSize=frame.text_px - 2),
     )
-    left = alt.layer(*_distributions(one, x), _heading(title(one, 40 if frame.values else 24), frame))
-    right = alt.layer(*_shifts(one, x), _heading("shift", frame))
+    words = title(one, 40)
+    left = alt.layer(*_distributions(one, x), _heading(words, frame))
+    # Beside a long name there is no room on a phone; what is right is told below the chart too.
+    right = alt.layer(*_shifts(one, x), _heading("shift" if frame.values or len(words) <= _SHORT else "", frame))
     return tuple(panel.properties(width=width, height=_PANEL_PX) for panel in (left, right))  # type: ignore[return-value]
 
 
 def _distributions(one: QuantileShift, x: alt.X) -> list[Any]:
-    axis = alt.Axis(title=None, tickCount=4, minExtent=_LABELS_PX, labelExpr="format(datum.value, '~g') + ' ms'")
+    figures = [ms for each in one.quantiles for ms in (each.baseline_ms, each.arm_ms)]
+    words = "format(datum.value, '~g') + ' ms'"
+    if figures and max(figures) > _WIDE_RANGE * min(figures):
+        words = f"{_FIRST_DIGIT} ? {words} : ''"
+    axis = alt.Axis(title=None, tickCount=4, minExtent=_LABELS_PX, labelExpr=words)
     y = alt.Y("ms:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
     sides = ((MUTED, "baseline_ms", 4.0, 0.55), (ACCENT, "arm_ms", 1.5, 1.0))
     return [

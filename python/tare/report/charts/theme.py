@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -21,6 +21,8 @@ class Frame:
     """How large a chart is: `wide` for screens and paper, `narrow` for phones. Lengths in pixels."""
 
     name: str
+    page_px: int
+    """Of what it stands in."""
     plot_px: int
     label_px: int
     text_px: int
@@ -31,10 +33,39 @@ class Frame:
     """Of small multiples."""
     panel_px: int
     """Width of one of them."""
+    panel_label: int
+    """Characters that there is room for above one."""
+
+    @property
+    def in_one_column(self) -> Frame:
+        """The same with panels below each other, for names that are too long to stand side by side."""
+        return self if self.values else replace(self, columns=1, panel_px=2 * self.panel_px + 60, panel_label=36)
 
 
-WIDE = Frame("wide", plot_px=450, label_px=170, text_px=13, ticks=5, values=True, columns=3, panel_px=185)
-NARROW = Frame("narrow", plot_px=190, label_px=130, text_px=12, ticks=3, values=False, columns=2, panel_px=90)
+WIDE = Frame(
+    "wide",
+    page_px=870,
+    plot_px=450,
+    label_px=170,
+    text_px=13,
+    ticks=5,
+    values=True,
+    columns=3,
+    panel_px=225,
+    panel_label=32,
+)
+NARROW = Frame(
+    "narrow",
+    page_px=350,
+    plot_px=190,
+    label_px=130,
+    text_px=12,
+    ticks=3,
+    values=False,
+    columns=2,
+    panel_px=90,
+    panel_label=18,
+)
 FRAMES = (WIDE, NARROW)
 
 

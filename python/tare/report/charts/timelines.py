@@ -35,14 +35,16 @@ _LINES: Mapping[str, Mapping[str, list[int]]] = {WRITTEN: {READ: [3, 2], WRITTEN
 """Panel → the lines that it has, with their dashes."""
 _PANEL_PX = 70
 _LABELS_PX = 44
-_GAPS = alt.RowColnumber(row=66, column=58)
-_LONGEST_LABEL = 22
+_LONGEST_LABEL = 44
+"""There is room above all of a run's panels."""
+_GAPS_PX = 58
+_GAPS = alt.RowColnumber(row=78, column=_GAPS_PX)
 
 
 def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification; each panel has a scale of its own, from zero."""
     columns = len(PANELS) if frame.columns > 2 else 2
-    width = (frame.plot_px + frame.label_px - columns * 58) // columns if frame.columns > 2 else frame.panel_px
+    width = (frame.page_px - columns * _GAPS_PX) // columns if frame.columns > 2 else frame.panel_px
     labels = distinct(tuple(run.arm for run in shown.runs), _LONGEST_LABEL)
     panels = [
         _panel(run, panel, labels[run.arm] if panel == CPU else None, frame).properties(
