@@ -98,7 +98,10 @@ def _percent(fraction: float | None) -> float | None:
 
 
 def series(view: View) -> Any:
-    """Throughput and latency of each run that tells them; while none does, of the one that was made last."""
+    """Throughput and latency of each run that tells them; while none does, of the one that was made last.
+
+    `awaited`: whether a run is under way that may tell some yet.
+    """
     told = [one for one in view.seen if one.windows]
     if told:
         runs = [
@@ -110,16 +113,17 @@ def series(view: View) -> Any:
             }
             for one in told
         ]
-        return {"live": True, "runs": runs}
+        return {"live": True, "awaited": True, "runs": runs}
+    awaited = bool(view.under_way)
     if view.last is None or not view.last.windows:
-        return {"live": False, "runs": []}
+        return {"live": False, "awaited": awaited, "runs": []}
     last = {
         "run": _run(view, view.last.run_id, view.last.arm),
         "unit": view.last.unit,
         "latency": P95,
         "points": _points(view.last.windows),
     }
-    return {"live": False, "runs": [last]}
+    return {"live": False, "awaited": awaited, "runs": [last]}
 
 
 def _run(view: View, run_id: str, arm: str) -> str:

@@ -31,11 +31,15 @@ def status(view: View) -> Mapping[str, Any]:
         ("Runs", f"{len(known.done.good)} good of {about}{view.expected}"),
         ("Failed attempts", str(failed)),
         ("Blocks", f"{known.decision.blocks} finished, {view.cap} planned{'' if view.fixed else ' at most'}"),
-        ("Machine time", duration(spent) if spent else "none yet"),
+        ("Machine time", duration(spent) if spent else _no_time(known)),
     ]
     if view.running and view.left_s is not None:
         facts.append(("Expected yet", f"about {duration(view.left_s)}"))
     return {"sentence": _sentence(view, known), "facts": facts, "standing": _standing(view, known)}
+
+
+def _no_time(known: Known) -> str:
+    return "none yet" if known.plan.study.imported is None else "not known"
 
 
 def _standing(view: View, known: Known) -> str:

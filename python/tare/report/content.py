@@ -102,7 +102,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
         setting=setting_of(study, records),
         planned=planned,
         blind_to_stalls=any(_blind(record) for record in records),
-        calibration=calibration,
+        calibration=None if study.imported is not None else calibration,  # of this machine, not of theirs
         plan_digest=records[-1].plan_digest if records else None,
     )
 

@@ -46,6 +46,7 @@ def test_a_store_without_a_run_says_so(tmp_path: Path, visit: Visit) -> None:
     assert "No run has been made yet" in parts["status"]
     assert "no arm can be compared" in parts["standing"]
     assert parts["trail"]["points"] == []
+    assert parts["series"] == {"live": False, "awaited": False, "runs": []}
 
 
 def test_intervals_are_told_after_each_block(tmp_path: Path, visit: Visit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,7 +17,8 @@ from tare.analyze.timelines.laid_over import Laid, LaidOver
 from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
-from tare.report.charts.theme import NARROW
+from tare.report.charts.blocks import blocks
+from tare.report.charts.theme import NARROW, WIDE
 from tare.report.content import Report, build_report
 from tare.report.drawings import drawings
 from tare.report.in_full import with_details
@@ -281,6 +283,16 @@ def test_a_metric_in_which_nothing_could_be_compared_has_no_column_of_dashes() -
 )
 def test_what_stands_between_backticks_is_code(text: str, page: str) -> None:
     assert str(html_page.ticked(text)) == page
+
+
+def test_long_names_of_arms_have_room_on_a_phone() -> None:
+    arms = ("bare", "container-with-a-name-that-is-long")
+    report = build_report(synthetic.study(arms), synthetic.records(arms))
+    findings = [one for one in report.analysis.findings if one.metric == "throughput"]
+    spec = json.dumps(blocks(findings, NARROW))
+    assert "container-with-a-name-that-is-long" in spec
+    assert json.loads(spec)["columns"] == 1
+    assert json.loads(json.dumps(blocks(findings, WIDE)))["columns"] == WIDE.columns
 
 
 def test_a_key_is_broken_after_its_dots_and_underscores() -> None:

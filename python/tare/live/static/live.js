@@ -157,7 +157,7 @@ function drawSeries(told) {
     draw(place, "line", `series/${name}`, caption, rows, `Chart: ${caption}; last ${rows[rows.length - 1].value}`);
   }
   prune("series/", kept);
-  document.getElementById("series-none").hidden = kept.size > 0;
+  document.getElementById("series-none").hidden = kept.size > 0 || !told.awaited;
 }
 
 function drawTrace(told) {
