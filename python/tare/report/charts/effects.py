@@ -31,7 +31,7 @@ def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
     row_px = _ROW_PX if frame.values or not any(each.interaction for each in found) else _TWO_LINES_PX
     axis = alt.Axis(
         title=None, labelColor=INK, labelFontSize=frame.text_px - 1, labelLimit=label_px - 10, minExtent=label_px,
-        grid=False, **({} if frame.values else {"labelExpr": _TWO_LINES}),
+        grid=False, labelExpr=alt.Undefined if frame.values else _TWO_LINES,
     )  # fmt: skip
     y = alt.Y("effect:N", sort=None, axis=axis)
     whole = alt.Chart(alt.InlineData(values=rows))
