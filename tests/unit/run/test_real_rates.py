@@ -1,0 +1,43 @@
+"""What set the rate of real runs, read off cuts of their traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.analyze.validity.disk import Limit, limits_of
+from tare.run.disk_use import with_disk_use
+from tare.run.record import RunRecord
+from tare.run.saturation import with_saturation
+
+DATA = Path(__file__).parents[2] / "data" / "rate"
+
+
+def run_of(name: str) -> RunRecord:
+    trace = DATA / name
+    usage = json.loads((trace / "usage.json").read_text())
+    told = with_disk_use(with_saturation(usage, trace), trace)
+
+    def alter(tree: dict[str, Any]) -> None:
+        tree["usage"] = told
+
+    return synthetic.changed(synthetic.record(1, "bare", 1000.0), alter)
+
+
+@pytest.mark.parametrize(("name", "limits"), [("cpu-bound", ("sut",))])
+def test_a_real_trace_tells_what_set_the_rate(name: str, limits: tuple[Limit, ...]) -> None:
+    assert limits_of(run_of(name)) == limits
+
+
+def test_inserts_into_more_than_memory_left_the_disk_idle_for_most_of_the_time() -> None:
+    usage = run_of("cpu-bound").usage or {}
+    assert usage["disk"]["name"] == "vda"
+    assert usage["disk"]["busy"] == pytest.approx(0.265, abs=0.005)
+    assert usage["disk"]["depth"] == pytest.approx(2.43, abs=0.01)
+    assert usage["saturation"]["sut"]["busy"] == pytest.approx(0.979, abs=0.001)
+    assert usage["saturation"]["sut"]["waiting_io"] == pytest.approx(0.100, abs=0.001)
+    assert usage["saturation"]["client"]["busy"] == pytest.approx(0.129, abs=0.001)
