@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tare.cli.planned import planned
+from tare.errors import RunFailed
 from tare.run.bench import Bench
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import Desk, execute
@@ -33,8 +34,9 @@ sut:
   image: mariadb
   database: mariadb
   deployment: {deployment}
-  network: host
+  network: {network}
   storage: {storage}
+  limits: {{memory: 512M}}
   settings: {{innodb_buffer_pool_size: 16M, innodb_log_file_size: 8M}}
 client: {{image: sysbench, deployment: bare, network: host}}
 workload:
@@ -69,7 +71,14 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Server]]:
 
 def first_run(tmp_path: Path, harm: Callable[[], None] | None = None, **asked: str | int) -> RunRecord:
     """The record of a study's first run; `harm` is done to it a moment into its measure phase."""
-    told = {"deployment": "bare", "storage": "{}", "script": "oltp_point_select", "threads": 2, "measure_s": 8}
+    told = {
+        "deployment": "bare",
+        "network": "host",
+        "storage": "{}",
+        "script": "oltp_point_select",
+        "threads": 2,
+        "measure_s": 8,
+    }
     path = tmp_path / "study.yaml"
     path.write_text(STUDY.format(**{**told, **asked}))
     plan = planned(str(path), None, 1, None)
@@ -109,6 +118,28 @@ def test_a_server_that_is_killed(deployment: str, servers: Iterator[list[Server]
         tmp_path, lambda: os.kill(started[-1].instance.process.pid, signal.SIGKILL), deployment=deployment
     )
     assert_told(record, "SIGKILL", "during measure")
+
+
+@pytest.mark.parametrize("panics", [False, True])
+def test_a_virtual_machine_that_is_killed_or_panics(
+    panics: bool, servers: Iterator[list[Server]], tmp_path: Path
+) -> None:
+    started = next(servers)
+
+    def harm() -> None:
+        server = started[-1]
+        if not panics:
+            os.kill(server.instance.process.pid, signal.SIGKILL)
+            return
+        crash = ["sh", "-c", "echo c > /proc/sysrq-trigger"]
+        with contextlib.suppress(RunFailed):  # the machine has gone when the answer is due
+            server.deployment.exec(server.instance, crash, timeout_s=30, user="root")
+
+    record = first_run(tmp_path, harm, deployment="vm", network="tap")
+    assert_told(record, "virtual machine", "ended before its task did", "Kernel panic" if panics else "console: ")
+    assert "sut.console" in record.raw
+    assert not list(Path("/sys/class/net").glob("tar[bt]*"))
+    assert not list(Path("/run").glob("tare-task.*"))
 
 
 def test_a_client_whose_connections_are_cut(servers: Iterator[list[Server]], tmp_path: Path) -> None:

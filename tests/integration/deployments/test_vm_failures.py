@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.deployments.machines import SERVE, MakeMachine
+from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, answer_of
 
 import tare.deployments.vm as module
-from tare.deployments import Deployment, Instance, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, NetworkKind, Task
 from tare.deployments.vm_command import qemu_argv
-from tare.errors import TimedOut
+from tare.errors import RunFailed, TimedOut
+from tare.run.death import death_of, oom_kills
+from tare.sites.local import LocalHost
+from tare.sites.process import alive
 from tare.sites.sqlite_ledger import SqliteLedger
 
 pytestmark = pytest.mark.engine
 
 Started = Callable[[Deployment, Task], Instance]
+
+
+def ended(host: LocalHost, instance: Instance) -> bool:
+    deadline = time.monotonic() + LONG_S
+    while alive(host, instance.process):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def test_a_machine_that_hangs_at_boot_is_given_up(
@@ -28,3 +41,71 @@ def test_a_machine_that_hangs_at_boot_is_given_up(
         vm.start(make(*SERVE, network=NetworkKind.TAP))
     assert not list(ledger.entries())
     assert not list(Path("/sys/class/net").glob("tar[bt]*"))
+
+
+@pytest.mark.slow
+def test_a_full_host_is_an_error_inside_and_a_panic_is_told(
+    vm: Deployment, make: MakeMachine, started: Started, host: LocalHost, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    host.run(["mount", "-t", "tmpfs", "-o", "size=40M", "tmpfs", str(small)], timeout_s=30)
+    try:
+        (small / "data").mkdir()
+        given = MachineSetting(cache="writeback", disk_bytes=128 << 20)
+        task = make("sleep", "600", binds=(Bind(str(small / "data"), "/data"),), machine=given)
+        instance = started(vm, task)
+        fill = ["dd", "if=/dev/zero", "of=/data/fill", "bs=1M", "count=60", "conv=fsync"]
+        full = vm.exec(instance, fill, timeout_s=LONG_S, user="root")
+        assert (full.code, b"fill: I/O error" in full.stderr or b"Input/output error" in full.stderr) == (1, True)
+        assert alive(host, instance.process)
+        with pytest.raises(RunFailed, match="has ended"):
+            vm.exec(instance, ["sh", "-c", "echo c > /proc/sysrq-trigger"], timeout_s=LONG_S, user="root")
+        assert ended(host, instance)
+        with pytest.raises(RunFailed, match=r"before its task did: console: .*Kernel panic - not syncing: sysrq"):
+            vm.wait(instance, LONG_S)
+        vm.stop(instance)
+        assert b"Kernel panic" in Path(f"{task.output.stderr}.console").read_bytes()
+    finally:
+        host.run(["umount", str(small)], timeout_s=30)
+
+
+@pytest.mark.slow
+def test_a_task_beyond_its_memory_is_killed_by_the_machines_kernel(
+    vm: Deployment, make: MakeMachine, started: Started, host: LocalHost
+) -> None:
+    before = oom_kills(host)
+    task = make("sh", "-c", "sleep 2; exec tail /dev/zero", limits=Limits(cpus="0", memory_bytes=64 << 20))
+    instance = started(vm, task)
+    assert ended(host, instance)
+    told = death_of(host, vm, instance, before)
+    assert told == "its virtual machine's kernel killed the server for want of memory (its limit is 64 MiB)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "level", [("directsync", "native", b"write through"), ("unsafe", "io_uring", b"write back")], ids=str
+)
+def test_cache_mode_engine_and_pins_are_in_force(
+    level: tuple[str, str, bytes], vm: Deployment, make: MakeMachine, started: Started
+) -> None:
+    cache, aio, write_cache = level
+    given = MachineSetting(cache=cache, aio=aio, disk_bytes=64 << 20, pin=True)
+    instance = started(vm, make(*SERVE, machine=given, limits=Limits(cpus="0-1", memory_bytes=96 << 20)))
+    assert answer_of(instance) == b"answered\n"
+    seen = vm.observe(instance)
+    assert seen.guest is not None
+    assert (seen.guest["disk_cache"], seen.guest["disk_aio"]) == (cache, aio)
+    assert seen.guest["cpu_threads"] == ["0", "1"]
+    assert seen.guest["cpus"] == "0-1"
+    inside = vm.exec(instance, ["cat", "/sys/block/vdb/queue/write_cache"], timeout_s=LONG_S)
+    assert inside.stdout.strip() == write_cache
+    disk = f"{instance.task.binds[0].source}.disk"
+    opened = [
+        descriptor
+        for descriptor in Path(f"/proc/{instance.process.pid}/fd").iterdir()
+        if str(descriptor.readlink()) == disk
+    ]
+    info = Path(f"/proc/{instance.process.pid}/fdinfo/{opened[0].name}").read_text()
+    flags = next(int(line.split()[1], 8) for line in info.splitlines() if line.startswith("flags:"))
+    assert bool(flags & 0o40000) == (cache == "directsync")  # O_DIRECT of x86's fcntl.h
