@@ -74,6 +74,9 @@ def _disks(sut: SutSpec, vm: VmSpec) -> Iterator[Refusal]:
     if vm.aio == "native" and vm.cache not in _DIRECT:
         why = f"`aio: native` needs a disk without the host's cache, which `cache: {vm.cache}` has"
         yield Refusal((aio, cache), why, "use `cache: none` or `directsync`, or `aio: threads`")
+    if sut.limits.disk_iops is not None and vm.cache not in _DIRECT:
+        why = f"by `cache: {vm.cache}` the host's page cache writes, which no control group's limit may see"
+        yield Refusal((cache, ("sut", "limits", "disk_iops")), why, "use `cache: none` or `directsync`")
     if sut.storage.kind == "tmpfs" and vm.cache in _DIRECT:
         why = f"`cache: {vm.cache}` opens the disk with O_DIRECT, which not every kernel's tmpfs can"
         yield Refusal((cache, kind), why, "use `cache: writeback`")

@@ -62,6 +62,11 @@ def test_a_machine_is_reached_from_the_hosts_network(network: NetworkKind, clien
         ({"limits": LimitsSpec(cpus="0")}, "sut.limits.memory", "how much memory each arm"),
         ({"nodes": 3}, "sut.nodes", "not see each other"),
         ({"vm": VmSpec(aio="native", cache="writeback")}, "sut.vm.aio", "without the host's cache"),
+        (
+            {"limits": LimitsSpec(memory="1G", disk_iops=100), "vm": VmSpec(cache="unsafe")},
+            "sut.vm.cache",
+            "page cache writes",
+        ),
         ({"storage": StorageSpec(kind="tmpfs")}, "sut.vm.cache", "O_DIRECT"),
         ({"storage": StorageSpec(cache="warmed")}, "sut.storage.cache", "machine's own"),
         ({"protocol": "duet"}, "sut.deployment", "duet swaps"),
