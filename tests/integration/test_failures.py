@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tare.cli.planned import planned
+from tare.deployments.vm_network import links_of
 from tare.errors import RunFailed
 from tare.run.bench import Bench
 from tare.run.events import Event, PhaseStarted
@@ -138,8 +139,9 @@ def test_a_virtual_machine_that_is_killed_or_panics(
     record = first_run(tmp_path, harm, deployment="vm", network="tap")
     assert_told(record, "virtual machine", "ended before its task did", "Kernel panic" if panics else "console: ")
     assert "sut.console" in record.raw
-    assert not list(Path("/sys/class/net").glob("tar[bt]*"))
-    assert not list(Path("/run").glob("tare-task.*"))
+    task = started[-1].instance.task
+    assert not [link for link in links_of(task) if Path("/sys/class/net", link).exists()]
+    assert not Path(f"/run/tare-task.{task.name}").exists()
 
 
 def test_a_client_whose_connections_are_cut(servers: Iterator[list[Server]], tmp_path: Path) -> None:
