@@ -93,6 +93,7 @@ class Database(Protocol):
 
 
 from tare.databases.cassandra import Cassandra  # noqa: E402 - implementations build on the contract above
+from tare.databases.cassandra_release import V5_0  # noqa: E402
 from tare.databases.fake import FakeDatabase  # noqa: E402
 from tare.databases.ferretdb import FerretDB  # noqa: E402
 from tare.databases.mariadb import MariaDB  # noqa: E402
@@ -102,6 +103,7 @@ from tare.databases.redis import Redis  # noqa: E402
 
 DATABASES: Mapping[str, Database] = {
     "cassandra": Cassandra(),
+    "cassandra-5": Cassandra(V5_0),
     "ferretdb": FerretDB(),
     "mariadb": MariaDB(),
     "mongodb": MongoDB(),

@@ -1,14 +1,24 @@
-"""Cassandra 3.11, alone or a node among several: Apache's binary distribution in /opt/cassandra, on Java 8."""
+"""Cassandra 3.11 and 5.0, alone or a node among several, in /opt/cassandra."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan, cql_query
-from tare.databases.cassandra_effective import FOLLOWS, PER_RUN, TABLES, parse_log, parse_tables
+from tare.databases.cassandra_effective import (
+    FOLLOWS,
+    PER_RUN,
+    SETTINGS,
+    TABLES,
+    parse_log,
+    parse_settings,
+    parse_tables,
+)
 from tare.databases.cassandra_nodetool import CLASSPATH, HOME, YAML_FILE, jmx_port, must, nodetool
+from tare.databases.cassandra_release import V3_11, Release
 from tare.databases.cassandra_settings import checked, render_yaml
 from tare.databases.loopback import node_address
 from tare.sites import Completed
@@ -30,6 +40,7 @@ _TELLING = ("org.apache.cassandra.db.compaction.CompactionTask", "io.netty.chann
 """Who is heard at DEBUG: how long each compaction took, and how many threads netty takes, by the CPUs it sees."""
 
 
+@dataclass(frozen=True)
 class Cassandra:
     """One node on one data directory, told everything by files in its run directory.
 
@@ -40,10 +51,11 @@ class Cassandra:
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
     follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    release: Release = V3_11
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Make the directories; the server fills them when it starts."""
-        checked(plan.settings)
+        checked(plan.settings, self.release)
         places = (f"{plan.data_dir}/{name}" for name in ("data", *_DIRECTORIES.values()))
         return ServerCommand(argv=("mkdir", "-p", "--", *places), env={}, files={})
 
@@ -52,10 +64,10 @@ class Cassandra:
 
         It does not wait 8 s for gossip to settle: alone it has none, and of a cluster all nodes are asked.
         """
-        told = checked(plan.settings)
+        told = checked(plan.settings, self.release)
         argv = (
             "java",
-            f"-javaagent:{HOME}/lib/jamm-0.3.0.jar",
+            f"-javaagent:{HOME}/lib/{self.release.agent}",
             *told.jvm,
             f"-Dcassandra.jmx.local.port={jmx_port(plan)}",
             "-Dcom.sun.management.jmxremote.authenticate=false",
@@ -71,7 +83,10 @@ class Cassandra:
             CLASSPATH,
             "org.apache.cassandra.service.CassandraDaemon",
         )
-        files = {YAML_FILE: render_yaml({**told.yaml, **_own(plan)}), LOGBACK_FILE: _logback(plan)}
+        files = {
+            YAML_FILE: render_yaml({**told.yaml, **self.release.own, **_own(plan)}),
+            LOGBACK_FILE: _logback(plan),
+        }
         return ServerCommand(argv=argv, env={}, files=files)
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
@@ -79,11 +94,15 @@ class Cassandra:
         return _query(plan, inside, _ALIVE).code == 0
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """The configuration that the server logged when it started, and the definitions of its tables."""
+        """What the server logged when it started, its settings where it has a table of them, and its tables."""
         done = inside(("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b"")
         log = must(done, "read its log").text
         rows = must(_query(plan, inside, TABLES), "read its tables").text.splitlines()
-        return {**parse_log(log), **parse_tables(rows)}
+        told = {**parse_log(log), **parse_tables(rows)}
+        if not self.release.tells_settings:
+            return told
+        settings = must(_query(plan, inside, SETTINGS), "read its settings").text.splitlines()
+        return {**told, **parse_settings(settings)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0.
@@ -105,7 +124,6 @@ def _own(plan: ServerPlan) -> Mapping[str, object]:
         "authorizer": "AllowAllAuthorizer",
         "storage_port": _STORAGE_PORT,
         "start_native_transport": True,
-        "start_rpc": False,
         "native_transport_port": plan.port,
         **_found_at(plan),
         "data_file_directories": [f"{plan.data_dir}/data"],

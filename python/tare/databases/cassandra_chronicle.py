@@ -23,7 +23,8 @@ LOG_FILE = "system.log"
 _WORDS = ("compactionhistory", "tablestats", "tpstats")
 _TIMEOUT_S, _LOG_TIMEOUT_S = 60.0, 30.0
 _COMPACTED = re.compile(
-    r"^DEBUG .*? (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) \S+ - Compacted \(\S+\) \d+ sstables? to \[([^\]]*)\]"
+    r"^(?:DEBUG|INFO) .*?"
+    r" (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) \S+ - Compacted \(\S+\) \d+ sstables? to \[([^\]]*)\]"
     r" to level=\d+\..*? in ([\d,.]+)ms\.",
     re.MULTILINE,
 )
@@ -44,7 +45,7 @@ class Logged:
 
 
 class CassandraChronicler:
-    """Asks a single node of 3.11."""
+    """Asks a single node."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
         """Three calls of nodetool, a JVM each and all at once as the run waits for them, and the log."""
@@ -150,10 +151,12 @@ def _figure(value: object) -> float | str | None:
 
 
 def _tree(text: str, what: str) -> Mapping[str, Any]:
-    """The last line: a JVM may warn before it."""
+    """One line of 3.11, many of 5.0, of which only the first is not indented; a JVM may warn before them."""
+    lines = text.strip().splitlines()
+    begin = max((n for n, line in enumerate(lines) if line.startswith("{")), default=0)
     try:
-        tree = json.loads(text.strip().splitlines()[-1])
-    except (ValueError, IndexError) as error:
+        tree = json.loads("\n".join(lines[begin:]))
+    except ValueError as error:
         raise RunFailed(f"nodetool {what} printed no JSON: {text.strip()[:80]!r}") from error
     if not isinstance(tree, Mapping):
         raise RunFailed(f"nodetool {what} printed no JSON object")

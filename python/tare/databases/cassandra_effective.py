@@ -9,9 +9,35 @@ from collections.abc import Mapping, Sequence
 from tare.errors import RunFailed
 
 PER_RUN: frozenset[str] = frozenset(
-    {"broadcast_rpc_address", "listen_address", "native_transport_port", "rpc_address", "seed_provider"}
+    {
+        "broadcast_rpc_address",
+        "listen_address",
+        "native_transport_port",
+        "rpc_address",
+        "seed_provider",
+        "seed_provider.parameters",
+    }
 )
 """Where this server listens."""
+
+_SHARES_OF_HEAP = frozenset(
+    {
+        "counter_cache_size", "file_cache_size", "index_summary_capacity", "key_cache_size", "memtable_heap_space",
+        "memtable_offheap_space", "native_transport_max_concurrent_requests_in_bytes",
+        "native_transport_max_concurrent_requests_in_bytes_per_ip", "native_transport_max_message_size",
+        "native_transport_max_request_data_in_flight", "native_transport_max_request_data_in_flight_per_ip",
+        "networking_cache_size", "prepared_statements_cache_size", "repair_session_space",
+    }
+)  # fmt: skip
+"""Settings of 5.0 that are a share of the heap where nothing is said; their old names stand beside them."""
+_SHARES_OF_DISK = frozenset({"commitlog_total_space", "commitlog_total_space_in_mb"})
+_TOLD_OF: Mapping[str, str] = {
+    "key_cache_size": "key_cache_capacity",
+    "index_summary_capacity": "index_summary_capacity",
+    "memtable_heap_space": "memtable_on_heap",
+    "memtable_offheap_space": "memtable_off_heap",
+}
+"""Setting → what is told of it in force; until 4.0 the names of settings have a unit."""
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.nodes": frozenset({"auto_bootstrap"}),
@@ -19,16 +45,19 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
         {
             "jvm.arguments", "jvm.heap", "in_force.index_summary_capacity", "in_force.key_cache_capacity",
             "in_force.memtable_off_heap", "in_force.memtable_on_heap",
+            *(f"{name}{unit}" for name in _SHARES_OF_HEAP for unit in ("", "_in_mb", "_mb")),
         }
     ),
+    **{f"sut.storage.{key}": _SHARES_OF_DISK for key in ("device", "file_system", "kind", "size")},
     "sut.limits.cpus": frozenset({"jvm.processors"}),
     "sut.limits.cpu_quota": frozenset({"jvm.processors"}),
     "sut.settings.new_size": frozenset({"jvm.arguments", "jvm.heap"}),
     "sut.settings.jvm": frozenset({"jvm.arguments", "jvm.heap", "jvm.processors"}),
-    "sut.settings.key_cache_size_in_mb": frozenset({"in_force.key_cache_capacity"}),
-    "sut.settings.index_summary_capacity_in_mb": frozenset({"in_force.index_summary_capacity"}),
-    "sut.settings.memtable_heap_space_in_mb": frozenset({"in_force.memtable_on_heap"}),
-    "sut.settings.memtable_offheap_space_in_mb": frozenset({"in_force.memtable_off_heap"}),
+    **{
+        f"sut.settings.{name}{unit}": frozenset({f"in_force.{told}"})
+        for name, told in _TOLD_OF.items()
+        for unit in ("", "_in_mb")
+    },
     "sut.settings.disk_access_mode": frozenset({"in_force.disk_access_mode"}),
     "workload.compaction": frozenset({"table.tare.standard1.compaction"}),
     "workload.properties.cassandra.tableoptions": frozenset(
@@ -40,6 +69,9 @@ TABLES = (
     "SELECT JSON keyspace_name, table_name, compaction, compression, caching, gc_grace_seconds"
     " FROM system_schema.tables"
 )
+SETTINGS = "SELECT JSON name, value FROM system_views.settings"
+"""Of 4.0 and later."""
+
 _SYSTEM = "system"
 _CONFIGURATION = re.compile(r"Node configuration:\[(.*)\]\s*$", re.MULTILINE)
 _IDENTITY = re.compile(r"@[0-9a-f]+$|^<REDACTED>$")
@@ -47,11 +79,13 @@ _IDENTITY = re.compile(r"@[0-9a-f]+$|^<REDACTED>$")
 _TOLD: Mapping[str, re.Pattern[str]] = {
     "jvm.version": re.compile(r"JVM vendor/version: (.+)$", re.MULTILINE),
     "jvm.heap": re.compile(r"Heap size: (.+)$", re.MULTILINE),
-    "in_force.disk_access_mode": re.compile(r"DiskAccessMode(?: 'auto' determined to be|:?) (\S+?),", re.MULTILINE),
+    "in_force.disk_access_mode": re.compile(
+        r"DiskAccessMode(?: 'auto' determined to be| is|:?) (\S+?),", re.MULTILINE
+    ),
     "in_force.memtable_on_heap": re.compile(r"memtable on-heap threshold is enabled at (\S+)"),
     "in_force.memtable_off_heap": re.compile(r"memtable off-heap threshold is enabled at (\S+)"),
-    "in_force.key_cache_capacity": re.compile(r"key cache with capacity of (\d+ MBs)"),
-    "in_force.index_summary_capacity": re.compile(r"index summary manager with a memory pool size of (\d+ MB)"),
+    "in_force.key_cache_capacity": re.compile(r"key cache with capacity of (\d+ Mi?Bs)"),
+    "in_force.index_summary_capacity": re.compile(r"index summary manager with a memory pool size of (\d+ Mi?B)"),
     "cassandra.version": re.compile(r"Cassandra version: (\S+)"),
 }
 _ARGUMENTS = re.compile(r"JVM Arguments: \[(.*)\]\s*$", re.MULTILINE)
@@ -82,6 +116,12 @@ def parse_log(text: str) -> Mapping[str, str]:
         found["jvm.processors"] = str(int(loops.group(1)) // _LOOPS_PER_CPU)
     kept = [word for word in arguments.group(1).split(", ") if not word.startswith(_PORT)]
     return {**found, "jvm.arguments": " ".join(kept)}
+
+
+def parse_settings(rows: Sequence[str]) -> Mapping[str, str]:
+    """Name → value in force from `system_views.settings`; `null` where there is none."""
+    pairs = ((told["name"], _text(told["value"])) for told in map(json.loads, rows))
+    return {name: value for name, value in pairs if not _IDENTITY.search(value)}
 
 
 def parse_tables(rows: Sequence[str]) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tare.databases.cassandra_defaults import AUTO, JVM, SHIPPED
+from tare.databases.cassandra_release import V3_11, Release
 from tare.databases.option_file import Setting
 from tare.errors import StudyError
 
@@ -18,12 +18,13 @@ DEFAULT_HEAP = "512M"
 
 _OWN = frozenset(
     {
-        "allocate_tokens_for_keyspace", "authenticator", "authorizer", "auto_bootstrap", "back_pressure_strategy",
-        "client_encryption_options", "cluster_name", "encryption_options", "initial_token",
-        "internode_authenticator", "listen_address", "listen_interface", "listen_on_broadcast_address",
-        "native_transport_port", "native_transport_port_ssl", "request_scheduler", "request_scheduler_options",
-        "role_manager", "seed_provider", "server_encryption_options", "ssl_storage_port",
-        "start_native_transport", "start_rpc", "storage_port", "transparent_data_encryption_options",
+        "allocate_tokens_for_keyspace", "audit_logging_options", "authenticator", "authorizer", "auto_bootstrap",
+        "back_pressure_strategy", "cidr_authorizer", "client_encryption_options", "cluster_name",
+        "encryption_options", "initial_token", "internode_authenticator", "listen_address", "listen_interface",
+        "listen_on_broadcast_address", "native_transport_port", "native_transport_port_ssl", "network_authorizer",
+        "request_scheduler", "request_scheduler_options", "role_manager", "seed_provider",
+        "server_encryption_options", "ssl_storage_port", "start_native_transport", "start_rpc", "storage_port",
+        "transparent_data_encryption_options",
     }
 )  # fmt: skip
 _OWN_BEGINNINGS = ("broadcast_", "rpc_", "thrift_framed", "thrift_max")
@@ -43,23 +44,18 @@ class Checked:
     jvm: tuple[str, ...]
 
 
-def checked(settings: Mapping[str, Setting]) -> Checked:
+def checked(settings: Mapping[str, Setting], release: Release = V3_11) -> Checked:
     """The settings over what is shipped. Raises `StudyError` for those that no study may make.
 
     Whether Cassandra knows a key is its own to say: it ends with the names of those that it does not know.
     """
-    yaml: dict[str, Setting | None] = {**SHIPPED, **dict.fromkeys(sorted(AUTO))}
+    yaml: dict[str, Setting | None] = {**release.shipped, **dict.fromkeys(sorted(release.auto))}
     for name, value in settings.items():
         if name in (HEAP, NEW, OPTIONS):
             continue
         _refuse(name, value)
-        yaml[name] = None if name in AUTO and value == "auto" else value
-    heap_mib = _mib(HEAP, settings.get(HEAP, DEFAULT_HEAP))
-    new_mib = _mib(NEW, settings[NEW]) if NEW in settings else max(heap_mib // 4, 1)
-    if new_mib >= heap_mib:
-        raise StudyError(f"the server setting {NEW!r} ({new_mib}M) must be smaller than the heap ({heap_mib}M)")
-    size = (f"-Xms{heap_mib}M", f"-Xmx{heap_mib}M", f"-Xmn{new_mib}M")
-    return Checked(yaml, (*JVM, *size, *_options(settings.get(OPTIONS, ""))))
+        yaml[name] = None if name in release.auto and value == "auto" else value
+    return Checked(yaml, (*release.jvm, *_heap(settings, release), *_options(settings.get(OPTIONS, ""))))
 
 
 def render_yaml(values: Mapping[str, object]) -> str:
@@ -81,6 +77,17 @@ def _refuse(name: str, value: Setting) -> None:
         raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
     if isinstance(value, str) and not _TEXT.fullmatch(value):
         raise StudyError(f"the value of the server setting {name!r} must be printable ASCII: {value!r}")
+
+
+def _heap(settings: Mapping[str, Setting], release: Release) -> tuple[str, ...]:
+    heap_mib = _mib(HEAP, settings.get(HEAP, DEFAULT_HEAP))
+    size = (f"-Xms{heap_mib}M", f"-Xmx{heap_mib}M")
+    if NEW not in settings and not release.young:
+        return size
+    new_mib = _mib(NEW, settings[NEW]) if NEW in settings else max(heap_mib // 4, 1)
+    if new_mib >= heap_mib:
+        raise StudyError(f"the server setting {NEW!r} ({new_mib}M) must be smaller than the heap ({heap_mib}M)")
+    return (*size, f"-Xmn{new_mib}M")
 
 
 def _mib(name: str, value: Setting) -> int:

@@ -124,6 +124,7 @@ BINDING_OF: Mapping[str, str] = {
     "mongodb": "mongodb",
     "ferretdb": "mongodb",
     "cassandra": "cql",
+    "cassandra-5": "cql",
     "redis": "redis",
 }
 """Database → its binding."""
