@@ -21,7 +21,7 @@ calibrate: setup ## Set up, then prove this machine for MINUTES (60), adding to 
 
 test: setup ## Set up, then all unit and integration tests on a real engine
 	@scripts/packages.sh test
-	@scripts/engine.sh run $(PY) -m pytest -m "not slow" $(PYTEST_ARGS)
+	@scripts/engine.sh run scripts/test.sh $(PYTEST_ARGS)
 
 test-slow: setup ## The tests that take minutes
 	@scripts/packages.sh test
