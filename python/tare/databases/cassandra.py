@@ -117,6 +117,11 @@ class Cassandra:
         nodetool(plan, inside, ("stopdaemon",), _STOP_TIMEOUT_S)
 
 
+def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
+    """Have it carry out a statement; names are to have their keyspace."""
+    must(_query(plan, inside, statement), "make what it was told to")
+
+
 def _own(plan: ServerPlan) -> Mapping[str, object]:
     return {
         "cluster_name": "tare",

@@ -90,6 +90,11 @@ class MariaDB:
         _must(done, "shut it down")
 
 
+def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
+    """Have it carry out a statement in the schema of the runs."""
+    _must(_execute(plan, inside, f"USE {SCHEMA}; {statement}"), "make what it was told to")
+
+
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:
     """`tmpdir` lies beside the data's copy: /tmp is another file system in a container than outside of one."""
     return {

@@ -86,6 +86,11 @@ class PostgreSQL:
         must(inside(argv, _QUERY_TIMEOUT_S, b""), "shut it down")
 
 
+def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
+    """Have it carry out a statement as the run's user, who then owns what it makes."""
+    must(execute(plan, inside, f"SET ROLE {_plain(plan.secrets.user)}; {statement}"), "make what it was told to")
+
+
 def own_options(plan: ServerPlan) -> dict[str, str | int]:
     """Where things are: configuration and socket in the run directory."""
     return {

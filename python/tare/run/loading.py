@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from tare.databases.statements import tell
 from tare.deployments import MACHINES, NetworkKind
 from tare.errors import RunFailed
 from tare.plan.model import Plan
@@ -134,23 +135,31 @@ def _fill(bench: Bench, teardown: Teardown) -> None:
 
 
 def load_data(bench: Bench, sut: Sut | None, teardown: Teardown) -> None:
-    """Run the workload's load command, and what comes after it, to the end; `RunFailed` when one ends in error."""
+    """Run the workload's load command, and what comes before it, to the end; `RunFailed` when it ends in error."""
     parameters, run_dir = parameters_of(bench.workload, bench.settings), bench.client_run_dir("load")
-    command: ClientCommand | None = bench.workload.load(parameters, bench.target(sut), run_dir)
+    command = bench.workload.load(parameters, bench.target(sut), run_dir)
 
     def watch() -> None:
         if sut is not None:
             sut.must_live("while the data was loaded")
 
-    while command is not None:
-        client = bench.start_client("load", command, sut)
-        teardown.add("stopping the loader", client.stop)
-        code = client.wait(bench.machine.clock, command.timeout_s, watch)
-        judge(bench, "load", command)
-        if code != 0:
-            raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
-        client.stop()
-        command = command.then
+    _tell(sut, bench.settings.sut.database, command.before)
+    client = bench.start_client("load", command, sut)
+    teardown.add("stopping the loader", client.stop)
+    code = client.wait(bench.machine.clock, command.timeout_s, watch)
+    judge(bench, "load", command)
+    if code != 0:
+        raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
+    client.stop()
+
+
+def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> None:
+    if not statements:
+        return
+    if sut is None or database is None:
+        raise RunFailed("there is no server to be told what the load needs first")
+    for statement in statements:
+        tell(database, sut.first.plan, sut.first.inside, statement)
 
 
 def judge(bench: Bench, name: str, command: ClientCommand) -> None:

@@ -72,8 +72,8 @@ class ClientCommand:
     workdir: str | None = None
     judge: Callable[[str, str], None] | None = None
     """Raises `RunFailed` for what its stdout and stderr tell, where an exit code of 0 is no sign of success."""
-    then: ClientCommand | None = None
-    """Of a load: what is carried out when this one has ended well."""
+    before: tuple[str, ...] = ()
+    """Of a load: statements that the server is told first, for a client that does not make its own table."""
     leaves: tuple[str, ...] = ()
     """Of a measure phase: files that it writes into its run directory, to be kept beside its output: `left_by`."""
 

@@ -61,17 +61,14 @@ class Ycsb:
             "operationcount": "1",  # the workload reads it, even where nothing but inserts are made
         }
         argv = (*_java(own, binding), "site.ycsb.Client", "-load", "-s", "-P", f"{run_dir}/{FILE}")
-        load = ClientCommand(
+        return ClientCommand(
             argv=argv,
             env=_ENV,
             files={FILE: _file(properties)},
             timeout_s=_LOAD_BASE_S + records / _LOAD_RECORDS_PER_S,
             judge=_judge(Asked(operations=records)),
+            before=() if own.home is None or binding.table is None else binding.table(own.mix),
         )
-        if own.home is None or not binding.creates:
-            return load
-        create = (*_java(own, binding), *binding.creates[:1], "-P", f"{run_dir}/{FILE}", *binding.creates[1:])
-        return ClientCommand(create, _ENV, load.files, _MARGIN_S, judge=_judge_creation, then=load)
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
         """The measured mix, but updates for inserts: these would take the keys that the measure phase inserts."""
@@ -193,13 +190,6 @@ def _judge(asked: Asked) -> Callable[[str, str], None]:
         measurement(read_output(stdout, stderr), asked)
 
     return judge
-
-
-def _judge_creation(stdout: str, stderr: str) -> None:
-    printed = read_output(stdout, stderr)
-    if printed.exceptions or any("Error" in line for line in printed.others):
-        words = next(iter(printed.exceptions), None) or next(line for line in printed.others if "Error" in line)
-        raise RunFailed(f"the table could not be made: {words}")
 
 
 def _text(path: Path) -> str:

@@ -5,12 +5,14 @@ Names of properties are those of YCSB's own bindings, so that a user's own YCSB 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tare.errors import StudyError
 from tare.workloads import Target
 
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SCHEMA = "tare"
 """The schema, keyspace or database that the run's user may use."""
 
@@ -22,8 +24,9 @@ OWN_CLASSPATH = "/opt/ycsb/lib/*"
 class Binding:
     """One kind of database. `own`: tare's class; `upstream`, `folder`: YCSB's, and where its distribution has it.
 
-    `server`: properties that name the server. `loading`: those of the load phase alone. `creates`: YCSB's own
-    program that makes the table, which its binding does not. `known`: names that a study may set.
+    `server`: properties that name the server. `loading`: those of the load phase alone. `table`: statements that
+    make the table, which YCSB's own binding does not; `None` where there is none to be made. `known`: names that a
+    study may set.
     """
 
     own: str
@@ -32,7 +35,7 @@ class Binding:
     server: Callable[[Target], Mapping[str, str]]
     known: frozenset[str]
     loading: Mapping[str, str] = field(default_factory=dict)
-    creates: tuple[str, ...] = ()
+    table: Callable[[Mapping[str, str]], tuple[str, ...]] | None = None
 
 
 _JDBC: Mapping[str, tuple[str, str]] = {
@@ -68,6 +71,34 @@ def _cql(target: Target) -> Mapping[str, str]:
     }
 
 
+def _fields(told: Mapping[str, str], kind: str) -> str:
+    names = (_name(f"{told.get('fieldnameprefix', 'field')}{n}") for n in range(int(told.get("fieldcount", "10"))))
+    return ", ".join(f"{name} {kind}" for name in names)
+
+
+def _jdbc_table(told: Mapping[str, str]) -> tuple[str, ...]:
+    """YCSB's own program for it gives the key no length, which MariaDB does not take."""
+    name = _name(told.get("table", "usertable"))
+    return (f"CREATE TABLE {name} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {_fields(told, 'TEXT')})",)
+
+
+def _cql_table(told: Mapping[str, str]) -> tuple[str, ...]:
+    copies = int(told.get("cassandra.replicationfactor", "1"))
+    replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {copies}}}"
+    name, options = _name(told.get("table", "usertable")), told.get("cassandra.tableoptions", "")
+    table = f"CREATE TABLE {SCHEMA}.{name} (y_id varchar PRIMARY KEY, {_fields(told, 'varchar')})"
+    return (
+        f"CREATE KEYSPACE {SCHEMA} WITH replication = {replication}",
+        f"{table} WITH {options}" if options else table,
+    )
+
+
+def _name(word: str) -> str:
+    if not _PLAIN.fullmatch(word):
+        raise StudyError(f"{word!r} is no plain name of a table or field")
+    return word
+
+
 def _redis(target: Target) -> Mapping[str, str]:
     return {
         "redis.host": target.endpoint.address,
@@ -84,7 +115,7 @@ BINDINGS: Mapping[str, Binding] = {
         server=_jdbc,
         known=frozenset({"jdbc.fetchsize", "jdbc.autocommit", "jdbc.batchupdateapi", "db.batchsize"}),
         loading={"jdbc.createtable": "true"},
-        creates=("site.ycsb.db.JdbcDBCreateTable", "-n", "usertable"),
+        table=_jdbc_table,
     ),
     "mongodb": Binding(
         own="tare.ycsb.MongoDbBinding",
@@ -108,6 +139,7 @@ BINDINGS: Mapping[str, Binding] = {
             }
         ),
         loading={"cassandra.createtable": "true"},
+        table=_cql_table,
     ),
     "redis": Binding(
         own="tare.ycsb.RedisBinding",

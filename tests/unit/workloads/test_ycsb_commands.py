@@ -72,13 +72,28 @@ def test_a_warm_up_inserts_nothing() -> None:
     assert Ycsb().warm_up(asked(core_workload="d"), TARGET, "/r") is None
 
 
-def test_a_users_own_ycsb_is_called_by_its_own_names_and_makes_its_table_first() -> None:
-    create = Ycsb().load(asked(home="/opt/mine"), TARGET, "/r")
-    assert "/opt/mine/conf:/opt/mine/lib/*:/opt/mine/jdbc-binding/lib/*" in create.argv
-    assert "site.ycsb.db.JdbcDBCreateTable" in create.argv
-    assert create.then is not None
-    assert properties(create.then)["db"] == "site.ycsb.db.JdbcDBClient"
-    assert "jdbc.createtable" not in properties(create.then)
+def test_a_users_own_ycsb_is_called_by_its_own_names_and_the_server_is_told_of_its_table() -> None:
+    load = Ycsb().load(asked(home="/opt/mine", properties={"fieldcount": 2}), TARGET, "/r")
+    assert "/opt/mine/conf:/opt/mine/lib/*:/opt/mine/jdbc-binding/lib/*" in load.argv
+    assert load.before == ("CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY, field0 TEXT, field1 TEXT)",)
+    assert properties(load)["db"] == "site.ycsb.db.JdbcDBClient"
+    assert "jdbc.createtable" not in properties(load)
+    assert Ycsb().load(asked(), TARGET, "/r").before == ()
+
+
+def test_a_users_own_ycsb_finds_a_keyspace_and_a_table_as_the_study_says() -> None:
+    own = {"fieldcount": 1, "cassandra.replicationfactor": 3, "cassandra.tableoptions": "gc_grace_seconds = 5"}
+    target = Target("cassandra", TARGET.endpoint, TARGET.secrets)
+    assert Ycsb().load(asked(home="/opt/mine", properties=own), target, "/r").before == (
+        "CREATE KEYSPACE tare WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}",
+        "CREATE TABLE tare.usertable (y_id varchar PRIMARY KEY, field0 varchar) WITH gc_grace_seconds = 5",
+    )
+
+
+def test_a_name_of_a_table_that_would_be_more_than_a_name_is_refused() -> None:
+    own = asked(home="/opt/mine", properties={"table": "t; DROP TABLE u"})
+    with pytest.raises(StudyError, match="no plain name"):
+        Ycsb().load(own, TARGET, "/r")
 
 
 def test_another_database_is_refused_by_name() -> None:
