@@ -17,7 +17,7 @@ from tare.sites.sqlite_ledger import SqliteLedger
 from tare.storage import STORAGES, Lot
 from tare.study.model import StorageSpec
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 SPECS = {
     "tmpfs": StorageSpec(kind="tmpfs", size="512M"),
