@@ -26,6 +26,10 @@ class Injection(Protocol):
         """Once it runs; the instance as clients are to see it. The task is stopped where that fails."""
         ...
 
+    def without(self, seen: Observation) -> Observation:
+        """What was seen of the task, less the injection: its arm is named after that, and no study declares it."""
+        ...
+
     def end(self, instance: Instance) -> None:
         """Once the task has ended and its control group is clear."""
         ...
@@ -89,7 +93,7 @@ class AroundBare:
 
     def observe(self, instance: Instance) -> Observation:
         """As `bare`: of the task alone."""
-        return self.bare.observe(instance)
+        return self.injection.without(self.bare.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
         """The task ends and its control group is cleared, with all of the injection that is in it."""

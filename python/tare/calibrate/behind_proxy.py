@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from tare.calibrate.around_bare import BareWith
-from tare.deployments import Instance, Task
+from tare.deployments import Instance, Observation, Task
 from tare.deployments.cgroups import parse_cgroups
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host, Output, Process
@@ -46,6 +46,10 @@ class DelayProxies:
     def begin(self, instance: Instance) -> Instance:
         """The proxy, in the task's control group; clients are told its port."""
         return replace(instance, task=replace(instance.task, port=self._start_proxy(instance)))
+
+    def without(self, seen: Observation) -> Observation:
+        """All of it: a proxy is none of the task's properties."""
+        return seen
 
     def end(self, instance: Instance) -> None:
         """It went with the control group."""

@@ -32,6 +32,12 @@ class Seen:
     def begin(self, instance: Any) -> Any:
         return self._call("begin", f"{instance}, seen otherwise")
 
+    def observe(self, instance: Any) -> Any:
+        return self._call("observe", f"all of {instance}")
+
+    def without(self, seen: Any) -> Any:
+        return self._call("without", f"{seen}, less the injection")
+
     def end(self, instance: Any) -> None:
         self._call("end", instance)
 
@@ -51,6 +57,10 @@ def test_clients_see_what_the_injection_makes_of_a_task() -> None:
     assert around(seen).start("a task") == "instance of a task, seen otherwise"
     around(seen).stop("instance")
     assert seen.calls == ["prepare", "start", "begin", "stop", "end"]
+
+
+def test_what_is_injected_is_no_property_of_the_task() -> None:
+    assert around(Seen()).observe("instance") == "all of instance, less the injection"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tare.calibrate.throttled import io_mount, whole_disk
+from tare.calibrate.throttled import ReadLimit, io_mount, whole_disk
+from tare.deployments import Observation
 from tare.deployments.cgroups import parse_cgroups
 from tare.errors import EnvironmentLacks
 from tare.sites.fake import FakeHost
@@ -43,3 +46,12 @@ def test_the_hierarchy_that_limits_io_is_found_in_both_versions() -> None:
     assert io_mount(hybrid) == hybrid.mount_of("blkio")
     unified = parse_cgroups("30 25 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n")
     assert io_mount(unified) == "/sys/fs/cgroup"
+
+
+def test_its_own_limit_is_no_limit_of_the_study_s_and_any_other_is_told() -> None:
+    nowhere: Any = None
+    limit = ReadLimit(FakeHost(), nowhere, reads_per_s=900)
+    seen = Observation({}, None, None, None, None, {}, None, {}, {}, None, None, None, disk_iops=900)
+    assert limit.without(seen) == replace(seen, disk_iops=None)
+    other = replace(seen, disk_iops=500)
+    assert limit.without(other) == other
