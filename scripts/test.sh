@@ -1,20 +1,20 @@
 #!/bin/sh
 # All tests but the slow ones, or with arguments those of pytest: test.sh [ARGUMENTS OF PYTEST]
-# What only computes is shared by two workers; whatever starts processes comes one by one, as it is about time.
+# What mostly computes is shared by two workers; where processes and time are what is tested, one comes after the other.
 set -u
 cd "$(dirname "$0")/.." || exit
 
 if [ $# -gt 0 ]; then
     exec .venv/bin/python -m pytest -m "not slow" "$@"
 fi
-computes="tests/unit/analyze tests/unit/knowledge tests/unit/report tests/unit/study"
+shared='' ignored=''
+for folder in analyze calibrate cli databases knowledge protocols report study workloads; do
+    shared="$shared tests/unit/$folder"
+    ignored="$ignored --ignore=tests/unit/$folder"
+done
 code=0
 # shellcheck disable=SC2086  # words on purpose
-.venv/bin/python -m pytest -m "not slow" -n 2 $computes || code=$?
-ignored=
-for folder in $computes; do
-    ignored="$ignored --ignore=$folder"
-done
+.venv/bin/python -m pytest -m "not slow" -n 2 $shared || code=$?
 # shellcheck disable=SC2086
 .venv/bin/python -m pytest -m "not slow" --durations=25 $ignored || code=$?
 exit "$code"
