@@ -85,8 +85,8 @@ def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[
     pairs = {"cache": ("disk cache", "disk_cache"), "aio": ("disk I/O engine", "disk_aio")}
     for key, (name, observed) in pairs.items():
         wanted, found = getattr(settings.sut.vm, key), inside.get(observed)
-        if found is not None and found != wanted:
-            yield f"SUT: {name}: {wanted} declared, {found} in force"
+        if found != wanted:  # disks that differ, or that could not be read, have none
+            yield f"SUT: {name}: {wanted} declared, {found or 'none for all of its disks'} in force"
     threads = inside.get("cpu_threads") or [None]
     pinned = all(cpus is not None and len(cpu_set(cpus)) == 1 for cpus in threads)
     if settings.sut.vm.pin and not pinned:

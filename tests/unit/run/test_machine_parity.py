@@ -19,7 +19,8 @@ from tare.study.machine_spec import VmSpec
         ({}, None),
         ({"disk_cache": "writeback"}, "SUT: disk cache: directsync declared, writeback in force"),
         ({"disk_aio": "threads"}, "SUT: disk I/O engine: native declared, threads in force"),
-        ({"disk_cache": None, "disk_aio": None}, None),
+        ({"disk_cache": None}, "SUT: disk cache: directsync declared, none for all of its disks in force"),
+        ({"disk_aio": None}, "SUT: disk I/O engine: native declared, none for all of its disks in force"),
         (
             {"cpu_threads": ["0", "0-1"]},
             "SUT: pinned virtual CPUs declared, their threads may use the CPUs 0 and 0-1",
