@@ -15,6 +15,6 @@ done
 code=0
 # shellcheck disable=SC2086  # words on purpose
 .venv/bin/python -m pytest -m "not slow" -n 2 $shared || code=$?
-# shellcheck disable=SC2086  # and here
+# shellcheck disable=SC2086  # words on purpose
 .venv/bin/python -m pytest -m "not slow" --durations=25 $ignored || code=$?
 exit "$code"
