@@ -196,10 +196,12 @@ def _growth(step: float, values: pl.DataFrame, rows: pl.DataFrame) -> _Figures:
 def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.DataFrame) -> _Figures | None:
     """Stretch by stretch: pidstat prints no line for a process that did nothing, so samples may be missing.
 
-    Samples that overlap, as rate() over a range does, are a stretch each.
+    Samples that overlap, as rate() over a range does, are a stretch each. One that begins where another ended, as
+    far as either moment is known, begins with the reading that ended the other.
     """
     middle_before = (pl.col("from_ns").shift(1) + pl.col("to_ns").shift(1)) / 2
-    apart = (pl.col("from_ns") > pl.col("to_ns").shift(1)) | (pl.col("from_ns") < middle_before)
+    same = pl.min_horizontal(pl.col("within_ns"), (pl.col("to_ns") - pl.col("from_ns")) / 2)
+    apart = (pl.col("from_ns") - pl.col("to_ns").shift(1) > same) | (pl.col("from_ns") < middle_before)
     broken = apart.fill_null(value=False).cum_sum()
     stretches = rows.with_columns(broken.alias("stretch")).partition_by("stretch", maintain_order=True)
     found = [(one, _weights(quantity, readings, one)) for one in stretches]

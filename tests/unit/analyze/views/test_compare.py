@@ -62,6 +62,18 @@ def test_what_a_tool_may_be_off_shrinks_with_the_window() -> None:
     assert long.high - long.low < (short.high - short.low) / 5
 
 
+def test_samples_that_meet_as_far_as_their_moments_are_known_are_one_stretch() -> None:
+    # A clock that is read twice never says the same: ends and begins of neighbours are some microseconds apart.
+    meeting = said("docker-stats", "cpu_percent", [60.0] * 28)
+    jitter = pl.Series([(n % 2) * 40_000 for n in range(28)])
+    apart = meeting.with_columns(pl.col("from_ns") + jitter)
+    joined, jittered = (one(each, trace(seconds=30)) for each in (meeting, apart))
+    assert jittered.high - jittered.low == pytest.approx(joined.high - joined.low, rel=0.01)
+    # A sample that is missing parts two stretches, each as uncertain as if the other were not.
+    missing = one(meeting.filter(pl.Series([n != 14 for n in range(28)])), trace(seconds=30))
+    assert missing.high - missing.low > 1.5 * (joined.high - joined.low)
+
+
 def test_samples_that_the_trace_does_not_cover_are_left_out() -> None:
     assert one(said("docker-stats", "cpu_percent", [60.0, 60.0, 99.0, 99.0, 99.0])).samples == 3
     assert compare(trace(), said("docker-stats", "cpu_percent", [60.0], begin_s=60.0)) == ()
