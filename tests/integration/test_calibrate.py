@@ -42,6 +42,7 @@ def raw_below(staging: Path, record: RunRecord, name: str) -> Path:
     return staging / f"{record.run_id}-{record.attempt}" / name
 
 
+@pytest.mark.slow
 def test_the_proxy_holds_each_message_back_and_says_so(tmp_path: Path) -> None:
     made = one_run_each("delay", ("passed", "held"), tmp_path)
     free = {arm: time_not_held_back(record, partial(raw_below, tmp_path)) for arm, record in made.items()}

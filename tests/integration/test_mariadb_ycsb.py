@@ -18,7 +18,7 @@ from tare.errors import RunFailed
 from tare.run.loading import ensure_snapshot
 from tare.sites.engine import connect
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]  # its image takes long; PostgreSQL goes the same way by JDBC
 
 ASKED: dict[str, Any] = {"core_workload": "a", "records": 500, "threads": 2, "warmup_s": 1, "measure_s": 2}
 
