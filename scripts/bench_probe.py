@@ -29,6 +29,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
+from scipy.stats import mannwhitneyu
+
 from bench_rates import WHOLE_SECONDS_HZ, docker_stats_hz, scraped_hz
 from bench_servers import CADVISOR_PORT, NODE_EXPORTER_PORT, cadvisor, metrics_of, node_exporter, scrape
 from bench_tables import CADVISOR, Cost, Rapid, table
@@ -37,6 +39,8 @@ from idle_containers import CONTAINERS, containers, group_of
 WARM_UP_S = 3.0
 DAEMONS = ("dockerd", "containerd", "containerd-shim-runc-v2", "containerd-shim")
 STOP_TIMEOUT_S = 10.0
+CLEARLY = 0.01
+"""Chance of daemons that do no more with a tool than without it to look as if they did."""
 WRITTEN_EVERY_S = 10.0
 """How often tare-probe's writer is woken at 1 Hz."""
 IN_TENS = ("floor", "tare-probe", "tare-probe --host")
@@ -122,11 +126,13 @@ def usual(seconds: Iterable[float]) -> float:
 
 
 def caused(during: Sequence[float], idle: Sequence[float]) -> float | None:
-    """What a tool made the daemons use in a second; `None` where others made them use about as much or more."""
-    # The seconds without the tool, dearest quarter left out, tell how far others move the figure by themselves.
-    kept = sorted(idle)[: max(1, len(idle) * 3 // 4)]
-    more = usual(during) - usual(idle)
-    return more if more > kept[-1] - kept[0] else None
+    """What a tool made the daemons use in a second; `None` where that is not clearly more than without it.
+
+    Clearly: by their ranks (Mann-Whitney), which a second of somebody else's does not move far.
+    """
+    if mannwhitneyu(during, idle, alternative="greater").pvalue > CLEARLY:
+        return None
+    return usual(during) - usual(idle)
 
 
 class Bench:
@@ -149,7 +155,7 @@ class Bench:
         """Cost of a tool while it samples once a second; starting it is left out."""
         in_tens = tool in IN_TENS
         seconds = WRITTEN_EVERY_S * max(1, round(self.seconds / WRITTEN_EVERY_S)) if in_tens else self.seconds
-        idle = [second.daemons for second in watch(set(), self.seconds)] if asks_engine else []
+        idle = self.idle_engine() if asks_engine else []
         with (self.scratch / "tool.log").open("wb") as log:
             running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
             try:
@@ -162,9 +168,14 @@ class Bench:
                     raise SystemExit(f"{tool} ended before it was measured: {said}")
             finally:
                 stop(running)
+        idle += self.idle_engine() if asks_engine else []
         own = (fmean if in_tens else usual)([second.own for second in passed])
         daemons = caused([second.daemons for second in passed], idle) if asks_engine else 0.0
         return Cost(tool, containers, 1e3 * own, None if daemons is None else 1e3 * daemons, memory)
+
+    def idle_engine(self) -> list[float]:
+        """What the daemons use in each second without the tool; asked before and after it, as that may drift."""
+        return [second.daemons for second in watch(set(), self.seconds / 2)]
 
     def probe_command(self, what: str, groups: Sequence[str], hz: int, seconds: float) -> list[str]:
         """`record` or `floor` over these control groups."""
