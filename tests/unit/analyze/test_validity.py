@@ -215,6 +215,23 @@ def test_a_place_in_the_block_that_matters_is_found() -> None:
     assert "slower" in found.what
 
 
+def test_runs_that_are_slow_where_the_hypervisor_steals_are_told_though_arms_are_alike() -> None:
+    """As on a virtual machine whose host was overcommitted: 0 to 30 % stolen, in no arm more than in the other."""
+    rng = np.random.default_rng(9)
+    stolen = [[float(rng.uniform(0, 0.3)) for _ in ARMS] for _ in range(16)]
+
+    def steal(tree: dict[str, Any]) -> None:
+        part = stolen[tree["block"]][ARMS.index(tree["arm"])]
+        tree["usage"]["machine"].update(steal=8 * part, idle=8 * (0.4 - part), user=3.7)
+
+    found = only(
+        study(16, change=steal, factor=lambda block, arm, _: 1 - stolen[block][ARMS.index(arm)]), "machine-noise"
+    )
+    assert found.arm is None
+    assert "the hypervisor stole" in found.what
+    assert len(found.runs) == 32
+
+
 def test_a_drifting_ratio_is_found() -> None:
     drift = study(20, factor=lambda block, arm, _: math.exp(0.01 * block) if arm == "bridge" else 1.0)
     assert only(drift, "autocorrelation").arm == "bridge"

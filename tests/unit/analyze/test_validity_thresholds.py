@@ -191,6 +191,39 @@ def test_an_order_effect_is_what_least_squares_says_and_more_than_one_percent() 
     assert seen == {(False, False), (True, True), (True, False)}
 
 
+def test_noise_of_the_machine_is_what_least_squares_says_and_more_than_one_percent_a_block() -> None:
+    """Against statsmodels with a dummy for every block and arm: told iff p < 0.01, and slower by more than 1 %."""
+    rng, seen = np.random.default_rng(5), set()
+    for slope, spread in ((-0.12, 1e-4), (-0.18, 1e-4), (-0.5, 0.02), (-1.0, 0.02), (0.5, 1e-4)):
+        for _ in range(4):
+            stolen = {(block, arm): float(rng.uniform(0, 0.2)) for block in range(12) for arm in (BARE, BRIDGE)}
+
+            def steal(tree: dict[str, Any], stolen: dict[tuple[int, str], float] = stolen) -> None:
+                part = stolen[tree["block"], tree["arm"]]
+                tree["usage"]["machine"]["steal"] += 8 * part
+                tree["usage"]["machine"]["idle"] -= 8 * part
+
+            ratios = [
+                math.exp(slope * (stolen[block, BRIDGE] - stolen[block, BARE]) + rng.normal(0, spread))
+                for block in range(12)
+            ]
+            found = runs(ratios, steal)
+            rows = [
+                [
+                    stolen[run.block, run.arm],
+                    float(run.arm == BRIDGE),
+                    *(float(run.block == block) for block in range(12)),
+                ]
+                for run in found
+            ]
+            fit = sm.OLS([math.log((run.measurement or {})["throughput_per_s"]) for run in found], rows).fit()
+            reach = float(np.mean([abs(stolen[block, BRIDGE] - stolen[block, BARE]) for block in range(12)]))
+            expected = bool(fit.pvalues[0] < 0.01 and math.expm1(fit.params[0] * reach) < -0.01)
+            assert told(found, "machine-noise") is expected
+            seen.add((slope, expected))
+    assert {(-0.12, False), (-1.0, True), (0.5, False)} <= seen
+
+
 @pytest.mark.parametrize(("faster", "apart"), [(1.018, False), (1.022, True)])
 def test_cpu_sets_of_a_duet_are_apart_from_two_percent_on(faster: float, apart: bool) -> None:
     def seated(tree: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ RULES: Mapping[str, Rule] = {
     "client-bottleneck": load.client_bottleneck,
     "not-disk-bound": disk.not_disk_bound,
     "machine-shift": load.machine_shift,
+    "machine-noise": load.machine_noise,
     "clock-step": load.clock_step,
     "warm-up": series.warm_up,
     "change-point": series.change_point,

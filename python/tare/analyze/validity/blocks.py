@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from tare.analyze.autocorrelation import lag1
-from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.validity.evidence import Alarm, Evidence, share
+from tare.analyze.validity.within import slope_within
 from tare.plural import counted
 from tare.protocols.stopping import Rule
 
@@ -101,29 +101,14 @@ def grubbs_share(n: int) -> float:
 def order_effect(evidence: Evidence) -> Iterator[Alarm]:
     """The later in a block, the faster or slower, whatever the arm.
 
-    Log throughput of complete blocks on place in the block, with an effect of every block and every arm taken out
-    (two-way least squares, Frisch & Waugh 1933). Alarm: t of 99 %, and more than `ORDER` from first to last place.
+    By `slope_within` on the place in the block. Alarm: t of 99 %, and more than `ORDER` from first to last place.
     """
-    arms, metric = evidence.arms, METRICS[PRIMARY]
-    rows = []
-    for block in evidence.runs.blocks:
-        good = [evidence.runs.good.get((block, arm)) for arm in arms]
-        values = [None if run is None else metric.of(run) for run in good]
-        if all(value is not None and value > 0 for value in values):
-            rows.append(
-                ([math.log(value or 1.0) for value in values], [run.position if run else 0 for run in good])
-            )
-    if len(rows) < 4 or len(arms) < 2:
+    found = slope_within(evidence, lambda run: float(run.position))
+    if found is None or not found.real:
         return
-    y, x = (_two_way(np.asarray([row[n] for row in rows], dtype=float)) for n in (0, 1))
-    free = (len(rows) - 1) * (len(arms) - 1) - 1
-    if float((x * x).sum()) < 1e-9 or free < 3:
-        return
-    slope = float((x * y).sum() / (x * x).sum())
-    error = math.sqrt(float(((y - slope * x) ** 2).sum()) / free / float((x * x).sum()))
-    whole = math.expm1(slope * (len(arms) - 1))
-    if abs(slope) > float(stdtrit(free, 0.995)) * error and abs(whole) > ORDER:
-        way = "faster" if slope > 0 else "slower"
+    whole = found.over(len(evidence.arms) - 1)
+    if abs(whole) > ORDER:
+        way = "faster" if whole > 0 else "slower"
         yield Alarm(
             "order-effect",
             None,
@@ -131,11 +116,6 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
             (),
             "let the machine rest between runs (workload.cooldown_s), and look for what a run leaves behind",
         )
-
-
-def _two_way(table: np.ndarray) -> np.ndarray:
-    centred: np.ndarray = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-    return centred
 
 
 def _runs(evidence: Evidence, arm: str, ratios: Mapping[int, float]) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
+from tare.analyze.validity.within import slope_within
 from tare.run.record import RunRecord
 
 BUSY = 0.9
@@ -17,8 +19,8 @@ STEAL = 0.005
 """Share of machine time. Half a percent of it moves throughput by as much, a quarter of the target width of 2 %."""
 OTHERS = 0.02
 """Share of machine time: work that neither side nor docker-proxy did. More than that is the size of the target."""
-
-
+NOISE = 0.01
+"""Effect from the least to the most of a block: half of the target width."""
 WAITING = BUSY**2
 """Of the time, in which a thread waits for a CPU: as often as at `BUSY` in an M/M/1 queue, where somebody waits
 with probability utilisation². So a side is found that others keep from the CPU that it may use."""
@@ -72,6 +74,30 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
                     ids(good),
                     "find what runs beside the arm (`tare doctor`), or move to a machine that is not shared",
                 )
+
+
+def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
+    """Within the blocks and whatever the arm, runs are slower the more of the machine was taken away from them.
+
+    By `slope_within` on the share that the hypervisor stole, and on that of other programs. Alarm: t of 99 %, and
+    from the least to the most of a block throughput falls by more than `NOISE`. A rise is none: a faster run makes
+    more work in the kernel, which counts as that of others.
+    """
+    if evidence.runs.at_once:
+        return
+    for kind, words in (("steal", "the hypervisor stole"), ("others", "other programs took")):
+        found = slope_within(evidence, partial(part_of_machine, kind=kind))
+        if found is not None and found.real and found.over(found.range) < -NOISE:
+            good = [run for arm in evidence.arms for run in evidence.good(arm)]
+            known = [part for run in good if (part := part_of_machine(run, kind)) is not None]
+            yield Alarm(
+                "machine-noise",
+                None,
+                f"{words} {share(min(known))} to {share(max(known))} of the machine, and a run is "
+                f"{share(-found.over(0.01))} slower for each percent: that makes intervals wide, not the arms",
+                ids(good),
+                "move to a machine that is not shared, or run more blocks",
+            )
 
 
 def clock_step(evidence: Evidence) -> Iterator[Alarm]:
