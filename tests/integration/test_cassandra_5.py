@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 IMAGE, DATABASE = "cassandra-5.0", "cassandra-5"
 SETTINGS = {"heap": "384M", "key_cache_size": "0MiB", "concurrent_reads": 16}
 YCSB: dict[str, Any] = {"core_workload": "a", "records": 300, "threads": 2, "target": 100, "measure_s": 5}
+STRESS: dict[str, Any] = {"command": "mixed", "records": 300, "threads": 4, "fixed": 100, "measure_s": 5}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,18 @@ def test_it_serves_bare_and_in_a_container_with_the_same_settings(lab: MariaDbLa
     assert int(bare["jvm.processors"]) >= 1
     assert bare["in_force.key_cache_capacity"].startswith("0 ")
     assert "table.tare.usertable.compaction" in bare
+
+
+def test_cassandra_stress_of_3_11_drives_it(
+    engine: DockerClient, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    lab = make_lab(engine, home, "cassandra-stress", "cassandra-3.11", IMAGE, database=DATABASE, server=SETTINGS)
+    with lab.run(lab.settings("bare", "bare", **STRESS)) as run:
+        told = run.measure(tmp_path)
+    assert (set(told.by_operation), told.errors) == ({"read", "write"}, 0)
+    assert sum(count for _, count in told.histogram) == told.operations
+    assert told.latency.timed_from == "intended-send"
 
 
 def test_it_tells_of_its_compactions_tables_and_pools(lab: MariaDbLab, tmp_path: Path) -> None:

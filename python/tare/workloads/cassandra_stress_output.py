@@ -9,7 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_LINE = re.compile(r"(total|[A-Z_]+), +(\d+)((?:, +(?:-?[\d.]+|NaN))+),?\s*")
+_LINE = re.compile(r"(total|[A-Z_]+), *(\d+)((?:, *(?:-?[\d.]+|NaN|-?Infinity))+),?\s*")
+"""A figure that is wider than its column has no blank before it: `stderr` is, where its mean comes near 0."""
+_TOTAL = re.compile(r"total, *\d")
 _SUMMARY = re.compile(r"([A-Z][A-Za-z0-9. ]*?) +: +([\d,]+(?:\.\d+)?|NaN)(?: [a-zA-Z/]+)?(?: +\[(.*)\])?")
 _KIND = re.compile(r"([A-Z_]+): ([\d,]+(?:\.\d+)?|NaN)")
 _TIME = re.compile(r"Total operation time +: (\d+):(\d\d):(\d\d)")
@@ -52,7 +54,7 @@ class Printed:
 
     `rate_per_s`: operations a second that were asked for, by `fixed=` or by `throttle=`, which 3.11 does not tell
     apart; `None` where there was no limit. `ended`: the report has its last line. `complaints`: what was ignored,
-    and FAILURE. `exceptions`: the first lines of Java's stack traces.
+    lines of all operations that could not be read, and FAILURE. `exceptions`: first lines of Java's stack traces.
     """
 
     intervals: tuple[Interval, ...]
@@ -102,7 +104,8 @@ def _complaints(lines: list[str]) -> tuple[str, ...]:
         for line, after in zip(lines, [*lines[1:], ""], strict=True)
         if line.startswith("Error processing command line")
     ]
-    return (*ignored, *(line for line in lines if line in {"FAILURE", "Invalid arguments"}))
+    strange = [f"cannot read {line!r}" for line in lines if _TOTAL.match(line) and not _LINE.fullmatch(line)]
+    return (*ignored, *strange, *(line for line in lines if line in {"FAILURE", "Invalid arguments"}))
 
 
 def _number(text: str) -> float:

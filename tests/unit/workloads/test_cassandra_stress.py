@@ -64,7 +64,7 @@ def test_only_what_is_asked_for_is_warmed_up() -> None:
 
 
 def test_no_other_database_is_driven() -> None:
-    with pytest.raises(StudyError, match="does not drive mariadb"):
+    with pytest.raises(StudyError, match=r"does not drive mariadb .it drives cassandra and cassandra-5"):
         CassandraStress().measure(asked(), Target("mariadb", TARGET.endpoint, TARGET.secrets), "/")
 
 
@@ -137,6 +137,20 @@ def test_percentiles_come_from_the_log_of_histograms_where_there_is_one() -> Non
     assert told.latency.resolution == pytest.approx(1e-3)
     assert sum(count for _, count in told.histogram) == 450
     assert [value for value, _ in told.histogram] == sorted(value for value, _ in told.histogram)
+
+
+def test_a_figure_that_is_wider_than_its_column_hides_no_line() -> None:
+    told = parse("wide", fixed=100, measure_s=2.0)
+    assert (told.operations, sum(count for _, count in told.histogram)) == (200, 200)
+    assert {kind: each.operations for kind, each in told.by_operation.items()} == {"read": 150, "write": 50}
+    assert [window.latency_p95_ms for window in told.windows] == [2000.7]
+
+
+def test_a_line_of_all_operations_that_cannot_be_read_fails_the_run(tmp_path: Path) -> None:
+    text = (DATA / "wide.stdout").read_text()
+    (tmp_path / "wide.stdout").write_text(text.replace("2.0,839.93331", "2.0,x"))
+    with pytest.raises(RunFailed, match=r"cannot read .total, +200,"):
+        CassandraStress().parse(asked(measure_s=2.0), tmp_path / "wide.stdout", DATA / "wide.stderr", 0)
 
 
 def test_a_closed_loop_is_timed_from_the_actual_send() -> None:
