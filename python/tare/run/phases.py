@@ -29,6 +29,7 @@ from tare.run.ports import free_ports
 from tare.run.record import Outcome, Phase, RunRecord, Side
 from tare.run.recording import record_of
 from tare.run.references import server_of
+from tare.run.room_left import telling_of_full_disks
 from tare.run.rooms import Room, clear_room, make_room
 from tare.run.seat import Seat, seat_of, seated, strays
 from tare.run.snapshot import copy_snapshot, size_of
@@ -184,10 +185,10 @@ class Phases:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
         bench, sut, parameters = ready.bench, ready.sut, ready.parameters
         self.pace.meet()
-        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s):
+        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(sut):
             self._warm_up(bench, sut, parameters)
         self.pace.meet()
-        with self.watch.phase(Phase.MEASURE, parameters.measure_s):
+        with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(sut):
             self._measure(bench, sut, parameters)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
