@@ -18,6 +18,13 @@ _LAST_LINES, _LONGEST_WORDS = 3, 500
 _NO_REASON = re.compile(r"at |.*\bVM warning: ")
 """Lines of a Java stack trace, of which there are dozens below the reason, and what a JVM thinks of its options."""
 
+_CRASH = re.compile(
+    r"^# (?:A fatal error has been detected by|There is insufficient memory for) the Java Runtime Environment.*\n"
+    r"(?:#\n)?# +(.+)$",
+    re.MULTILINE,
+)
+"""What a JVM says of its own end, above a dozen lines on where to report it."""
+
 
 def oom_kills(host: Host) -> int | None:
     """How often the kernel has killed for want of memory since boot, by any limit.
@@ -72,8 +79,11 @@ def _limit(instance: Instance) -> str:
 
 def last_words(host: Host, output: Output) -> str:
     """The last lines that a program wrote, as one: the cause often stands before a mere "aborting"."""
-    for path in (output.stderr, output.stdout):
-        text = (host.read(path) or b"").decode(errors="replace")
+    texts = [(host.read(path) or b"").decode(errors="replace") for path in (output.stderr, output.stdout)]
+    for text in texts:
+        if crash := _CRASH.search(text):
+            return crash.group(1).strip()[-_LONGEST_WORDS:]
+    for text in texts:
         lines = [line.strip() for line in text.splitlines()]
         if told := [line for line in lines if line and not _NO_REASON.match(line)]:
             return " / ".join(told[-_LAST_LINES:])[-_LONGEST_WORDS:]

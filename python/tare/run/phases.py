@@ -185,10 +185,10 @@ class Phases:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
         bench, sut, parameters = ready.bench, ready.sut, ready.parameters
         self.pace.meet()
-        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(sut):
+        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(bench, sut):
             self._warm_up(bench, sut, parameters)
         self.pace.meet()
-        with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(sut):
+        with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(bench, sut):
             self._measure(bench, sut, parameters)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
@@ -279,8 +279,8 @@ class Phases:
         bench.room.host.get(output.stderr, stderr)
         for name in command.leaves:
             bench.room.bring(f"measure/{name}", left_by(stdout, name))
-        self._check_after(sut)
         measurement = bench.workload.parse(parameters, stdout, stderr, code)
+        self._check_after(sut)
         self.found.measurement = to_tree(measurement)
         self.found.duet = self.pace.share(measurement, parameters.window_s)
 

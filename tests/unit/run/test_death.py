@@ -9,7 +9,7 @@ import pytest
 from tare.deployments import Deployment, Guest, Instance, Limits, Task
 from tare.errors import RunFailed, TimedOut
 from tare.images import Image, ImageConfig
-from tare.run.death import death_of, oom_kills
+from tare.run.death import death_of, last_words, oom_kills
 from tare.sites import Output, Process
 from tare.sites.fake import FakeHost
 
@@ -78,3 +78,14 @@ def test_a_machines_own_kernel_may_have_killed_for_want_of_memory() -> None:
 def test_a_machine_that_goes_before_its_task_is_told_with_its_last_words() -> None:
     assert death_inside(None) == "the machine of t ended: Kernel panic"
     assert death_inside(None, now=4).startswith("the kernel has killed for want of memory, and the machine of t")
+
+
+def test_a_jvm_that_crashed_says_what_by_above_where_to_report_it() -> None:
+    told = (
+        "INFO  [main] served\n#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n"
+        "#  SIGBUS (0x7) at pc=0x00007f0b9d0a3f2b, pid=7, tid=0x00007f0b7c1f8700\n#\n# JRE version: OpenJDK\n"
+        "# If you would like to submit a bug report, please visit:\n#   http://bugreport.java.com/bugreport/crash.jsp\n#\n"
+    )
+    host = FakeHost(files={"/o": told.encode(), "/e": b"a warning\n"})
+    said = last_words(host, Output("/o", "/e"))
+    assert said == "SIGBUS (0x7) at pc=0x00007f0b9d0a3f2b, pid=7, tid=0x00007f0b7c1f8700"
