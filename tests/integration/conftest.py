@@ -1,4 +1,4 @@
-"""A small image made of busybox, in the engine and as a tree, for all tests that need one."""
+"""What many tests need: a small image made of busybox, in the engine and as a tree, and the servers of runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docker import DockerClient
 
 from tare.images import Image, ImageConfig
+from tare.run.bench import Bench
+from tare.run.server import Server
 from tare.sites.engine import LABEL, connect
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident
@@ -64,6 +67,20 @@ def image(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
     engine_id = str(imported).rpartition('"status":"')[2].partition('"')[0]
     yield Image("busybox", "sha256:test", str(rootfs), engine_id, CONFIG)
     engine.images.remove(engine_id, force=True)
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
+    """The servers that runs have started, the last one last."""
+    started: list[Server] = []
+    start = Bench.start_server
+
+    def noted(bench: Bench, *words: Any, **more: Any) -> Server:
+        started.append(start(bench, *words, **more))
+        return started[-1]
+
+    monkeypatch.setattr(Bench, "start_server", noted)
+    return started
 
 
 def _tar(rootfs: Path) -> bytes:
