@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import replace
 from enum import StrEnum
@@ -14,13 +15,14 @@ from rich.console import Console
 
 from tare.calibrate.archive import Archive
 from tare.calibrate.machine import identity_of
-from tare.cli.asking import asked
+from tare.cli.asked_study import Asked
+from tare.cli.asking import asked, asked_where
 from tare.cli.knowledge import Folder, every_claim
 from tare.errors import StudyError
 from tare.knowledge.advice import Advice, advise
-from tare.knowledge.advice_text import as_tree, lines
+from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
-from tare.knowledge.rounds import Rounds, calibrated_spread, rounds_of, target_of
+from tare.knowledge.rounds import calibrated_spread, rounds_of, target_of
 from tare.knowledge.smallest import smallest_study
 from tare.plan.expand import expand
 from tare.sites.facts import host_facts
@@ -28,7 +30,6 @@ from tare.sites.layout import default_layout
 from tare.sites.local import LocalHost
 from tare.study.catalogue import find_study
 from tare.study.load import load, loads
-from tare.study.model import Study
 from tare.study.registry import installed
 
 
@@ -58,7 +59,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     production: Annotated[Production | None, typer.Option(metavar="HOW", help=_PRODUCTION)] = None,
     gap: Annotated[float | None, typer.Option(min=0, help="Expected difference, a fraction: 0.2 is 20 %.")] = None,
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
-    client_host: Annotated[Place, typer.Option(help="Host of the load generator.")] = Place.SAME,
+    client_host: Annotated[Place | None, typer.Option(help="Host of the load generator (default: same).")] = None,
     storage: Annotated[str | None, typer.Option(help="Where containers keep data (default: bind).")] = None,
     write: Annotated[Path | None, typer.Option(help="File for the smallest study that would tell more.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002
@@ -66,18 +67,31 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
 ) -> None:
     """Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing."""
     known = every_claim(claims)
+    if gap is not None and not math.isfinite(gap):
+        raise typer.BadParameter(f"{gap} is no difference", param_hint="--gap")
     if study is None:
-        benchmark, loaded = asked()
+        _refuse_beside_dialogue(comparing, production, gap, scale, client_host, storage)
+        told = asked()
     else:
         loaded = load(find_study(study), installed(), scale)
-        benchmark = _told(benchmark_of(loaded, client_host.value, storage), comparing, production, gap)
-    advice = advise(benchmark, known)
-    rounds, file = _more(advice, loaded, write)
+        host = (client_host or Place.SAME).value
+        told = Asked(_told(benchmark_of(loaded, host, storage), comparing, production, gap), loaded)
+    advice = advise(told.benchmark, known)
+    if study is None and write is None and told.study is not None and _open(advice):
+        write = asked_where(f"{told.study.name}.yaml")
+    proposed = _proposed(advice, told, write)
     if as_json:
-        text = json.dumps(as_tree(advice, rounds, file), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(as_tree(advice, proposed), indent=2, ensure_ascii=False) + "\n"
     else:
-        text = "\n".join(lines(advice, rounds, file, Console().width)) + "\n"
+        text = "\n".join(lines(advice, proposed, Console().width)) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _refuse_beside_dialogue(*given: object) -> None:
+    if any(each is not None for each in given):
+        raise StudyError(
+            "options about a benchmark need a study", hint="name one, or leave them out: the dialogue asks for them"
+        )
 
 
 def _told(
@@ -87,26 +101,32 @@ def _told(
     return told if production is None else replace(told, production=production.value)
 
 
-def _more(advice: Advice, study: Study | None, write: Path | None) -> tuple[Rounds | None, str | None]:
-    """Rounds, and the file of the smallest study (`--write`), where tare can run the arms."""
-    wanted = advice.unknown or advice.uncertain
+def _open(advice: Advice) -> tuple[str, ...]:
+    """Arms of which a study would tell more than the claims do."""
+    return advice.unknown or advice.uncertain
+
+
+def _proposed(advice: Advice, told: Asked, write: Path | None) -> Proposed:
+    """The smallest study that would tell more (`--write`), where tare can run the arms."""
+    wanted, study = _open(advice), told.study
     if not wanted or study is None:
+        why = told.why_none if wanted else None
         if write is not None:
-            raise StudyError("there is no study to write", hint="every arm is known, or tare cannot run the arms")
-        return None, None
+            raise StudyError("there is no study to write", hint=why or "claims tell of every arm")
+        return NOTHING_OPEN if why is None else Proposed(why_none=why)
     target = target_of(advice)
     spread = _spread()
     blocks = rounds_of(expand(study), target, spread).blocks
     text = smallest_study(study, wanted, installed(), target, blocks)
     rounds = rounds_of(expand(loads(text, installed())), target, spread)
     if write is None:
-        return rounds, "give --write FILE"
+        return Proposed(rounds)
     try:
         with write.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
         raise StudyError(f"{write} exists already", hint="choose another name") from error
-    return rounds, str(write)
+    return Proposed(rounds, str(write))
 
 
 def _spread() -> float | None:

@@ -27,19 +27,28 @@ class _Line:
     hang: int = 0
 
 
-def lines(advice: Advice, rounds: Rounds | None, study: str | None, width: int) -> Iterator[str]:
-    """The advice in lines of at most `width` characters, but for words that are longer.
+@dataclass(frozen=True)
+class Proposed:
+    """The smallest study that would tell more: where it was written, and what it takes; or why there is none."""
 
-    `study`: file of the smallest study that would tell more.
-    """
-    for line in _whole(advice, rounds, study):
+    rounds: Rounds | None = None
+    file: str | None = None
+    why_none: str | None = None
+
+
+NOTHING_OPEN = Proposed()
+
+
+def lines(advice: Advice, proposed: Proposed, width: int) -> Iterator[str]:
+    """The advice in lines of at most `width` characters, but for words that are longer."""
+    for line in _whole(advice, proposed):
         hang = " " * line.hang
         yield from textwrap.wrap(
             line.text, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
         ) or [""]
 
 
-def _whole(advice: Advice, rounds: Rounds | None, study: str | None) -> Iterator[_Line]:
+def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
     """A line for each thing that is said, however long."""
     yield _Line(f"Is it safe to dockerize {plain(advice.benchmark.name)}?")
     if advice.headline is not None:
@@ -60,12 +69,12 @@ def _whole(advice: Advice, rounds: Rounds | None, study: str | None) -> Iterator
     if advice.unknown:
         yield _Line("")
         yield _Line(f"Not known: anything of {', '.join(map(plain, advice.unknown))}.")
-    yield from _rounds(rounds, study)
+    yield from _study(proposed)
 
 
-def as_tree(advice: Advice, rounds: Rounds | None, study: str | None) -> dict[str, Any]:
+def as_tree(advice: Advice, proposed: Proposed) -> dict[str, Any]:
     """All of it; effects as fractions."""
-    benchmark = advice.benchmark
+    benchmark, rounds = advice.benchmark, proposed.rounds
     return {
         "benchmark": benchmark.name,
         "comparing": benchmark.comparing,
@@ -89,7 +98,8 @@ def as_tree(advice: Advice, rounds: Rounds | None, study: str | None) -> dict[st
             "enough": rounds.enough,
             "seconds": rounds.seconds,
         },
-        "study": study,
+        "study": proposed.file,
+        "why_no_study": proposed.why_none,
     }
 
 
@@ -123,11 +133,13 @@ def _pooled(effect: Pooled) -> str:
     )
 
 
-def _rounds(rounds: Rounds | None, study: str | None) -> Iterator[_Line]:
-    if study is None:
+def _study(proposed: Proposed) -> Iterator[_Line]:
+    if proposed == NOTHING_OPEN:
         return
+    none = f"none, as {proposed.why_none}" if proposed.why_none else "give --write FILE"
     yield _Line("")
-    yield _Line(f"The smallest study that would tell: {study}")
+    yield _Line(f"The smallest study that would tell: {proposed.file or none}")
+    rounds = proposed.rounds
     if rounds is not None:
         time = "unknown time" if rounds.seconds is None else f"about {math.ceil(rounds.seconds / 60)} minutes"
         more = "" if rounds.enough else "more than "

@@ -95,10 +95,16 @@ def network_of(settings: ArmSettings) -> str:
     """The path from client to SUT, in the claims' words."""
     if settings.client is None:
         return "none"
-    own = settings.sut.network if settings.sut.deployment in DOCKERIZED else "host"
-    if settings.client.network == "shared":
+    alone = settings.sut.deployment == "bare"
+    own = "host" if alone else settings.sut.network
+    return path_in_words(own, settings.client.deployment, settings.client.network)
+
+
+def path_in_words(own: str, client: str, client_network: str) -> str:
+    """The same, of the SUT's network and the client's deployment and network."""
+    if client_network == "shared":
         return "shared"
-    if settings.client.deployment not in DOCKERIZED or settings.client.network == "host" or own == "bridge":
+    if client not in DOCKERIZED or client_network == "host" or own == "bridge":
         return str(own)
     return "client-nat" if own == "host" else f"{own}-client-nat"
 

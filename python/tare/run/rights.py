@@ -11,6 +11,7 @@ from tare.deployments.vm_means import why_no_machine
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
+from tare.sites.home import ADVICE, home_on
 from tare.sites.layout import Layout
 from tare.storage import STORAGES
 from tare.storage.registry import StorageFactory
@@ -28,6 +29,7 @@ class Means:
 
     `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
     `no_monitor`: the same of monitors. `no_machine`: why no virtual machine can be started, where one is wanted.
+    `no_home`: why nothing can be kept where tare is told to.
     """
 
     root: bool
@@ -38,6 +40,7 @@ class Means:
     no_image: Mapping[str, str]
     no_monitor: Mapping[str, str] = field(default_factory=dict)
     no_machine: str | None = None
+    no_home: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ def means_of(
         free_disk_bytes=_free(host, str(layout.home)),
         no_image={each: why for each in sorted(references) if (why := no_image(each)) is not None},
         no_machine=why_no_machine(host) if machines else None,
+        no_home=home_on(host, str(layout.home)).fault,
     )
 
 
@@ -96,6 +100,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
     """All that the plan needs and the host has not, a sentence each with what to do about it."""
     return (
         *_rights(plan, needs, means),
+        *([f"{means.no_home}; {ADVICE}"] if means.no_home else []),
         *_cpus(plan, means),
         *_duet(plan, means),
         *_memory_limits(plan, means),

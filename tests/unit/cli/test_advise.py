@@ -1,4 +1,4 @@
-"""`tare advise` for a study and by dialogue; the study that it writes loads and can be planned."""
+"""`tare advise` for a study; the study that it writes loads and can be planned."""
 
 from __future__ import annotations
 
@@ -98,29 +98,6 @@ def test_another_host_for_the_client_makes_other_claims_comparable() -> None:
     )
     (address,) = [each for each in tree["forecasts"] if each["arm"] == "published-address"]
     assert address["comparable"] == ["moby-11911-remote-client"]
-
-
-def test_a_dialogue_ends_in_advice_and_a_study(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    answers = ["systems", "mariadb", "container", "40", "same", "container", "published-address", "bind", "n"]
-    shown = CliRunner().invoke(app, ["advise", "--write", str(file)], input="\n".join(answers) + "\n")
-    assert shown.exit_code == 0, shown.exception
-    assert "For systems: unknown" in shown.stdout
-    assert {arm.name for arm in load(file, installed()).arms} == {"bare", "container-published-address-1"}
-
-
-def test_a_database_that_tare_cannot_run_gets_advice_and_no_study() -> None:
-    answers = ["absolute", "oracle", "bare", "0", "same", "container", "host", "bind", "n"]
-    shown = CliRunner().invoke(app, ["advise"], input="\n".join(answers) + "\n")
-    assert shown.exit_code == 0, shown.exception
-    assert "For absolute: no" in shown.stdout
-    assert "smallest study" not in shown.stdout
-
-
-def test_an_answer_that_is_none_is_refused() -> None:
-    found = CliRunner().invoke(app, ["advise"], input="everything\n")
-    assert isinstance(found.exception, StudyError)
-    assert "no answer" in str(found.exception)
 
 
 def test_a_calibrated_machine_s_own_spread_is_taken() -> None:

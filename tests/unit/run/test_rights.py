@@ -60,6 +60,10 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
         ({"free_disk_bytes": 1 << 20}, r"needs about 1\.1 GB of disk, but 0\.0 GB"),
         ({"no_image": {"mariadb": "mmdebstrap is missing"}}, "mariadb cannot be had: mmdebstrap is missing"),
         ({"no_machine": "no QEMU"}, "no virtual machine can be started: no QEMU"),
+        (
+            {"no_home": "/a/file/x cannot be made: /a/file is no directory"},
+            "/a/file is no directory; set TARE_HOME",
+        ),
     ],
 )
 def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) -> None:

@@ -24,33 +24,44 @@ function say(text) {
 
 function drawGrid(told) {
   const body = document.getElementById("grid");
-  const open = openArm;
-  body.replaceChildren(...told.arms.map((arm, number) => gridRow(arm, number)));
-  if (open !== null) markOpen(open);
+  // Rows stay, so that a reader's focus does: a run that ends changes cells only.
+  told.arms.forEach((arm, number) => {
+    if (gridRows.length <= number) { gridRows.push(gridRow(number)); body.append(gridRows[number]); }
+    fillRow(gridRows[number], arm);
+  });
+  gridRows.splice(told.arms.length).forEach((row) => row.remove());
   filterArms();
 }
 
-function gridRow(arm, number) {
+const gridRows = [];
+
+function gridRow(number) {
   const row = element("tr");
   const head = element("th");
   head.scope = "row";
-  const button = element("button", "arm", arm.name);
+  const button = element("button", "arm");
   button.type = "button";
   button.dataset.arm = String(number);
+  button.setAttribute("aria-expanded", "false");
   head.append(button);
   const cells = element("td");
   const strip = element("span", "strip");
   strip.setAttribute("role", "img");
-  strip.setAttribute("aria-label", inWords(arm.cells));
-  [...arm.cells].forEach((state, at) => {
-    if (state === " ") return;
-    const cell = element("i", `cell ${state}`);
-    cell.title = `block ${at + 1}: ${STATES[state]}`;
-    strip.append(cell);
-  });
   cells.append(strip);
   row.append(head, cells);
   return row;
+}
+
+function fillRow(row, arm) {
+  row.querySelector("button.arm").textContent = arm.name;
+  const strip = row.querySelector(".strip");
+  strip.setAttribute("aria-label", inWords(arm.cells));
+  strip.replaceChildren(...[...arm.cells].flatMap((state, at) => {
+    if (state === " ") return [];
+    const cell = element("i", `cell ${state}`);
+    cell.title = `block ${at + 1}: ${STATES[state]}`;
+    return [cell];
+  }));
 }
 
 function inWords(cells) {
@@ -63,26 +74,49 @@ function inWords(cells) {
 
 function filterArms() {
   const wanted = document.getElementById("filter").value.toLowerCase();
-  for (const row of document.getElementById("grid").rows) {
-    row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
-  }
+  for (const row of gridRows) row.hidden = !row.querySelector("button.arm").textContent.toLowerCase().includes(wanted);
+  const open = openArm === null ? null : gridRows[Number(openArm)];
+  document.getElementById("arm").closest("tr").hidden = !open || open.hidden;
 }
 
 let openArm = null;
 
+// What is told of an arm stands in a row below its own; `null`: of none.
 async function showArm(number) {
   const place = document.getElementById("arm");
+  if (number !== openArm) place.replaceChildren();
   openArm = number;
-  markOpen(number);
-  if (number === null) { place.replaceChildren(); return; }
-  const answer = await fetch(`/arm/${number}`);
-  if (answer.ok && openArm === number) place.innerHTML = await answer.text();
-}
-
-function markOpen(number) {
   for (const button of document.querySelectorAll("button.arm")) {
     button.setAttribute("aria-expanded", String(button.dataset.arm === number));
   }
+  if (number !== null) gridRows[Number(number)].after(place.closest("tr"));
+  filterArms();
+  if (number === null) return;
+  const answer = await fetch(`/arm/${number}`);
+  if (answer.ok && openArm === number) refill(place, await answer.text());
+}
+
+// New content; what a reader has opened, scrolled to or focused stays so. A text that was read to its end stays there.
+function refill(place, html) {
+  const reach = "a[href], button, input, summary, [tabindex='0']";
+  const named = (node) => node.closest("details")?.dataset.name;
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  const before = focused && { at: [...place.querySelectorAll(reach)].indexOf(focused), name: named(focused), tag: focused.tagName };
+  const scrolled = [...place.querySelectorAll("pre, .scroll")].map((one) => ({
+    name: named(one), tag: one.tagName, left: one.scrollLeft, top: one.scrollTop,
+    end: one.scrollTop + one.clientHeight >= one.scrollHeight - 4,
+  }));
+  const open = new Set([...place.querySelectorAll("details[open]")].map((one) => one.dataset.name));
+  place.innerHTML = html;
+  place.querySelectorAll("details").forEach((one) => { if (open.has(one.dataset.name)) one.open = true; });
+  place.querySelectorAll("pre, .scroll").forEach((one) => {
+    const was = scrolled.find((each) => each.name === named(one) && each.tag === one.tagName);
+    one.scrollLeft = was ? was.left : 0;
+    one.scrollTop = was && !was.end ? was.top : one.scrollHeight;
+  });
+  if (!before) return;
+  const now = [...place.querySelectorAll(reach)];
+  (now.find((one) => before.name && named(one) === before.name && one.tagName === before.tag) || now[before.at])?.focus({ preventScroll: true });
 }
 
 // --- charts ---------------------------------------------------------------------------------------------------------
@@ -182,12 +216,7 @@ const DRAWN = { grid: drawGrid, trail: drawTrail, series: drawSeries, trace: dra
 
 function take(part) {
   if (DRAWN[part.name]) { DRAWN[part.name](part.content); return; }
-  const place = document.getElementById(part.name);
-  const pinned = place.querySelector("pre") && [...place.querySelectorAll("pre")].map((pre) => pre.scrollTop);
-  const open = new Set([...place.querySelectorAll("details[open]")].map((one) => one.dataset.name));
-  place.innerHTML = part.content;
-  place.querySelectorAll("details").forEach((one) => { if (open.has(one.dataset.name)) one.open = true; });
-  place.querySelectorAll("pre").forEach((pre, at) => { pre.scrollTop = pinned && pinned[at] ? pinned[at] : pre.scrollHeight; });
+  refill(document.getElementById(part.name), part.content);
   if (part.name === "now") { tick(); if (openArm !== null) showArm(openArm); }
 }
 
@@ -221,6 +250,12 @@ document.getElementById("filter").addEventListener("input", filterArms);
 document.getElementById("grid").addEventListener("click", (event) => {
   const button = event.target.closest("button.arm");
   if (button) showArm(openArm === button.dataset.arm ? null : button.dataset.arm);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || openArm === null || event.target.id === "filter") return;
+  const button = gridRows[Number(openArm)].querySelector("button.arm");
+  showArm(null);
+  button.focus();
 });
 setInterval(tick, 1000);
 listen();
