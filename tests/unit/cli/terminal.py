@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import sys
 import termios
@@ -47,6 +48,8 @@ class Terminal:
         end = time.monotonic() + _WAIT_S
         while self._read(end):
             pass
+        if time.monotonic() > end:
+            os.kill(self._pid, signal.SIGKILL)
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
     def _read(self, end: float) -> bool:
@@ -65,6 +68,7 @@ def tare_in_terminal(*words: str, cwd: Path, environ: Mapping[str, str], columns
     """`tare` with these words in a terminal of `columns` by 24."""
     pid, screen = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it, and so would this
         os.chdir(cwd)
         os.execve(
             sys.executable,

@@ -48,7 +48,7 @@ def test_enter_alone_takes_what_is_offered_and_leaves_a_study_that_can_be_planne
     opened: Opened, tmp_path: Path
 ) -> None:
     with opened() as terminal:
-        terminal.answer(*[""] * 10)
+        terminal.answer(*[""] * 11)
         assert terminal.ended() == 0
     assert "For systems: only if" in terminal.said
     assert "The smallest study that would tell: my-benchmark.yaml" in terminal.said
@@ -92,7 +92,7 @@ def test_ctrl_c_and_ctrl_d_end_it_on_a_line_of_their_own(
 
 def test_a_narrow_terminal_breaks_lines_between_words(opened: Opened) -> None:
     with opened(columns=46) as terminal:
-        terminal.answer(*[""] * 9, "-")
+        terminal.answer(*[""] * 10, "-")
         assert terminal.ended() == 0
     told = terminal.said[terminal.said.index("Is it safe") :].splitlines()
     assert max(len(line) for line in told if " " in line.strip()) <= 46
@@ -102,7 +102,7 @@ def test_a_narrow_terminal_breaks_lines_between_words(opened: Opened) -> None:
 def test_a_file_that_is_there_is_not_overwritten_and_another_is_asked_for(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "here" / "my-benchmark.yaml").write_text("mine")
     with opened() as terminal:
-        terminal.answer(*[""] * 10)
+        terminal.answer(*[""] * 11)
         terminal.until("exists already")
         terminal.answer("other.yaml")
         assert terminal.ended() == 0

@@ -89,7 +89,9 @@ async function showArm(number) {
   for (const button of document.querySelectorAll("button.arm")) {
     button.setAttribute("aria-expanded", String(button.dataset.arm === number));
   }
-  if (number !== null) gridRows[Number(number)].after(place.closest("tr"));
+  const row = place.closest("tr");
+  // What is moved loses the focus.
+  if (number !== null && row.previousElementSibling !== gridRows[Number(number)]) gridRows[Number(number)].after(row);
   filterArms();
   if (number === null) return;
   const answer = await fetch(`/arm/${number}`);
@@ -134,10 +136,12 @@ async function draw(place, kind, key, title, rows, label) {
   }
   if (chart.figure.parentNode !== place) place.append(chart.figure);
   chart.figure.firstChild.textContent = title;
-  chart.canvas.setAttribute("role", "img");
-  chart.canvas.setAttribute("aria-label", label);
+  chart.label = label;
   chart.rows = rows;
   await chart.ready;
+  // Not before: Vega takes its place's role and name away when it begins.
+  chart.canvas.setAttribute("role", "img");
+  chart.canvas.setAttribute("aria-label", chart.label);
   if (chart.view && chart.rows === rows && chart.drawn !== rows) await chart.view.data("rows", rows).runAsync();
 }
 
