@@ -141,8 +141,40 @@ fn a_target_that_is_not_there_ends_with_2_and_leaves_no_directory() {
     let output =
         probe(&["record", "--out", &name, "--cgroup", "db=/no/such/group", "--duration", "1"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("db: no control group"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("db: no control group at /no/such/group"),
+        "{}",
+        text(&output.stderr)
+    );
     assert!(!directory.exists());
+}
+
+#[test]
+fn two_groups_of_one_name_are_refused_and_none_is_passed_over() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let output = probe(&["record", "--out", &name, "--cgroup", "a=pid:1", "--cgroup", "a=/docker"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("--cgroup: \"a\" is named twice"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(!directory.exists());
+}
+
+#[test]
+fn converting_what_is_converted_or_no_recording_says_so() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    assert!(probe(&["record", "--out", &name, "--host", "--duration", "0.1"]).status.success());
+    let again = probe(&["convert", &name]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("converted already"), "{}", text(&again.stderr));
+    let parent = directory.parent().expect("a parent").display().to_string();
+    let empty = probe(&["convert", &parent]);
+    assert_eq!(empty.status.code(), Some(2));
+    assert!(text(&empty.stderr).contains("holds no recording"), "{}", text(&empty.stderr));
 }
 
 #[test]

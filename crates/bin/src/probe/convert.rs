@@ -19,6 +19,15 @@ pub(crate) fn run(options: &ConvertOptions) -> Result<(), Failure> {
 /// Makes Parquet of the journal in a directory; the journal goes once all of it is there.
 pub(crate) fn convert(directory: &Path, on_damage: OnDamage, keep: bool) -> Result<(), Failure> {
     let journal = directory.join(JOURNAL);
+    if !journal.exists() {
+        let converted = directory.join("trace.json").exists();
+        let directory = directory.display();
+        return Err(Failure::Usage(if converted {
+            format!("{directory}: was converted already; `tare-probe export {directory}` shows it")
+        } else {
+            format!("{directory}: holds no recording; `tare-probe record --out DIR` makes one")
+        }));
+    }
     let _held = journal::recover(&journal)?;
     let trace = parquet::convert(&journal, directory, on_damage)?;
     if !trace.complete {

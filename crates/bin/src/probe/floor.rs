@@ -25,7 +25,7 @@ pub(crate) fn run(options: &FloorOptions) -> Result<(), Failure> {
     if let Err(error) = sys::set_policy(options.sampling.scheduler.0) {
         eprintln!("tare-probe: {error}: running under the default policy");
     }
-    let config = options.sampling.config(Some(options.duration));
+    let config = options.sampling.config(Some(options.duration))?;
     let start_ns = clock::monotonic_ns() + 1_000_000;
     let mut schedule = Schedule::new(start_ns, (1e9 / config.rate_hz) as u64);
     let end_ns = start_ns + (options.duration * 1e9) as u64;

@@ -26,7 +26,7 @@ pub(crate) fn run(options: &LiveOptions) -> Result<(), Failure> {
     let board = SharedBoard::default();
     let stop = stop_on_signals()?;
     let painter = paint(board.clone(), Arc::clone(&stop))?;
-    let config = options.sampling.config(options.duration);
+    let config = options.sampling.config(options.duration)?;
     let outcome = session::record(&config, vec![Box::new(board)], &stop);
     stop.store(true, Ordering::Relaxed);
     painter.thread().unpark();

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -7,6 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use tare_probe::discover::{CgroupPlace, Spec};
 use tare_probe::session::Config;
 use tare_probe::sys::Policy;
+
+use crate::failure::Failure;
 
 /// Samples the kernel's counters of host, containers and processes, at 1 Hz to 1 kHz.
 ///
@@ -180,10 +183,18 @@ pub(crate) struct ConvertOptions {
 }
 
 impl SamplingOptions {
-    pub(crate) fn config(&self, duration_s: Option<f64>) -> Config {
+    pub(crate) fn config(&self, duration_s: Option<f64>) -> Result<Config, Failure> {
+        // Processes may share a name, as those of a tree do; of a group or namespace it is all there is.
+        for (option, specs) in [("--cgroup", &self.cgroup), ("--netns", &self.netns)] {
+            if let Some(name) = named_twice(specs) {
+                return Err(Failure::Usage(format!(
+                    "{option}: {name:?} is named twice; give each its own name"
+                )));
+            }
+        }
         let children = self.children.iter().map(|path| Spec::Children { path: path.clone() });
         let specs = [&self.cgroup, &self.pid, &self.netns].into_iter().flatten().cloned();
-        Config {
+        Ok(Config {
             rate_hz: self.hz,
             host_rate_hz: self.host_hz.unwrap_or(10.0).min(self.hz),
             duration_s,
@@ -195,7 +206,7 @@ impl SamplingOptions {
             count_block: !self.no_bpf,
             with_perf: self.perf,
             tail: None,
-        }
+        })
     }
 
     /// Who names nothing wants to see the machine.
@@ -203,6 +214,12 @@ impl SamplingOptions {
         let named = [&self.cgroup, &self.pid, &self.netns];
         named.iter().all(|specs| specs.is_empty()) && self.children.is_empty()
     }
+}
+
+/// The first name that more than one target of a kind has.
+fn named_twice(specs: &[Spec]) -> Option<&str> {
+    let mut names = HashSet::new();
+    specs.iter().map(Spec::name).find(|name| !names.insert(*name))
 }
 
 /// The targets of a file: a kind and what the option of that name takes, a line each.
@@ -300,7 +317,7 @@ mod tests {
         let live = |arguments: &[&str]| {
             let all = ["tare-probe", "live"].iter().chain(arguments);
             match Options::try_parse_from(all).expect("options").action {
-                Action::Live(options) => options.sampling.config(None).with_host,
+                Action::Live(options) => options.sampling.config(None).expect("names").with_host,
                 _ => unreachable!("live"),
             }
         };

@@ -26,6 +26,7 @@ use crate::serve;
 pub(crate) const JOURNAL: &str = "journal.tare";
 
 pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
+    let mut config = options.sampling.config(options.duration)?;
     let journal = prepare(&options.out)?;
     let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JournalSink::new(&journal))];
     if let Some(address) = options.prometheus {
@@ -33,7 +34,6 @@ pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
         serve::start(address, board.clone())?;
         sinks.push(Box::new(board));
     }
-    let mut config = options.sampling.config(options.duration);
     config.tail =
         Some(TailPlace { directory: PathBuf::from(tail::DIRECTORY), journal: journal.clone() });
     if let Some(file) = &options.targets {
@@ -64,7 +64,7 @@ fn prepare(directory: &Path) -> Result<PathBuf, Failure> {
     if journal.exists() || directory.join("trace.json").exists() {
         let directory = directory.display();
         return Err(Failure::Usage(format!(
-            "{directory}: holds a recording already; choose another --out, or convert it first"
+            "{directory}: holds a recording already; choose another --out"
         )));
     }
     Ok(journal)
@@ -100,8 +100,9 @@ pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
 #[allow(clippy::cast_precision_loss)] // for people
 fn tell(footer: &Footer) {
     eprintln!(
-        "tare-probe: {} ticks, {} missed, lateness p99 {:.0} µs, max {:.0} µs, CPU {:.1} ms, {:.1} MB resident",
+        "tare-probe: {} {}, {} missed, lateness p99 {:.0} µs, max {:.0} µs, CPU {:.1} ms, {:.1} MB resident",
         footer.ticks,
+        if footer.ticks == 1 { "tick" } else { "ticks" },
         footer.missed_ticks,
         footer.lateness_p99_ns as f64 / 1e3,
         footer.lateness_max_ns as f64 / 1e3,

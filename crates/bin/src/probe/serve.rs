@@ -20,7 +20,7 @@ const LONGEST_REQUEST: usize = 8192;
 pub(crate) fn run(options: &ServeOptions) -> Result<(), Failure> {
     let board = SharedBoard::default();
     start(options.prometheus, board.clone())?;
-    let config = options.sampling.config(options.duration);
+    let config = options.sampling.config(options.duration)?;
     session::record(&config, vec![Box::new(board)], &stop_on_signals()?)?;
     Ok(())
 }

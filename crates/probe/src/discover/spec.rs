@@ -9,6 +9,15 @@ pub enum CgroupPlace {
     OfProcess(u32),
 }
 
+impl std::fmt::Display for CgroupPlace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(path) => write!(formatter, "at {path}"),
+            Self::OfProcess(pid) => write!(formatter, "of process {pid}"),
+        }
+    }
+}
+
 /// One target as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {

@@ -43,7 +43,7 @@ impl Watcher {
         }
         let directories = self.hierarchies.directories(at);
         if directories.is_empty() {
-            return Err(format!("no control group at {at:?}"));
+            return Err(format!("no control group {at}"));
         }
         let mut opened = cgroup::open(&directories, self.pace.user_hz);
         if opened.items.is_empty() {
