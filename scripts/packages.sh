@@ -9,13 +9,15 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 # mmdebstrap builds the images of studies; on Ubuntu Debian's keys come in a package of their own. pgrep finds the
 # engine's proxies. Integration tests make their smallest image of a busybox that needs no library, run the monitors
-# of sysstat, start virtual machines, build YCSB with its bindings, make each file system that a SUT's data may lie on, ask a Prometheus for what
-# the dashboard shows, and look at pages in Chromium.
+# of sysstat, start virtual machines, build YCSB with its bindings, make each file system that a SUT's data may lie on,
+# ask a Prometheus for what the dashboard shows, and look at pages in Chromium. The NFS server that tare starts is a
+# Ganesha; tests speak to it by libnfs, which needs no client in the kernel.
 set -- mmdebstrap:mmdebstrap pgrep:procps
-[ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
+[ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ganesha.nfsd:nfs-ganesha-vfs
 [ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
     qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 \
-    mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium
+    mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium \
+    ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
@@ -26,8 +28,18 @@ if ! ../scripts/engine.sh answers; then
     [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" != Y ] || set -- "$@" apparmor_parser:apparmor
 fi
 had_prometheus=$(command -v prometheus || true)
+had_ganesha=$(command -v ganesha.nfsd || true)
+had_rpcbind=$(command -v rpcbind || true)
 ./apt_install.sh "needed to $purpose" "$@"
-# Its package starts a service on every address, of which tests make no use: they start one of their own.
-if [ -z "$had_prometheus" ] && command -v prometheus >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
-    systemctl disable --quiet --now prometheus
-fi
+
+# These packages start services on every address, of which tare makes no use: it starts its own.
+unserved() {  # HAD COMMAND UNIT...
+    had=$1 command=$2
+    shift 2
+    if [ -z "$had" ] && command -v "$command" >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
+        systemctl disable --quiet --now "$@"
+    fi
+}
+unserved "$had_prometheus" prometheus prometheus
+unserved "$had_ganesha" ganesha.nfsd nfs-ganesha nfs-ganesha-lock
+unserved "$had_rpcbind" rpcbind rpcbind.service rpcbind.socket

@@ -22,6 +22,7 @@ from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.storage import STORAGES, Lodging, Lot, Storage
+from tare.storage.nfs_client import why_no_nfs
 from tare.study.model import StorageSpec
 
 pytestmark = pytest.mark.engine
@@ -36,6 +37,8 @@ SPECS = {
     "ext4": StorageSpec(kind="block"),
     "xfs": StorageSpec(kind="block", file_system="xfs"),
     "btrfs": StorageSpec(kind="block", file_system="btrfs"),
+    "nfs": StorageSpec(kind="nfs", rsize="64K"),
+    "nfs-warmed": StorageSpec(kind="nfs", cache="warmed"),
     "warmed": StorageSpec(cache="warmed"),
 }
 FSTYPES = {
@@ -45,6 +48,8 @@ FSTYPES = {
     "xfs": "xfs",
     "btrfs": "btrfs",
     "ext4": "ext4",
+    "nfs": "nfs4",
+    "nfs-warmed": "nfs4",
 }
 CASES = [
     (deployment, name)
@@ -85,6 +90,8 @@ class Rig:
 
 def lodged(rig: Rig, spec: StorageSpec) -> Lodging:
     """With two files in it, owned by the image's user."""
+    if spec.kind == "nfs" and (why := why_no_nfs(rig.host)) is not None:
+        pytest.skip(why)
     lodging = rig.storage(spec.kind).lodge(rig.lot, spec)
     data = Path(lodging.path)
     data.mkdir(exist_ok=True)
@@ -134,7 +141,7 @@ def test_the_data_are_where_the_level_says(kind: str, name: str, rig: Rig) -> No
 
 CACHED = [
     ("bare", "bind"),
-    *(("container", name) for name in ("bind", "layer", "layer-copied-up", "volume", "ext4")),
+    *(("container", name) for name in ("bind", "layer", "layer-copied-up", "volume", "ext4", "nfs")),
 ]
 
 
@@ -148,6 +155,8 @@ def test_the_page_cache_is_as_the_level_says(kind: str, name: str, cache: str, r
         lodging = lodged(rig, spec)
         if lodging.layer is None:
             settle(rig.host, lodging.path, warmed=cache == "warmed")
+        if lodging.entry is not None and cache == "warmed":
+            settle(rig.host, lodging.entry, warmed=True)
         instance = deployment.start(lodging.given(rig.task, "/data"))
         try:
             large = f"/proc/{instance.process.pid}/root/data/large"

@@ -20,7 +20,7 @@ from tare.doctor.home import home_line
 from tare.doctor.resources import GIB, resource_lines
 from tare.doctor.spin import spin
 from tare.doctor.trials import trial_lines
-from tare.errors import EnvironmentLacks, TimedOut
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Process
 from tare.sites.facts import host_facts
 from tare.sites.fake import Answer, FakeHost
@@ -79,6 +79,7 @@ def host(**answers: Answer) -> FakeHost:
         "mmdebstrap": Completed(("mmdebstrap",), 0, b"mmdebstrap 1.3.5\n"),
         "kvm": Completed(("python3",), 0),
         "spin": Completed(("python3",), 0, json.dumps(SPUN).encode()),
+        "ganesha": Completed(("ganesha.nfsd",), 0, b"NFS-Ganesha Release = V4.3\n"),
         **answers,
     }
     return FakeHost(
@@ -87,7 +88,9 @@ def host(**answers: Answer) -> FakeHost:
             ("mmdebstrap",): works["mmdebstrap"],
             ("python3", "-I", "-c"): works["kvm"],
             ("python3", "-I", "-"): works["spin"],
-        }
+            ("ganesha.nfsd",): works["ganesha"],
+        },
+        files={"/proc/filesystems": b"nodev\tnfs4\n"},
     )
 
 
@@ -158,6 +161,7 @@ def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mappin
             Verdict.WARNING,
         ),
         ("KVM", {"kvm": TimedOut("python3 did not end")}, Verdict.WARNING),
+        ("NFS", {"ganesha": RunFailed("ganesha.nfsd cannot be run")}, Verdict.WARNING),
         ("noise", {"spin": Completed(("python3",), 0, b"not json")}, Verdict.WARNING),
         (
             "noise",

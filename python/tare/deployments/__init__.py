@@ -217,8 +217,8 @@ class Observation:
     scheduler: str | None
     oom_score_adj: int | None
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Each of the task's targets → "fstype device" as the instance's /proc/PID/mountinfo tells; of a target on a
-    virtual machine's disk, where that disk's file lies."""
+    """Each of the task's targets → "fstype device", and a server's address, as its /proc/PID/mountinfo tells; of a
+    target on a virtual machine's disk, where that disk's file lies."""
     disk_iops: int | None = None
     """Reads or writes a second on a disk, the lowest limit of any; `None`: none."""
     guest: Mapping[str, Any] | None = None

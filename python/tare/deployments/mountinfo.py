@@ -26,6 +26,12 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     return tuple(_parse_line(line) for line in text.splitlines() if line)
 
 
+def told_of(mount: Mount) -> str:
+    """`ext4 254:0`; of a network's file system with the server's address: `nfs4 0:53 10.231.0.2`."""
+    address = next((option.partition("=")[2] for option in mount.super_options if option.startswith("addr=")), "")
+    return f"{mount.fstype} {mount.device} {address}".rstrip()
+
+
 def covering(mounts: tuple[Mount, ...], path: str) -> Mount | None:
     """The mount on which `path` (absolute, without links) lies."""
     best: Mount | None = None

@@ -36,6 +36,25 @@ def remove_tree(host: Host, path: str) -> None:
     raise RunFailed(f"{path} cannot be removed: {last[-1] if last else f'rm ended with {done.code}'}")
 
 
+def let_go(host: Host, target: str) -> bool:
+    """Take away a mount whose server may be gone; whether there was one. Raises `RunFailed` if it does not go.
+
+    Forced, so that nothing waits for answers that will not come, and lazily, in case somebody still has it open;
+    without a helper program or a look at the path, either of which might ask the server (umount(8)).
+    """
+    refuse_wide(target)
+    there = False
+    for _ in range(_TRIES):
+        if target not in below(parse_mountinfo(_mountinfo(host)), target):
+            return there
+        there = True
+        argv = ["umount", "--internal-only", "--no-canonicalize", "--force", "--lazy", "--", target]
+        host.run(argv, timeout_s=_UNMOUNT_S, check=False)
+    if target in below(parse_mountinfo(_mountinfo(host)), target):
+        raise RunFailed(f"{target} is still mounted", hint=f"umount --force --lazy {target}")
+    return there
+
+
 def refuse_wide(path: str) -> None:
     """A damaged ledger must not cost a home or a system directory."""
     parts = PurePosixPath(path).parts

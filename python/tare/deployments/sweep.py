@@ -18,7 +18,7 @@ from requests.exceptions import RequestException
 
 from tare.deployments.cgroups import parse_cgroups
 from tare.deployments.networks import RUN_LABEL, is_ours
-from tare.deployments.paths import remove_tree
+from tare.deployments.paths import let_go, remove_tree
 from tare.deployments.placement import clear, warden
 from tare.deployments.vm_network import remove_link
 from tare.errors import RunFailed, TareError
@@ -86,8 +86,10 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None)
     host = hosts.get(entry.host)
     if host is None:
         raise RunFailed(f"this tare does not know the host {entry.host}")
-    if entry.kind is Kind.PROCESS:
+    if entry.kind in (Kind.PROCESS, Kind.SERVER):
         return _end_process(host, entry.ident)
+    if entry.kind is Kind.MOUNT:
+        return let_go(host, entry.ident)
     if entry.kind is Kind.CGROUP:
         return _clear_cgroup(host, entry.ident)
     if entry.kind is Kind.LINK:

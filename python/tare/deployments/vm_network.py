@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 from dataclasses import dataclass
 
 from tare.deployments import NetworkKind, Task
+from tare.deployments.addresses import free_network
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 
 _CALL_S = 30.0
-_POOL = ipaddress.IPv4Network("10.231.0.0/16")
-"""Cut into networks of four addresses: the bridge has the first, the machine the second."""
-_TRIES = 64
 
 
 @dataclass(frozen=True)
@@ -66,8 +63,8 @@ def remove_link(host: Host, link: str) -> bool:
 
 def _tap(host: Host, ledger: Ledger, task: Task) -> Attachment:
     bridge, tap = links_of(task)
-    network = _free(host, task)
-    gateway, own = list(network.hosts())
+    network = free_network(host, task.name)
+    gateway, own = network.hosts()  # the bridge has the first, the machine the second
     for link in (bridge, tap):
         if host.read(f"/sys/class/net/{link}/ifindex") is not None:
             raise EnvironmentLacks(f"an interface {link} exists already", hint=f"ip link delete {link}")
@@ -90,17 +87,3 @@ def _tap(host: Host, ledger: Ledger, task: Task) -> Attachment:
         ) from error
     netdev = f"tap,id=net,ifname={tap},script=no,downscript=no,vhost=off"
     return Attachment(netdev, str(own), network.prefixlen, str(gateway), str(own), (bridge, tap))
-
-
-def _free(host: Host, task: Task) -> ipaddress.IPv4Network:
-    """One that no route of the host's leads to, beginning where the task's name says."""
-    listed = host.run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S).text
-    words = [line.split() for line in listed.splitlines()]
-    taken = [ipaddress.IPv4Interface(line[3]).network for line in words if len(line) > 3]
-    first = int(hashlib.sha256(task.name.encode()).hexdigest(), 16)
-    for step in range(_TRIES):
-        start = int(_POOL.network_address) + 4 * ((first + step) % (_POOL.num_addresses // 4))
-        network = ipaddress.IPv4Network((start, 30))
-        if not any(network.overlaps(each) for each in taken):
-            return network
-    raise EnvironmentLacks(f"no part of {_POOL} is free for a virtual machine", hint="ip address show")

@@ -10,6 +10,7 @@ from tare.doctor import Line, cannot, ok, warning
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host
 from tare.sites.reading import answer, as_int
+from tare.storage.nfs_client import why_no_nfs
 
 _SPIN = Path(__file__).with_name("spin.py")
 _SPIN_S = 1.5
@@ -25,6 +26,7 @@ def trial_lines(host: Host) -> Iterator[Line]:
     yield _rights(host)
     yield _image_builder(host)
     yield _kvm(host)
+    yield _nfs(host)
     yield _noise(host)
 
 
@@ -58,6 +60,13 @@ def _kvm(host: Host) -> Line:
         return ok("KVM", "/dev/kvm opens; no machine was started to try it")
     reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     return warning("KVM", reason or "/dev/kvm does not open", emulated)
+
+
+def _nfs(host: Host) -> Line:
+    why = why_no_nfs(host)
+    if why is None:
+        return ok("NFS", "server and client are here")
+    return warning("NFS", why, "needed by arms on the storage `nfs` alone")
 
 
 def _noise(host: Host) -> Line:

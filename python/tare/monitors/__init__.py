@@ -29,7 +29,8 @@ ONE_CONTAINER = frozenset({"cadvisor", "docker-stats", "podman-stats"})
 class Watched:
     """One thing to look at.
 
-    `name`: `sut` (of a cluster `sut-1`, …), `client`, `warm-up`, `proxy`, `shim`, `dockerd`, `containerd`, `tare`.
+    `name`: `sut` (of a cluster `sut-1`, …), `client`, `warm-up`, `proxy`, `shim`, `storage`, `dockerd`,
+    `containerd`, `tare`.
     `own_cgroup`: it stands in a control group of its own, not in a root one that holds half the machine.
     `own_network`: its network namespace is not the host's. `tree`: its descendants belong to it.
     """

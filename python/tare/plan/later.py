@@ -18,7 +18,10 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.sut.nodes": 1,
     "settings.sut.limits.disk_iops": None,
     "settings.client.limits.disk_iops": None,
-    "settings.sut.storage": StorageSpec().model_dump(mode="json"),
+    "settings.sut.storage.sync": None,
+    "settings.sut.storage.rsize": None,
+    "settings.sut.storage.wsize": None,
+    "settings.sut.storage": StorageSpec().model_dump(mode="json", exclude={"sync", "rsize", "wsize"}),
     "settings.sut.vm": None,
 }
 """Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""

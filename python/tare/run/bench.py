@@ -19,6 +19,7 @@ from tare.run.nodes import Node, nodes_of
 from tare.run.rooms import Room
 from tare.run.server import Server
 from tare.run.sut import Starter, Sut
+from tare.sites import Process
 from tare.storage import Lodging
 from tare.study.machine_spec import VmSpec
 from tare.study.model import ArmSettings, LimitsSpec, Placement
@@ -66,6 +67,11 @@ class Bench:
         return self.lodgings[node.number - 1] if self.lodgings else Lodging(node.below(self.room.data), "")
 
     @property
+    def storages(self) -> tuple[Process, ...]:
+        """What serves the nodes' data, where there is something that does."""
+        return tuple(each.server for each in self.lodgings if each.server is not None)
+
+    @property
     def database(self) -> Database:
         """The database under test; `KeyError` where there is none."""
         return self.machine.databases[self.settings.sut.database or ""]
@@ -90,7 +96,7 @@ class Bench:
     def data_dir(self, node: Node) -> str:
         """A node's data directory as the node sees it."""
         own_root = self.sut_deployment.own_root
-        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.housed(node).path
+        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.housed(node).source
 
     @property
     def cgroup_parent(self) -> str:

@@ -47,7 +47,7 @@ class Monitors:
 
     def begin(self, bench: Bench, servers: Mapping[str, Instance], parameters: Parameters) -> None:
         """Begin the trace: engine and host, and the servers, by name. Returns once it is at work."""
-        self.watched = around(bench.room.host, servers)
+        self.watched = around(bench.room.host, servers, bench.storages)
         self._start(bench, parameters, TRACER, tracer_of(bench.settings))
 
     def begin_measure(self, bench: Bench, parameters: Parameters) -> None:

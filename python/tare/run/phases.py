@@ -10,6 +10,7 @@ from typing import Any
 
 from tare.databases import Secrets
 from tare.deployments import Instance
+from tare.deployments.settling import settle
 from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
@@ -246,6 +247,8 @@ class Phases:
                 bench.room.empty_data(self.job.images.sut, lodging.path)
             else:
                 copy_snapshot(host, snapshot, lodging.path, node.part, warmed=spec.cache == "warmed")
+                if lodging.entry is not None and spec.cache == "warmed":
+                    settle(host, lodging.entry, warmed=True)  # the cache of a mount, above that of its server
         return bench
 
     def _warm_up(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
@@ -263,7 +266,7 @@ class Phases:
         target, run_dir = bench.target(sut), bench.client_run_dir("measure")
         command = bench.workload.measure(parameters, target, run_dir)
         proxy = (self.found.path or {}).get("proxy")
-        meter = Meter(bench.room.host, self.machine.clock, _instances(sut), proxy)
+        meter = Meter(bench.room.host, self.machine.clock, _instances(sut), proxy, bench.storages)
         self.monitors.must_live()
         self.monitors.begin_measure(bench, parameters)
         code = self._carry_out("measure", command, bench, sut, meter)

@@ -14,6 +14,7 @@ from tare.sites import Host
 from tare.sites.home import ADVICE, home_on
 from tare.sites.layout import Layout
 from tare.storage import STORAGES
+from tare.storage.nfs_client import why_no_nfs
 from tare.storage.registry import StorageFactory
 from tare.study.model import ArmSettings, DuetSpec, Placement
 from tare.study.sizes import cpu_set, size_bytes
@@ -28,8 +29,8 @@ class Means:
     """What there is on a host. `None`: could not be read, so nothing is held against it.
 
     `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
-    `no_monitor`: the same of monitors. `no_machine`: why no virtual machine can be started, where one is wanted.
-    `no_home`: why nothing can be kept where tare is told to.
+    `no_monitor`: the same of monitors. `no_machine`: why no virtual machine can be started, where one is wanted;
+    `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where tare is told to.
     """
 
     root: bool
@@ -41,6 +42,7 @@ class Means:
     no_monitor: Mapping[str, str] = field(default_factory=dict)
     no_machine: str | None = None
     no_home: str | None = None
+    no_nfs: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def means_of(
     """Read what the host has; `no_image` says of a reference why it cannot be had, `None` where it can."""
     references = {placement.image for _, placement in _placements(plan)}
     machines = any(placement.deployment in MACHINES for _, placement in _placements(plan))
+    nfs = any(arm.settings.sut.storage.kind == "nfs" for arm in plan.study.arms)
     return Means(
         root=host.run(["id", "-u"], timeout_s=_TIMEOUT_S).text.strip() == "0",
         no_engine=no_engine,
@@ -86,6 +89,7 @@ def means_of(
         no_image={each: why for each in sorted(references) if (why := no_image(each)) is not None},
         no_machine=why_no_machine(host) if machines else None,
         no_home=home_on(host, str(layout.home)).fault,
+        no_nfs=why_no_nfs(host) if nfs else None,
     )
 
 
@@ -108,6 +112,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *(f"the image {reference} cannot be had: {why}" for reference, why in means.no_image.items()),
         *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
         *([f"no virtual machine can be started: {means.no_machine}"] if means.no_machine else []),
+        *([f"the storage nfs cannot be had: {means.no_nfs}"] if means.no_nfs else []),
     )
 
 

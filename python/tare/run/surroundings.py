@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from tare.deployments import Instance, NetworkKind
 from tare.errors import TareError
 from tare.monitors import OF_SUT, Watched
-from tare.sites import Host
+from tare.sites import Host, Process
 from tare.sites.local import own_process
 
 _DAEMONS = ("dockerd", "containerd", "podman")
@@ -22,8 +22,11 @@ _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUB
 _CALL_S = 10.0
 
 
-def around(host: Host, sut: Mapping[str, Instance]) -> tuple[Watched, ...]:
-    """The servers by name, where there are any, with proxies and shims, the engine's daemons, and tare itself."""
+def around(host: Host, sut: Mapping[str, Instance], storages: Iterable[Process] = ()) -> tuple[Watched, ...]:
+    """The servers by name, where there are any, with what is between and behind them, and tare itself.
+
+    `storages`: what serves their data.
+    """
     running = dict(_running(host))
     daemons = [Watched(command, pid) for pid, command in running.items() if command in _DAEMONS]
     others = (*daemons, Watched("tare", own_process().pid))
@@ -33,7 +36,8 @@ def around(host: Host, sut: Mapping[str, Instance]) -> tuple[Watched, ...]:
         for pid, command in running.items()
         if command == _PROXY and any(_carries(host, pid, instance) for instance in sut.values())
     ]
-    return (*servers, *proxies, *others)
+    serving = (Watched("storage", process.pid, tree=True) for process in storages)
+    return (*servers, *proxies, *serving, *others)
 
 
 def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:

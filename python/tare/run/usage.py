@@ -1,7 +1,8 @@
-"""CPU time over the measure phase: of SUT, client and docker-proxy, of the machine, and by both clocks.
+"""CPU time over the measure phase: of SUT, client and what is between, of the machine, and by both clocks.
 
 A control group's own counter is read, since its processes come and go; a program in the root cgroup has none, so
-there the process's own times stand in. A proxy is outside the container's cgroup and counted all the same.
+there the process's own times stand in. A proxy, or what serves the storage, is outside the container's cgroup and
+counted all the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tare.deployments import Instance
 from tare.deployments.cgroups import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.errors import TareError
 from tare.run.clock import Clock
-from tare.sites import Host
+from tare.sites import Host, Process
 from tare.sites.process import TICKS_PER_S, parse_stat
 from tare.study.sizes import cpu_set
 
@@ -30,12 +31,13 @@ class Usage:
     """Seconds. `None`: could not be read, or was not there.
 
     `wall_s` and `monotonic_s` are the same time by two clocks. `proxy_cpu_s`: of docker-proxy where it carried the
-    connections. `machine`: CPU mode → seconds summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that
-    each side may use, `sut_node_cpus`: each node. `sut_over_s`: from the first to the last reading of `sut_cpu_s`,
-    where that is not the whole phase: of a program that is itself the SUT, which takes its counter along when it
-    ends. `began_monotonic_s`, `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`,
-    `sut_write_bytes`: between the SUT and block devices, as the trace tells afterwards; `sut_io_source`: by whom;
-    `saturation`: side → a `run.saturation.Saturation`; `disk`: a `run.disk_use.DiskUse`.
+    connections; `storage_cpu_s`: of what serves the SUT's data, where something does. `machine`: CPU mode → seconds
+    summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that each side may use, `sut_node_cpus`: each
+    node. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole phase: of a
+    program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
+    `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
+    block devices, as the trace tells afterwards; `sut_io_source`: by whom; `saturation`: side → a
+    `run.saturation.Saturation`; `disk`: a `run.disk_use.DiskUse`.
     """
 
     wall_s: float
@@ -46,6 +48,7 @@ class Usage:
     sut_cpus: float | None
     client_cpus: float | None
     machine: Mapping[str, float]
+    storage_cpu_s: float | None = None
     sut_node_cpus: float | None = None
     sut_over_s: float | None = None
     began_monotonic_s: float | None = None
@@ -69,6 +72,7 @@ class _Moment:
     monotonic: float
     sut: float | None
     proxy: float | None
+    storage: float | None
     machine: Mapping[str, float]
 
 
@@ -84,6 +88,7 @@ class Meter:
     clock: Clock
     sut: tuple[Instance, ...]
     proxy: Mapping[str, Any] | None
+    storages: tuple[Process, ...] = ()
     _cgroups: Cgroups | None = None
     _client: Instance | None = None
     _client_file: str | None = None
@@ -121,6 +126,7 @@ class Meter:
             sut_cpu_s=used if alone else _minus(ended.sut, began.sut),
             client_cpu_s=None if alone else used,
             proxy_cpu_s=_minus(ended.proxy, began.proxy),
+            storage_cpu_s=_minus(ended.storage, began.storage),
             sut_cpus=cpus_of_all(of_nodes),
             client_cpus=cpus_of(of_client),
             sut_node_cpus=cpus_of(of_nodes[0]),
@@ -139,6 +145,7 @@ class Meter:
             monotonic=monotonic,
             sut=self._sut_s(),
             proxy=self._proxy_s(),
+            storage=self._storage_s(),
             machine=machine_times(_text(self.host, "/proc/stat") or ""),
         )
 
@@ -152,9 +159,13 @@ class Meter:
     def _proxy_s(self) -> float | None:
         if self.proxy is None:
             return None
-        raw = _read(self.host, f"/proc/{self.proxy['pid']}/stat")
-        stat = parse_stat(raw) if raw else None
-        return stat.cpu_s if stat and stat.started_ticks == self.proxy["started_ticks"] else None
+        return _own_cpu_s(self.host, self.proxy["pid"], self.proxy["started_ticks"])
+
+    def _storage_s(self) -> float | None:
+        """Of all servers together, none of which has children; `None` where one of them cannot be read."""
+        used = [_own_cpu_s(self.host, each.pid, each.started_ticks) for each in self.storages]
+        known = [seconds for seconds in used if seconds is not None]
+        return sum(known) if known and len(known) == len(used) else None
 
 
 def both_clocks(clock: Clock) -> tuple[float, float]:
@@ -226,6 +237,13 @@ def _cgroups(host: Host) -> Cgroups | None:
         return parse_cgroups(_text(host, "/proc/self/mountinfo") or "")
     except TareError:
         return None
+
+
+def _own_cpu_s(host: Host, pid: int, started_ticks: int) -> float | None:
+    """Of this very process, without its children."""
+    raw = _read(host, f"/proc/{pid}/stat")
+    stat = parse_stat(raw) if raw else None
+    return stat.cpu_s if stat and stat.started_ticks == started_ticks else None
 
 
 def _minus(later: float | None, earlier: float | None) -> float | None:

@@ -18,6 +18,8 @@ class Kind(StrEnum):
     CONTAINER = "container"
     PROCESS = "process"
     CGROUP = "cgroup"
+    MOUNT = "mount"
+    SERVER = "server"
     LINK = "link"
     NETWORK = "network"
     VOLUME = "volume"
@@ -30,7 +32,8 @@ class Made:
     """One thing that tare made.
 
     `ident`: container, network, volume, interface or image name, path below the cgroup root, absolute path, or
-    "pid:started_ticks:boot_id". `keep`: caches (images, snapshots), which outlive the process that made them.
+    "pid:started_ticks:boot_id" of a process; one that a mount lives on is a `server`. `keep`: caches (images,
+    snapshots), which outlive the process that made them.
     """
 
     kind: Kind

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tare.deployments import Bind, Layer, Right, Task, Volume
+from tare.sites import Process
 
 if TYPE_CHECKING:
     from tare.study.model import StorageSpec
@@ -36,11 +37,21 @@ class Lodging:
     fstype: str
     """As the task must see it at its data directory."""
     device: str | None = None
-    """The same; `None` where the kernel makes one up for each mount."""
+    """The same, of a network's file system with the server's address; `None` where the kernel makes one up for each
+    mount."""
     volume: str | None = None
     """The engine's volume that `path` belongs to."""
     layer: Layer | None = None
     """`path` is only where the data wait for being put into the container's own layers; its target is not set."""
+    entry: str | None = None
+    """The way by which a task gets at `path` where that is another one: a mount of what a server makes of it."""
+    server: Process | None = None
+    """What serves it, outside of the task and of its limits; its descendants belong to it."""
+
+    @property
+    def source(self) -> str:
+        """Where on the host a task finds its data."""
+        return self.entry or self.path
 
     def given(self, task: Task, target: str) -> Task:
         """The task with the data at `target`."""
@@ -48,7 +59,7 @@ class Lodging:
             return replace(task, volumes=(*task.volumes, Volume(self.volume, target)))
         if self.layer is not None:
             return replace(task, layers=(*task.layers, replace(self.layer, target=target)))
-        return replace(task, binds=(Bind(self.path, target), *task.binds))
+        return replace(task, binds=(Bind(self.source, target), *task.binds))
 
     def seen_wrong(self, mount: str | None) -> str | None:
         """What a task should have seen in place of `mount` ("fstype major:minor"); `None` where that is right."""

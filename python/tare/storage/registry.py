@@ -12,6 +12,7 @@ from tare.storage import Storage
 from tare.storage.bind import BindStorage
 from tare.storage.block import BlockStorage
 from tare.storage.layer import LayerStorage
+from tare.storage.nfs import NfsStorage
 from tare.storage.tmpfs import TmpfsStorage
 from tare.storage.volume import VolumeStorage
 
@@ -48,4 +49,5 @@ STORAGES: Mapping[str, StorageFactory] = {
     "volume": VolumeStorage,
     "tmpfs": TmpfsStorage,
     "block": BlockStorage,
+    "nfs": NfsStorage,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
@@ -72,6 +72,19 @@ class Placement(Strict):
     cgroup: CgroupPlace = CgroupPlace.RUN
 
 
+_REQUEST_BYTES = range(4 << 10, (1 << 20) + 1, 4 << 10)
+"""Whole pages, up to what the kernel's client takes (include/linux/nfs_xdr.h, NFS_MAX_FILE_IO_SIZE)."""
+
+
+def _can_be_one_request(size: str) -> str:
+    if size_bytes(size) not in _REQUEST_BYTES:
+        raise ValueError(f"must be a multiple of 4K, at most 1M, got {size!r}")
+    return size
+
+
+RequestSize = Annotated[str, Field(pattern=r"^[1-9]\d*[KM]?$"), AfterValidator(_can_be_one_request)]
+
+
 class StorageSpec(Strict):
     """On what the SUT's data directory lies, and the page cache's state when a run begins."""
 
@@ -89,6 +102,12 @@ class StorageSpec(Strict):
     """`block`: what is made on it; `None`: ext4."""
     device: str | None = Field(default=None, pattern=r"^/dev/[^\s]+$")
     """`block`: a device that tare may write over, empty or labelled `tare`; `None`: a loop device."""
+    sync: bool | None = None
+    """`nfs`: the server has each write on disk before it answers; else when it is asked to, as without a word."""
+    rsize: RequestSize | None = None
+    """`nfs`: the most that one request reads, 4K to 1M; `None`: as client and server agree."""
+    wsize: RequestSize | None = None
+    """`nfs`: the same of one that writes."""
 
 
 class SutSpec(Placement):

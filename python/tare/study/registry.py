@@ -15,10 +15,14 @@ SettingsCheck = Callable[[Mapping[str, Scalar]], object]
 
 @dataclass(frozen=True)
 class Usable:
-    """What a storage can be used with: `deployments` (`None`: all), and the keys that mean something to it."""
+    """What a storage can be used with: `deployments` (`None`: all), and the keys that mean something to it.
+
+    `by_engine`: it takes an engine to make it.
+    """
 
     deployments: frozenset[str] | None
     options: frozenset[str]
+    by_engine: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
     from tare.databases import DATABASES
     from tare.databases.clusters import CLUSTERS
-    from tare.deployments import DEPLOYMENTS
+    from tare.deployments import DEPLOYMENTS, Right
     from tare.monitors import MONITORS
     from tare.protocols import IMPORTED, PROTOCOLS
     from tare.storage import STORAGES
@@ -71,7 +75,10 @@ def installed() -> Registry:
         clusters=frozenset(CLUSTERS) - {FAKE},
         programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
         monitors=frozenset(MONITORS) - {FAKE},
-        storages={name: Usable(each.deployments, each.options) for name, each in STORAGES.items()},
+        storages={
+            name: Usable(each.deployments, each.options, Right.ENGINE in each.needs)
+            for name, each in STORAGES.items()
+        },
     )
 
 

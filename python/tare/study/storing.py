@@ -14,7 +14,9 @@ def refuse(sut: SutSpec, usable: Usable) -> Refusal | None:
     storage = sut.storage
     if usable.deployments is not None and sut.deployment not in usable.deployments:
         names = " or ".join(f"`{name}`" for name in sorted(usable.deployments))
-        why = f"`{sut.deployment}` has no engine that could give it the storage `{storage.kind}`"
+        why = f"the storage `{storage.kind}` is not offered to `{sut.deployment}`"
+        if usable.by_engine:
+            why = f"`{sut.deployment}` has no engine that could give it the storage `{storage.kind}`"
         keys = (("sut", "storage", "kind"), ("sut", "deployment"))
         return Refusal(keys, why, f"use {names} for the SUT, or another storage")
     usual = StorageSpec()

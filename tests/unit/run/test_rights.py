@@ -17,7 +17,7 @@ from tare.sites import Completed
 from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
-from tare.study.model import DuetSpec, LimitsSpec
+from tare.study.model import DuetSpec, LimitsSpec, StorageSpec
 from tare.study.sizes import cpu_set, size_bytes
 
 RICH = Means(
@@ -64,6 +64,7 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
             {"no_home": "/a/file/x cannot be made: /a/file is no directory"},
             "/a/file is no directory; set TARE_HOME",
         ),
+        ({"no_nfs": "no client"}, "the storage nfs cannot be had: no client"),
     ],
 )
 def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) -> None:
@@ -133,6 +134,24 @@ def test_programs_for_machines_are_looked_for_only_where_a_machine_is_wanted(pla
 
     assert "qemu-system-x86" in (means("vm").no_machine or "")
     assert means("container").no_machine is None
+
+
+def test_nfs_is_looked_for_only_where_data_are_to_lie_on_it(plan: Plan) -> None:
+    host = FakeHost(
+        answers={("id", "-u"): Completed((), 0, b"0\n"), ("df",): Completed((), 0, b"Avail\n4096\n")},
+    )
+
+    def means(kind: str) -> Means:
+        arm = plan.study.arms[0]
+        sut = arm.settings.sut.model_copy(update={"storage": StorageSpec(kind=kind)})
+        other = arm.model_copy(update={"settings": arm.settings.model_copy(update={"sut": sut})})
+        wanted = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": (other,)})})
+        layout = Layout(Path("/var/lib/tare"))
+        return means_of(host, layout, no_engine=None, no_image=lambda _: None, plan=wanted)
+
+    assert means("bind").no_nfs is None
+    assert not [argv for argv in host.ran() if argv[0] in ("modprobe", "ganesha.nfsd")]
+    assert "no NFS client" in (means("nfs").no_nfs or "")
 
 
 def test_a_machine_takes_programs_that_make_disks_and_one_that_is_its_first() -> None:

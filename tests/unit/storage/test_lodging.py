@@ -28,6 +28,11 @@ def test_a_directory_is_bound() -> None:
     assert task.targets == ("/data", "/run")
 
 
+def test_a_directory_behind_a_server_is_bound_from_its_mount() -> None:
+    task = Lodging("/export/data", "nfs4", "0:53 10.231.0.2", entry="/mount/data").given(TASK, "/data")
+    assert task.binds[0] == Bind("/mount/data", "/data")
+
+
 def test_a_volume_goes_by_its_name() -> None:
     task = Lodging("/var/lib/docker/volumes/v/_data", "ext4", "254:0", volume="v").given(TASK, "/data")
     assert task.volumes == (Volume("v", "/data"),)
@@ -46,6 +51,8 @@ def test_a_layer_is_told_where_it_belongs() -> None:
         (Lodging("/d", "ext4", "254:0"), "ext4 7:1", "ext4 254:0"),
         (Lodging("/d", "ext4", "254:0"), "overlay 0:45", "ext4 254:0"),
         (Lodging("/d", "ext4", "254:0"), None, "ext4 254:0"),
+        (Lodging("/d", "nfs4", "0:53 10.231.0.2"), "nfs4 0:53 10.231.0.2", None),
+        (Lodging("/d", "nfs4", "0:53 10.231.0.2"), "nfs4 0:53 10.231.0.6", "nfs4 0:53 10.231.0.2"),
         (Lodging("/d", "overlay"), "overlay 0:45", None),
         (Lodging("/d", "overlay"), "ext4 254:0", "overlay"),
         (Lodging("/d", "overlay"), None, "overlay"),
@@ -75,6 +82,7 @@ def test_a_sut_that_was_not_observed_is_not_judged() -> None:
         ("ext4 7:3", "ext4 on a loop device"),
         ("tmpfs 0:57", "tmpfs"),
         ("overlay 0:45", "overlay"),
+        ("nfs4 0:53 10.231.0.2", "nfs4"),
     ],
 )
 def test_numbers_that_each_mount_has_of_its_own_are_no_difference(mount: str, told: str) -> None:

@@ -41,10 +41,18 @@ def test_a_bare_server_has_no_engine_that_would_give_it_a_layer_or_a_volume(kind
         ({"kind": "volume", "size": "1G"}, "size"),
         ({"kind": "tmpfs", "file_system": "xfs"}, "file_system"),
         ({"kind": "layer", "device": "/dev/sdz"}, "device"),
+        ({"kind": "nfs", "size": "1G"}, "size"),
+        ({"sync": True}, "sync"),
+        ({"kind": "block", "rsize": "64K"}, "rsize"),
     ],
 )
 def test_a_key_that_would_do_nothing_is_refused(spec: dict[str, Any], key: str) -> None:
     assert f"`{key}` means nothing" in (refused("container", **spec) or "")
+
+
+def test_a_virtual_machine_is_not_offered_what_was_tried_of_none() -> None:
+    assert "`nfs` is not offered to `vm`" in (refused("vm", kind="nfs") or "")
+    assert refused("bare", kind="nfs", sync=True, rsize="64K", wsize="1M") is None
 
 
 def test_a_given_device_has_a_size_already() -> None:

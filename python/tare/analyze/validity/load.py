@@ -18,7 +18,8 @@ time in an M/M/1 queue (Kleinrock, Queueing Systems I, 1975), so that the busier
 STEAL = 0.005
 """Share of machine time. Half a percent of it moves throughput by as much, a quarter of the target width of 2 %."""
 OTHERS = 0.02
-"""Share of machine time: work that neither side nor docker-proxy did. More than that is the size of the target."""
+"""Share of machine time: work that neither side did, nor docker-proxy, nor what serves a storage. More than that is
+the size of the target."""
 NOISE = 0.01
 """Effect from the least to the most of a block: half of the target width."""
 WAITING = BUSY**2
@@ -188,6 +189,8 @@ def part_of_machine(run: RunRecord, kind: str) -> float | None:
     own = [_used(run, side) for side in _sides(run)]
     if (run.path or {}).get("hop") == "docker-proxy":
         own.append(number_at(run.usage, ("proxy_cpu_s",)))
+    if (served := number_at(run.usage, ("storage_cpu_s",))) is not None:
+        own.append(served)
     known = [each for each in own if each is not None]
     if len(known) < len(own):
         return None

@@ -1,0 +1,116 @@
+"""The kernel's NFS client: whether there is one, a mount of a server's root, and what shows that it is that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tare.deployments.mountinfo import Mount, covering, parse_mountinfo
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.sites import Host
+from tare.storage.mounting import lying_under
+from tare.storage.nfs_server import GANESHA, PORT
+from tare.study.sizes import size_bytes
+
+_CALL_S, _MOUNT_S = 30.0, 60.0
+_FSTYPE = "nfs4"
+_MAGIC = "6969"
+"""NFS_SUPER_MAGIC (include/uapi/linux/magic.h), as stat(1) prints it."""
+_NO_CLIENT = "the kernel has no NFS client in /proc/filesystems"
+_ELSE = "use another storage, or a machine whose kernel has one"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Where a server is found, by whom, and how much a request may carry; `None`: as client and server agree."""
+
+    address: str
+    near: str
+    rsize: str | None = None
+    wsize: str | None = None
+
+
+def why_no_nfs(host: Host) -> str | None:
+    """Why there can be no NFS storage, with what to do about it; `None` where nothing is known against it."""
+    try:
+        host.run([GANESHA, "-v"], timeout_s=_CALL_S)
+        host.run(["ip", "-V"], timeout_s=_CALL_S)
+    except RunFailed as error:
+        return f"{error.what} (apt-get install nfs-ganesha nfs-ganesha-vfs iproute2)"
+    if not _has_client(host):
+        try:
+            host.run(["modprobe", "--quiet", "nfsv4"], timeout_s=_CALL_S, check=False)
+        except RunFailed:
+            return f"{_NO_CLIENT}, and there is no modprobe that could load one ({_ELSE})"
+    return None if _has_client(host) else f"{_NO_CLIENT}, and `modprobe nfsv4` brings none ({_ELSE})"
+
+
+def _has_client(host: Host) -> bool:
+    return _FSTYPE in (host.read("/proc/filesystems") or b"").decode().split()
+
+
+def mount_options(exported: Exported) -> str:
+    """As the kernel itself reads them (nfs(5)): with both addresses, so that no mount.nfs4 is needed to find them.
+
+    `softerr`: a client of version 4 whose connection stands waits as long as with `hard` (net/sunrpc/clnt.c,
+    rpc_check_timeout); one whose server has gone fails after half a minute, where `hard` would hang for ever.
+    `nosharecache`: no mount of before lends its pages to this one.
+    """
+    sizes = [(name, getattr(exported, name)) for name in ("rsize", "wsize")]
+    return ",".join(
+        (
+            *("vers=4.2", "proto=tcp", f"port={PORT}", "sec=sys"),
+            *("softerr", "timeo=100", "retrans=2", "nosharecache"),
+            *(f"{name}={size_bytes(size)}" for name, size in sizes if size is not None),
+            *(f"addr={exported.address}", f"clientaddr={exported.near}"),
+        )
+    )
+
+
+def mount_export(host: Host, exported: Exported, target: str) -> Mount:
+    """Mount it, and see by the kernel's own word and by statfs that it is what was asked for."""
+    host.run(["install", "-d", "-m", "0755", "--", target], timeout_s=_CALL_S)
+    source = f"{exported.address}:/"
+    argv = ["mount", "--internal-only", "-t", _FSTYPE, "-o", mount_options(exported), "--", source, target]
+    try:
+        host.run(argv, timeout_s=_MOUNT_S)
+    except TimedOut as error:
+        raise EnvironmentLacks(f"the NFS server at {source} was not mounted: {error.what}") from error
+    except RunFailed as error:
+        raise EnvironmentLacks(
+            f"the NFS server at {source} cannot be mounted: {error.what}",
+            hint="the kernel's log tells more: dmesg; it needs a client of NFS 4.2 that knows `softerr`",
+        ) from error
+    found = lying_under(host, target)
+    magic = host.run(["stat", "-f", "-c", "%t", "--", target], timeout_s=_CALL_S).text.strip()
+    if wrong := _unlike(exported, found, target, magic):
+        raise EnvironmentLacks(f"what was mounted on {target} is not the NFS server's directory: {wrong}")
+    return found
+
+
+def _unlike(exported: Exported, found: Mount, target: str, magic: str) -> str | None:
+    told = dict(option.partition("=")[::2] for option in found.super_options)
+    if (found.target, found.fstype, magic) != (target, _FSTYPE, _MAGIC):
+        return f"{found.target} is there, of type {found.fstype}, with the magic number {magic} in statfs"
+    if told.get("addr") != exported.address:
+        return f"its server is {told.get('addr', 'unknown')}, not {exported.address}"
+    for name in ("rsize", "wsize"):
+        asked, got = getattr(exported, name), told.get(name)
+        if asked is not None and got != str(size_bytes(asked)):
+            return f"{name} {asked} was asked for, {got or 'none'} is in force"
+    return None
+
+
+def must_be(host: Host, mounted: str, export: str, server_pid: int) -> None:
+    """That the mount's root is the exported directory, and that the server has it on our device.
+
+    Raises `EnvironmentLacks` where it is not. A server tells a file's own number as its `fileid`, so that both ends
+    have it.
+    """
+    inodes = host.run(["stat", "-c", "%i", "--", mounted, export], timeout_s=_CALL_S).text.split()
+    if len(set(inodes)) != 1:
+        raise EnvironmentLacks(f"{mounted} shows another directory than {export}: files {' and '.join(inodes)}")
+    text = (host.read(f"/proc/{server_pid}/mountinfo") or b"").decode(errors="replace")
+    served, ours = covering(parse_mountinfo(text), export), lying_under(host, export)
+    if served is None or served.device != ours.device:
+        found = "an unknown device" if served is None else served.device
+        raise EnvironmentLacks(f"the NFS server has {export} on {found}, and this host on {ours.device}")

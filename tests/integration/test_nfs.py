@@ -1,0 +1,119 @@
+"""NFS storage on the real machine: a real server in its namespace, spoken to by a client that needs no kernel's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tare.deployments.sweep import sweep
+from tare.errors import EnvironmentLacks
+from tare.sites.ledger import Kind
+from tare.sites.local import LocalHost
+from tare.sites.process import alive
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.storage import Lot
+from tare.storage.nfs import NfsStorage
+from tare.storage.nfs_client import why_no_nfs
+from tare.storage.nfs_server import Household
+from tare.study.model import StorageSpec
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> SqliteLedger:
+    return SqliteLedger(tmp_path / "ledger.sqlite")
+
+
+@pytest.fixture
+def house(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Iterator[Household]:
+    house = Household(host, ledger, str(tmp_path / "home"), f"tare-test-{uuid4().hex[:8]}")
+    yield house
+    house.end()
+    assert ledger.entries() == ()
+    assert not Path(f"/sys/class/net/{house.link}").exists()
+
+
+def spoken(*argv: str) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_is_served_is_listed_written_and_read_by_another_s_client(
+    house: Household, host: LocalHost, tmp_path: Path
+) -> None:
+    server = house.serve(sync=True)
+    data = Path(server.export) / "data"
+    data.mkdir()
+    (data / "seed").write_text("sown\n")
+    os.chown(data / "seed", 900, 901)
+    (tmp_path / "brought").write_text("kept\n")
+    url = f"nfs://{server.address}/data"
+
+    assert spoken("nfs-ls", f"{url}?version=4").split()[2:4] == ["900", "901"]
+    assert spoken("nfs-cat", f"{url}/seed?version=4").strip() == "sown"
+    spoken("nfs-cp", str(tmp_path / "brought"), f"{url}/written?version=4")
+    assert (data / "written").read_text() == "kept\n"
+
+    namespaces = host.run(["readlink", "/proc/self/ns/net", f"/proc/{server.process.pid}/ns/net"], timeout_s=10)
+    assert len(set(namespaces.text.split())) == 2
+    assert (data / "seed").stat().st_dev == tmp_path.stat().st_dev
+    house.end()
+    assert not alive(host, server.process)
+
+
+def test_two_servers_stand_beside_each_other(house: Household, host: LocalHost, ledger: SqliteLedger) -> None:
+    other = Household(host, ledger, f"{house.home}-2", f"{house.name}-2")
+    try:
+        addresses = {house.serve(sync=False).address, other.serve(sync=False).address}
+        for address in addresses:
+            spoken("nfs-ls", f"nfs://{address}/?version=4")
+    finally:
+        other.end()
+    assert len(addresses) == 2
+
+
+def test_what_a_killed_tare_left_is_swept(house: Household, host: LocalHost, ledger: SqliteLedger) -> None:
+    server = house.serve(sync=False)
+    ledger.note(Kind.PATH, house.home)
+    ledger.note(Kind.MOUNT, f"{house.home}/mount")  # as where it was killed before it had mounted
+    swept = sweep(ledger.entries(), {"local": host}, None, ledger)
+    assert swept.failed == []
+    assert [what.split()[0] for what in swept.removed] == ["server", "path"]
+    assert ledger.entries() == ()
+    assert not alive(host, server.process)
+    assert not Path(house.home).exists()
+
+
+def test_a_server_that_was_killed_is_cleared_away(house: Household, host: LocalHost) -> None:
+    server = house.serve(sync=False)
+    host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=10)
+    house.end()
+    assert not alive(host, server.process)
+
+
+def test_a_server_that_cannot_serve_tells_why(house: Household) -> None:
+    house.host.run(["install", "-d", house.home], timeout_s=10)
+    Path(house.export).write_text("a file, where the server wants a directory")
+    with pytest.raises(Exception, match="export"):
+        house.serve(sync=False)
+
+
+def test_a_machine_without_a_client_is_told_so_and_left_as_it_was(
+    host: LocalHost, ledger: SqliteLedger, tmp_path: Path
+) -> None:
+    """Where there is one, the storage is tried whole with all others."""
+    if why_no_nfs(host) is None:
+        pytest.skip("this kernel has an NFS client")
+    storage, lot = NfsStorage(host, ledger), Lot(str(tmp_path / "place"), f"tare-test-{uuid4().hex[:8]}", 0)
+    with pytest.raises(EnvironmentLacks, match="no NFS client"):
+        storage.lodge(lot, StorageSpec(kind="nfs"))
+    storage.clear(lot)
+    assert ledger.entries() == ()
+    assert not Path(lot.home).exists()

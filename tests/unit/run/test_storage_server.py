@@ -1,0 +1,62 @@
+"""What serves an arm's data is watched and counted beside the SUT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tare.deployments import Instance, Task
+from tare.images import Image, ImageConfig
+from tare.monitors import Watched
+from tare.run.clock import SystemClock
+from tare.run.surroundings import around
+from tare.run.usage import Meter
+from tare.sites import Output, Process
+from tare.sites.fake import FakeHost
+
+TASK = Task("t", Image("i", "d", "/", None, ImageConfig()), ("true",), Output("/o", "/e"), "tare/x")
+
+
+def instance(process: Process) -> Instance:
+    return Instance(TASK, "bare", process, container_id=None, address="127.0.0.1", published=None)
+
+
+def worked(host: FakeHost, process: Process, ticks: int) -> None:
+    """Give a process user time (field 14 of /proc/PID/stat)."""
+    name, _, rest = host.files[f"/proc/{process.pid}/stat"].decode().rpartition(")")
+    fields = rest.split()
+    fields[11] = str(ticks)
+    host.files[f"/proc/{process.pid}/stat"] = f"{name}) {' '.join(fields)}\n".encode()
+
+
+def test_it_stands_in_the_trace_with_all_that_it_starts() -> None:
+    host = FakeHost()
+    server = host.spawn("ganesha.nfsd")
+    assert Watched("storage", server.pid, tree=True) in around(host, {}, [server])
+    assert not [each for each in around(host, {}) if each.name == "storage"]
+
+
+def test_its_time_is_told_apart() -> None:
+    host = FakeHost()
+    sut, client, *servers = (host.spawn() for _ in range(4))
+    meter = Meter(host, SystemClock(), (instance(sut),), None, tuple(servers))
+    meter.begin(instance(client))
+    worked(host, servers[0], 150)
+    worked(host, servers[1], 50)
+    used = meter.end([None], None)
+    assert used is not None
+    assert used.storage_cpu_s == 2.0
+    assert used.proxy_cpu_s is None
+
+
+def test_one_that_has_ended_or_is_another_leaves_it_unknown() -> None:
+    for change in ("ended", "another", "none"):
+        host = FakeHost()
+        sut, client, server = (host.spawn() for _ in range(3))
+        named = replace(server, started_ticks=1) if change == "another" else server
+        meter = Meter(host, SystemClock(), (instance(sut),), None, () if change == "none" else (named,))
+        meter.begin(instance(client))
+        if change == "ended":
+            host.end(server)
+        used = meter.end([None], None)
+        assert used is not None
+        assert used.storage_cpu_s is None, change
