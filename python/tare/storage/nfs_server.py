@@ -101,6 +101,8 @@ class Household:
             for command in commands:
                 self.host.run(command, timeout_s=_CALL_S)
         except RunFailed as error:
+            if not alive(self.host, process):
+                raise self._ended() from error
             raise EnvironmentLacks(
                 f"no link to the NFS server can be made: {error.what}",
                 hint="it needs root, iproute2, and a kernel that has veth",
@@ -110,20 +112,23 @@ class Household:
     def _has_own_network(self, process: Process) -> bool:
         """A link that came too early would go over to a process that is still in our own namespace."""
         places = ["/proc/self/ns/net", f"/proc/{process.pid}/ns/net"]
-        ours, theirs, *_ = (*self.host.run(["readlink", *places], timeout_s=_CALL_S).text.split(), "", "")
-        return bool(theirs) and ours != theirs
+        seen = self.host.run(["readlink", *places], timeout_s=_CALL_S, check=False).text.split()
+        return len(set(seen)) == len(places)
 
     def _until(self, process: Process, there: Callable[[], bool], lacking: str) -> None:
         deadline = time.monotonic() + _START_S
         while not there():
             if not alive(self.host, process):
-                raise EnvironmentLacks(
-                    f"the NFS server ended before it served: {self._last_words()}",
-                    hint="apt-get install nfs-ganesha nfs-ganesha-vfs",
-                )
+                raise self._ended()
             if time.monotonic() > deadline:
                 raise EnvironmentLacks(f"the NFS server {lacking} after {_START_S:g} s: {self._last_words()}")
             time.sleep(_POLL_S)
+
+    def _ended(self) -> EnvironmentLacks:
+        return EnvironmentLacks(
+            f"the NFS server ended before it served: {self._last_words()}",
+            hint="apt-get install nfs-ganesha nfs-ganesha-vfs",
+        )
 
     def _last_words(self) -> str:
         lines = [line for name in ("ganesha.stderr", "ganesha.log") for line in self._lines(name)]
