@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
 from tare.study.machine_spec import VmSpec
 from tare.study.quantities import PublishedBy, Quantities
-from tare.study.sizes import CpuList, cpu_set, size_bytes
+from tare.study.sizes import CpuList, RequestSize, cpu_set, size_bytes
 from tare.study.strict import Strict
 
 FORMAT = 1
@@ -70,19 +70,6 @@ class Placement(Strict):
     network: NetworkKind = NetworkKind.HOST
     limits: LimitsSpec = LimitsSpec()
     cgroup: CgroupPlace = CgroupPlace.RUN
-
-
-_REQUEST_BYTES = range(4 << 10, (1 << 20) + 1, 4 << 10)
-"""Whole pages, up to what the kernel's client takes (include/linux/nfs_xdr.h, NFS_MAX_FILE_IO_SIZE)."""
-
-
-def _can_be_one_request(size: str) -> str:
-    if size_bytes(size) not in _REQUEST_BYTES:
-        raise ValueError(f"must be a multiple of 4K, at most 1M, got {size!r}")
-    return size
-
-
-RequestSize = Annotated[str, Field(pattern=r"^[1-9]\d*[KM]?$"), AfterValidator(_can_be_one_request)]
 
 
 class StorageSpec(Strict):

@@ -35,5 +35,18 @@ def _cpus_can_be(cpus: str) -> str:
     return cpus
 
 
+_REQUEST_BYTES = range(4 << 10, (1 << 20) + 1, 4 << 10)
+"""Whole pages, up to what the kernel's NFS client takes (include/linux/nfs_xdr.h, NFS_MAX_FILE_IO_SIZE)."""
+
+
+def _can_be_one_request(size: str) -> str:
+    if size_bytes(size) not in _REQUEST_BYTES:
+        raise ValueError(f"must be a multiple of 4K, at most 1M, got {size!r}")
+    return size
+
+
 CpuList = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$"), AfterValidator(_cpus_can_be)]
 """A CPU list such as `"0-1,3"`."""
+
+RequestSize = Annotated[str, Field(pattern=r"^[1-9]\d*[KM]?$"), AfterValidator(_can_be_one_request)]
+"""What a request to an NFS server may carry, such as `"64K"`."""
