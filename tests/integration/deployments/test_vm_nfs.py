@@ -125,7 +125,11 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
     assert (data / "written").read_text() == "kept\n"
     assert (data / "written").stat().st_uid == 900
 
+    held = f"(exec 3> {MOUNTED}/data/held; echo dirty >&3; sleep 600) > /dev/null 2>&1 &"
+    assert vm.exec(instance, ["sh", "-c", held], timeout_s=LONG_S).code == 0
     host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=10)
+    late = vm.exec(instance, ["sh", "-c", f"echo late > {MOUNTED}/data/late"], timeout_s=2 * LONG_S)
+    assert late.code != 0  # in the end, where a hard mount would wait for ever
     assert let_go(inside, MOUNTED)
     assert MOUNTED not in (inside.read("/proc/self/mountinfo") or b"").decode()
     with pytest.raises(EnvironmentLacks, match="cannot be mounted"):
