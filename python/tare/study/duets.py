@@ -33,6 +33,9 @@ def _reasons(spec: DuetSpec, settings: ArmSettings, parameters: Parameters) -> I
         yield _refusal(
             keys, told, "leave `device` out, then each has a loop device of its own; or use `interleave`"
         )
+    if settings.sut.storage.kind == "nfs":
+        told = "an NFS server works outside of both sets of CPUs, and for both arms on the disk that they share"
+        yield _refusal((("sut", "storage", "kind"), name), told, "use another storage, or `interleave`")
     for side, placement in settings.sides.items():
         if placement.limits.cpus is not None:
             told = f"in a duet the protocol places both arms, on the CPUs {' and '.join(spec.cpus)} in turn"

@@ -25,6 +25,10 @@ def refuse(sut: SutSpec, usable: Usable) -> Refusal | None:
             continue
         why = f"`{key}` means nothing to the storage `{storage.kind}`"
         return Refusal((("sut", "storage", key), ("sut", "storage", "kind")), why, "leave it out")
+    if storage.kind == "nfs" and sut.limits.disk_iops is not None:
+        why = "the disk below the storage `nfs` is its server's, whose work no limit of the SUT's sees"
+        at = (("sut", "limits", "disk_iops"), ("sut", "storage", "kind"))
+        return Refusal(at, why, "leave `disk_iops` out, or use another storage")
     if storage.device is not None and storage.size is not None:
         clash = (("sut", "storage", "size"), ("sut", "storage", "device"))
         return Refusal(clash, "a given device has a size of its own", "leave `size` out")

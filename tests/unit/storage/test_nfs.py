@@ -202,6 +202,12 @@ def test_the_mount_goes_before_its_server_and_nothing_stays_in_the_ledger(ledger
     assert ledger.entries() == ()
 
 
+def test_a_sweep_ends_tasks_then_the_mount_then_its_server_then_the_rest() -> None:
+    order = list(Kind)
+    kinds = (Kind.CONTAINER, Kind.PROCESS, Kind.CGROUP, Kind.MOUNT, Kind.SERVER, Kind.LINK, Kind.PATH)
+    assert [kind for kind in order if kind in kinds] == list(kinds)
+
+
 def test_a_mount_that_stays_keeps_its_server(ledger: SqliteLedger) -> None:
     mount = b"9 1 0:53 / /var/tare/x/mount rw - nfs4 10.231.0.2:/ rw,addr=10.231.0.2\n"
     host = FakeHost(files={"/proc/self/mountinfo": mount})

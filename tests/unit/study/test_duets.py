@@ -54,6 +54,11 @@ def test_a_duet_of_reads_that_fit_into_memory_is_let_through() -> None:
             "storage: {kind: block, device: /dev/sdz}",
             r"sut\.storage\.device: both arms of a duet run at once and cannot both have their data on /dev/sdz",
         ),
+        (
+            "limits: {memory: 2G}",
+            "storage: {kind: nfs}",
+            r"sut\.storage\.kind: an NFS server works outside of both sets of CPUs",
+        ),
         ("measure_s: 10", "measure_s: 4", "4 s hold fewer than 5 windows of 1 s"),
         ("{name: duet}", '{name: duet, cpus: ["0", "0-1"]}', "CPU 0 is in both sets"),
         ("{name: duet}", '{name: duet, cpus: ["0", "1-2"]}', "1 against 2 CPUs"),

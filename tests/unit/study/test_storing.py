@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tare.study.model import StorageSpec, SutSpec
+from tare.study.model import LimitsSpec, StorageSpec, SutSpec
 from tare.study.registry import installed
 from tare.study.storing import refuse
 
@@ -53,6 +53,15 @@ def test_a_key_that_would_do_nothing_is_refused(spec: dict[str, Any], key: str) 
 def test_a_virtual_machine_is_not_offered_what_was_tried_of_none() -> None:
     assert "`nfs` is not offered to `vm`" in (refused("vm", kind="nfs") or "")
     assert refused("bare", kind="nfs", sync=True, rsize="64K", wsize="1M") is None
+
+
+def test_no_limit_of_the_sut_s_slows_a_server_s_disk() -> None:
+    slowed = SutSpec(
+        image="i", deployment="bare", storage=StorageSpec(kind="nfs"), limits=LimitsSpec(disk_iops=100)
+    )
+    found = refuse(slowed, STORAGES["nfs"])
+    assert found is not None
+    assert "is its server's" in found.why
 
 
 def test_a_given_device_has_a_size_already() -> None:
