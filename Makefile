@@ -33,9 +33,8 @@ check: setup ## Exactly what CI checks before the tests: format, lint, types, sc
 check-rust: ## The Rust part of `make check` alone
 	@scripts/check_rust.sh
 
-test-probe-root: ## The tests of tare-probe that need root, and eBPF where the kernel has BTF
-	cargo test --locked -p tare-bin --test root -- --ignored
-	cargo test --locked -p tare-probe --lib block -- --ignored
+test-probe-root: ## The tests of tare-probe that need root, and eBPF where the kernel has BTF; part of `make test`
+	@scripts/test_probe_root.sh
 
 bench-probe: setup ## What tare-probe costs, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
 	@scripts/bench_probe.sh

@@ -13,6 +13,7 @@ for folder in analyze calibrate cli databases knowledge protocols report study w
     ignored="$ignored --ignore=tests/unit/$folder"
 done
 code=0
+scripts/test_probe_root.sh || code=$?
 # shellcheck disable=SC2086  # words on purpose
 .venv/bin/python -m pytest -m "not slow" -n 2 $shared || code=$?
 # shellcheck disable=SC2086  # words on purpose
