@@ -44,7 +44,7 @@ class NetworkKind(StrEnum):
     """A virtual machine on a bridge of the run's own; reached by its own address."""
 
 
-MACHINES = frozenset({"vm"})
+MACHINES = frozenset({"vm", "vm-container"})
 """Deployments whose tasks stand in a virtual machine of their own."""
 
 
@@ -222,7 +222,7 @@ class Observation:
     disk_iops: int | None = None
     """Reads or writes a second on a disk, the lowest limit of any; `None`: none."""
     guest: Mapping[str, Any] | None = None
-    """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts inside, disks, CPUs of its threads."""
+    """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 
 
 class Deployment(Protocol):

@@ -31,7 +31,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
     status = parse_status(_text(host, f"/proc/{pid}/status") or "")
     oom = _text(host, f"/proc/{pid}/oom_score_adj")
     limits = parse_limits(_text(host, f"/proc/{pid}/limits") or "")
-    namespaces, binary_digest = _namespaces(host, pid), _digest(host, pid)
+    namespaces, binary_digest = namespaces_of(host, pid), _digest(host, pid)
     mounts = mounts_of(_text(host, f"/proc/{pid}/mountinfo") or "", targets)
     weight, quota = _cpu_weight(host, cgroups, paths), _cpu_quota(host, cgroups, paths)
     memory_bytes, disk_iops = _memory_bytes(host, cgroups, paths), _disk_iops(host, cgroups, paths)
@@ -128,7 +128,7 @@ def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controlle
     return _text(host, f"{mount}/{path.strip('/')}/{name}")
 
 
-def _namespaces(host: Host, pid: int) -> Mapping[str, str]:
+def namespaces_of(host: Host, pid: int) -> Mapping[str, str]:
     """Kind → inode, of the kinds that this kernel has."""
     links = [f"/proc/{pid}/ns/{kind}" for kind in _NAMESPACES]
     shown = host.run(["readlink", *links], timeout_s=10, check=False).text.split()

@@ -10,6 +10,7 @@ from tare.deployments.bare import Bare
 from tare.deployments.container import Container
 from tare.deployments.fake import FakeDeployment, FakeEmulated
 from tare.deployments.vm import Vm
+from tare.deployments.vm_container import VmContainer
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 
@@ -50,4 +51,5 @@ DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
     "fake": FakeDeployment,
     "fake-emulated": FakeEmulated(),
     "vm": Vm,
+    "vm-container": VmContainer(),
 }

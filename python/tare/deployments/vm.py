@@ -14,19 +14,19 @@ from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tare.deployments import Guest, Instance, Observation, Right, Task
+from tare.deployments import Bind, Guest, Instance, Observation, Right, Task
 from tare.deployments.cgroups import parse_cgroups
 from tare.deployments.commons import Commons
-from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
+from tare.deployments.defaults import SCRATCH, SHM_BYTES
 from tare.deployments.guest import SCRIPT, GuestHost
 from tare.deployments.observe import observe
 from tare.deployments.paths import remove_tree
 from tare.deployments.placement import warden
-from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.vm_accelerator import Verdict, accelerator_of
 from tare.deployments.vm_command import Disk, Hardware, Wiring, qemu_argv
 from tare.deployments.vm_disks import data_disk, root_disk
-from tare.deployments.vm_kernel import Kernel, kernel_of
+from tare.deployments.vm_inside import Inside, Plain
+from tare.deployments.vm_kernel import Kernel
 from tare.deployments.vm_look import below, cpu_threads, cpus_of, disk_aio, disk_cache
 from tare.deployments.vm_network import Attachment, attach, detach
 from tare.deployments.vm_words import words_of
@@ -57,15 +57,22 @@ class Vm:
     isolates_network: ClassVar[bool] = True
     own_root: ClassVar[bool] = True
 
-    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        ledger: Ledger,
+        engine: DockerClient | None = None,
+        inside: Callable[[Host, Ledger], Inside] = Plain,
+    ) -> None:
         self._host = host
+        self._inside = inside(host, ledger)
         self._ledger = ledger
         self._commons = Commons(host, ledger, engine)
         self._layout = default_layout()
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return kernel_of(self._host, self._ledger, self._layout)
+        return self._inside.kernel()
 
     @cached_property
     def _verdict(self) -> Verdict:
@@ -73,8 +80,7 @@ class Vm:
 
     def start(self, task: Task) -> Instance:
         """All that is made is noted first; what fails takes away what was made before it."""
-        if task.volumes or task.layers:
-            raise RunFailed(f"{task.name}: a virtual machine has no engine whose volumes or layers it could have")
+        self._inside.must_take(task)
         instance: Instance | None = None
         try:
             attachment = attach(self._host, self._ledger, task)
@@ -121,11 +127,12 @@ class Vm:
     def observe(self, instance: Instance) -> Observation:
         """Place and CPUs from QEMU's process, all else from inside; below a disk lies what QEMU has open."""
         host, process, guest, scratch = self._host, instance.process, self._guest(instance), _scratch(instance.task)
-        binds = instance.task.binds
+        copied = _copied(instance.task)
         assert instance.guest is not None  # noqa: S101 - made by `start`
         outside = observe(host, self._commons.placement.cgroups, process.pid, ())
         inner_cgroups = parse_cgroups((guest.read("/proc/self/mountinfo") or b"").decode())
         inside = observe(guest, inner_cgroups, instance.guest.pid, instance.task.targets)
+        files = below(host, process.pid, {bind.target: _disk_path(bind.source) for bind in copied})
         return replace(
             inside,
             cgroups=outside.cgroups,
@@ -134,7 +141,7 @@ class Vm:
             cpu_quota=outside.cpu_quota,
             disk_iops=outside.disk_iops,
             namespaces=outside.namespaces,
-            mounts=below(host, process.pid, {bind.target: _disk_path(bind.source) for bind in binds}),
+            mounts={**files, **{layer.target: inside.mounts[layer.target] for layer in instance.task.layers}},
             guest={
                 "accelerator": self._verdict.accelerator.value,
                 "why_not_kvm": self._verdict.why,
@@ -142,9 +149,11 @@ class Vm:
                 "cpus": _cpus_online(guest),
                 "memory_bytes": _memory(guest),
                 "mounts": dict(inside.mounts),
-                "disk_cache": disk_cache(host, scratch, [f"disk{n}" for n in range(len(binds))]),
+                "disk_files": files,
+                "disk_cache": disk_cache(host, scratch, [f"disk{n}" for n in range(len(copied))]),
                 "disk_aio": disk_aio(host, process.pid),
                 "cpu_threads": cpus_of(host, process.pid, cpu_threads(host, scratch)),
+                **self._inside.facts(guest, instance.guest.pid),
             },
         )
 
@@ -166,7 +175,7 @@ class Vm:
         root = root_disk(host, self._ledger, task.image)
         # The root is read by every run alike, so that it may come from the host's cache.
         disks = [Disk(root, "root", "/", read_only=True, cache="writeback", aio="threads")]
-        for n, bind in enumerate(task.binds):
+        for n, bind in enumerate(_copied(task)):
             path = _disk_path(bind.source)
             self._ledger.note(Kind.PATH, path, host=host.name)
             data_disk(host, bind, path, machine)
@@ -217,7 +226,6 @@ class Vm:
         )
 
     def _spec(self, task: Task, attachment: Attachment, disks: tuple[Disk, ...]) -> dict[str, Any]:
-        limits = rlimits(task.limits, ceilings(self._host))
         names = {
             "/etc/hosts": f"127.0.0.1\tlocalhost {task.name}\n::1\tlocalhost ip6-localhost ip6-loopback\n",
             "/etc/hostname": f"{task.name}\n",
@@ -237,20 +245,14 @@ class Vm:
             "scratch": [asdict(place) for place in SCRATCH],
             "shm_bytes": SHM_BYTES,
             "names": names,
-            "program": {
-                "argv": list(task.argv),
-                "env": dict(environment(task)),
-                "user": user(task),
-                "workdir": task.workdir,
-                "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
-            },
+            **self._inside.request(task, disks, names),
         }
 
     def _instance(self, task: Task, attachment: Attachment, process: Process) -> Instance:
         scratch = _scratch(task)
         return Instance(
             task=task,
-            deployment="vm",
+            deployment=self._inside.deployment,
             process=process,
             container_id=None,
             address=attachment.reached,
@@ -305,7 +307,7 @@ class Vm:
 
     def _remove(self, task: Task) -> None:
         self._commons.placement.remove(task)
-        for path in (*(_disk_path(bind.source) for bind in task.binds), _scratch(task)):
+        for path in (*(_disk_path(bind.source) for bind in _copied(task)), _scratch(task)):
             remove_tree(self._host, path)
             self._ledger.forget(Kind.PATH, path, host=self._host.name)
         detach(self._host, self._ledger, task)
@@ -329,6 +331,11 @@ def _scratch(task: Task) -> str:
 def _disk_path(source: str) -> str:
     """Beside what it is made of: on the storage that the study names."""
     return f"{source.rstrip('/')}.disk"
+
+
+def _copied(task: Task) -> tuple[Bind, ...]:
+    """Directories of the host of which the machine gets copies."""
+    return (*task.binds, *(Bind(layer.source, layer.target) for layer in task.layers))
 
 
 def _cpus(host: Host, task: Task) -> frozenset[int]:

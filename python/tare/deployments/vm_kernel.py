@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tare.deployments.cpio import Entry, archive, directory, link, program
-from tare.deployments.paths import remove_tree
-from tare.errors import EnvironmentLacks, RunFailed
+from tare.deployments.vm_packages import CALL_S, Parcel, kept_version, unpack
+from tare.deployments.vm_runtime import Runtime, entries
+from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.binaries import GUEST, find
 from tare.sites.layout import Layout
-from tare.sites.ledger import Kind, Ledger
+from tare.sites.ledger import Ledger
 
 PACKAGE = "linux-image-cloud-amd64"
 MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "virtio_console")
 """Of the package's modules those that a machine of tare's loads, each after those that it says it depends on."""
-_FETCH_S, _CALL_S = 900.0, 60.0
+CONTAINER_MODULES = (*MODULES, "overlay")
+"""The same of a machine in which a container runs."""
 _DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
 _INTERPRETER, _HEADERS = b"/ld-linux", 8192
 _HINT = "apt must be set up for Debian, whose cloud kernel virtual machines boot: apt-get update"
@@ -34,12 +36,13 @@ class Kernel:
     initramfs: str
 
 
-def kernel_of(host: Host, ledger: Ledger, layout: Layout) -> Kernel:
-    """What was unpacked before, else fetched now. Raises `EnvironmentLacks` where apt has none."""
+def kernel_of(host: Host, ledger: Ledger, layout: Layout, runtime: Runtime | None = None) -> Kernel:
+    """What was unpacked before, else fetched now; with a runtime where a container is to run inside.
+
+    Raises `EnvironmentLacks` where apt has none.
+    """
     home = f"{layout.machines}/kernel"
-    version = _kept(host, home)
-    if version is None:
-        version = _fetch(host, ledger, home)
+    version = kept_version(host, home) or unpack(host, ledger, home, _Package(host))
     binary = find(host, GUEST)
     if binary is None:
         raise EnvironmentLacks("tare-guest, which every virtual machine runs, is not here", hint=GUEST.hint)
@@ -48,47 +51,40 @@ def kernel_of(host: Host, ledger: Ledger, layout: Layout) -> Kernel:
         raise EnvironmentLacks(
             f"{binary} needs a C library, and a machine's first program has none", hint=GUEST.hint
         )
-    digest = hashlib.sha256(agent + repr(MODULES).encode()).hexdigest()[:16]
+    modules = MODULES if runtime is None else CONTAINER_MODULES
+    told = repr(modules if runtime is None else (modules, runtime.version)).encode()
+    digest = hashlib.sha256(agent + told).hexdigest()[:16]
     initramfs = f"{home}/initramfs-{digest}"
-    if host.run(["test", "-f", initramfs], timeout_s=_CALL_S, check=False).code != 0:
-        host.put(_initramfs(host, home, agent), initramfs)
+    if host.run(["test", "-f", initramfs], timeout_s=CALL_S, check=False).code != 0:
+        added = () if runtime is None else entries(host, runtime)
+        host.put(_initramfs(host, home, agent, modules, added), initramfs)
     return Kernel(version, f"{home}/vmlinuz", initramfs)
 
 
-def _kept(host: Host, home: str) -> str | None:
-    told = host.read(f"{home}/version")
-    return None if told is None else told.decode().strip()
+@dataclass(frozen=True)
+class _Package:
+    """The kernel's image and its modules."""
 
+    host: Host
+    hint: str = _HINT
 
-def _fetch(host: Host, ledger: Ledger, home: str) -> str:
-    """Put in place by a rename, so that what stands there is whole."""
-    scratch = f"{home}.part"
-    try:
-        ledger.note(Kind.PATH, scratch, host=host.name)
-        remove_tree(host, scratch)
-        host.run(["install", "-d", "-m", "0755", "--", scratch], timeout_s=_CALL_S)
-        version = _newest(host)
-        host.run(["env", f"--chdir={scratch}", "apt-get", "-qq", "download", version], timeout_s=_FETCH_S)
-        found = host.run(["find", scratch, "-name", "*.deb"], timeout_s=_CALL_S).text.split()
-        host.run(["dpkg-deb", "-x", found[0], f"{scratch}/root"], timeout_s=_FETCH_S)
-        release = version.removeprefix("linux-image-")
-        host.run(["mv", "--", f"{scratch}/root/boot/vmlinuz-{release}", f"{scratch}/vmlinuz"], timeout_s=_CALL_S)
-        modules = f"{scratch}/root/lib/modules/{release}/kernel"
-        host.run(["mv", "--", modules, f"{scratch}/modules"], timeout_s=_CALL_S)
-        host.run(["rm", "-rf", "--", f"{scratch}/root", found[0]], timeout_s=_CALL_S)
-        host.put(version.encode(), f"{scratch}/version")
-        host.run(["mv", "-T", "--", scratch, home], timeout_s=_CALL_S)
-    except RunFailed as error:
-        raise EnvironmentLacks(f"no kernel for virtual machines: {error.what}", hint=_HINT) from error
-    finally:
-        remove_tree(host, scratch)
-        ledger.forget(Kind.PATH, scratch, host=host.name)
-    return version
+    def choose(self) -> Parcel:
+        """The release's current one."""
+        version = _newest(self.host)
+        return Parcel(version, (version,))
+
+    def arrange(self, scratch: str) -> None:
+        """`vmlinuz` and `modules`."""
+        listing = ["find", f"{scratch}/root/boot", "-name", "vmlinuz-*"]
+        image = self.host.run(listing, timeout_s=CALL_S).text.split()[0]
+        modules = f"{scratch}/root/lib/modules/{image.rpartition('/vmlinuz-')[2]}/kernel"
+        self.host.run(["mv", "--", image, f"{scratch}/vmlinuz"], timeout_s=CALL_S)
+        self.host.run(["mv", "--", modules, f"{scratch}/modules"], timeout_s=CALL_S)
 
 
 def _newest(host: Host) -> str:
     """The package that the release's current one depends on."""
-    listed = host.run(["env", "LC_ALL=C", "apt-cache", "depends", PACKAGE], timeout_s=_CALL_S, check=False).text
+    listed = host.run(["env", "LC_ALL=C", "apt-cache", "depends", PACKAGE], timeout_s=CALL_S, check=False).text
     words = [line.split() for line in listed.splitlines()]
     found = [line[1] for line in words if len(line) == 2 and line[0] == "Depends:" and "-cloud-" in line[1]]
     if not found:
@@ -96,8 +92,8 @@ def _newest(host: Host) -> str:
     return found[0]
 
 
-def _initramfs(host: Host, home: str, agent: bytes) -> bytes:
-    listed = host.run(["find", f"{home}/modules", "-name", "*.ko"], timeout_s=_CALL_S).text.split()
+def _initramfs(host: Host, home: str, agent: bytes, wanted: tuple[str, ...], added: tuple[Entry, ...]) -> bytes:
+    listed = host.run(["find", f"{home}/modules", "-name", "*.ko"], timeout_s=CALL_S).text.split()
     paths = {path.rpartition("/")[2].removesuffix(".ko").replace("-", "_"): path for path in listed}
 
     def content(name: str) -> bytes:
@@ -107,7 +103,7 @@ def _initramfs(host: Host, home: str, agent: bytes) -> bytes:
 
     modules = [
         Entry(f"modules/{n:02}-{name}.ko", stat.S_IFREG | 0o644, module)
-        for n, (name, module) in enumerate(in_order(MODULES, content).items())
+        for n, (name, module) in enumerate(in_order(wanted, content).items())
     ]
     return archive(
         (
@@ -117,6 +113,7 @@ def _initramfs(host: Host, home: str, agent: bytes) -> bytes:
             link("bin/readlink", "/init"),
             link("bin/sha256sum", "/init"),
             *modules,
+            *added,
         )
     )
 

@@ -20,6 +20,9 @@ BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"bare", "container"}): frozenset({"seccomp", "speculation"}),
     frozenset({"bare", "vm"}): frozenset({"speculation"}),
     frozenset({"container", "vm"}): frozenset({"seccomp", "speculation"}),
+    frozenset({"bare", "vm-container"}): frozenset({"seccomp", "speculation"}),
+    frozenset({"container", "vm-container"}): frozenset({"speculation"}),
+    frozenset({"vm", "vm-container"}): frozenset({"seccomp", "speculation"}),
 }
 """What two deployments differ in by what they are: an engine's seccomp filter, the speculation controls that
 kernels before 5.16 tie to one (commit 2f46993d83ff), and those of a virtual machine's own kernel. Namespaces and
@@ -36,6 +39,7 @@ _GUEST = {
     "memory_bytes": ("limits.memory",),
     "disk_cache": ("vm.cache",),
     "disk_aio": ("vm.aio",),
+    "container": (),
     "cpu_threads": ("vm.pin", "limits.cpus", "limits.cpu_quota"),
 }
 """What of two virtual machines is held against each other, and the keys that vary it."""

@@ -24,7 +24,7 @@ OVERLAY = "overlay"
 class LayerStorage:
     """Data wait in a directory of the host; the deployment puts them into a layer before the container starts."""
 
-    deployments: ClassVar[frozenset[str] | None] = frozenset({"container"})
+    deployments: ClassVar[frozenset[str] | None] = frozenset({"container", "vm-container"})
     options: ClassVar[frozenset[str]] = frozenset({"copy_up"})
     needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE, Right.ROOT})
 

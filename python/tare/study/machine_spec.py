@@ -10,7 +10,7 @@ from tare.study.strict import Strict
 
 
 class VmSpec(Strict):
-    """Of `deployment: vm`: how QEMU is to give the machine its disks and CPUs."""
+    """Of `deployment: vm` and `vm-container`: how QEMU is to give the machine its disks and CPUs."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

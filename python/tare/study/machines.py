@@ -39,7 +39,7 @@ def _reasons(sut: SutSpec, client: Placement | None, protocol: Repetition) -> It
     if sut.network in _NETWORKS:
         keys: tuple[KeyPath, ...] = (("sut", "network"), _DEPLOYMENT)
         why = f"`{sut.network}` is how a virtual machine is attached, and `{sut.deployment}` is none"
-        yield Refusal(keys, why, "use `deployment: vm`, or another network")
+        yield Refusal(keys, why, "use `deployment: vm` or `vm-container`, or another network")
     if sut.vm is not None:
         given: list[KeyPath] = [("sut", "vm", key) for key in sorted(sut.vm.model_fields_set)]
         why = f"`vm` means nothing to the deployment `{sut.deployment}`"

@@ -51,3 +51,20 @@ def test_two_machines_may_differ_in_what_the_study_varies_alone() -> None:
     ]
     assert found(inside("host", "none"), inside("host", "none", kernel="linux-6.2")) != []
     assert found(inside("host", "none"), inside("bridge", "unsafe"), study(("sut.vm.aio",))) != []
+
+
+def test_a_container_in_a_machine_may_differ_in_what_it_is() -> None:
+    def inside(arm: str, deployment: str, **more: Any) -> RunRecord:
+        placed = settings(deployment, network=NetworkKind.USER).model_dump(mode="json")
+        guest = {"kernel": "linux-6.1", **more}
+        seen = {"guest": guest, "speculation": {"Spec": "own"}, "seccomp": "2" if more else "0"}
+        return record(arm, sut=seen, settings=placed)
+
+    boxed = {"runtime": "crun 1.8.1", "root": "overlay"}
+    container = inside("bridge", "vm-container", container=boxed)
+    deployed = study(("sut.deployment",))
+    assert found(inside("host", "vm"), container, deployed) == []
+    assert found(record("bare"), container, deployed) == []
+    other = inside("bridge", "vm-container", container={**boxed, "runtime": "crun 1.9"})
+    (told,) = found(container, other, study(("sut.vm.cache",)))
+    assert told.startswith("SUT: virtual machine: container: ")

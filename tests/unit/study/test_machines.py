@@ -74,6 +74,9 @@ def test_a_machine_is_reached_from_the_hosts_network(network: NetworkKind, clien
         ({"client": {"network": NetworkKind.TAP}}, "client.network", "how a virtual machine is attached"),
         ({"client": {"deployment": "container", "network": NetworkKind.BRIDGE}}, "client.network", "not reach"),
         ({"client": {"network": NetworkKind.SHARED}}, "client.network", "does not reach"),
+        ({"deployment": "vm-container", "network": NetworkKind.BRIDGE}, "sut.network", "network of its own"),
+        ({"deployment": "vm-container", "nodes": 3}, "sut.nodes", "not see each other"),
+        ({"client": {"deployment": "vm-container"}}, "client.deployment", "cannot be placed"),
         ({"deployment": "bare"}, "sut.network", "`bare` is none"),
         ({"deployment": "container", "network": NetworkKind.TAP}, "sut.network", "`container` is none"),
         ({"deployment": "bare", "network": NetworkKind.HOST, "vm": VmSpec()}, "sut.vm", "means nothing"),
@@ -100,6 +103,15 @@ def test_a_machine_has_no_engine_that_could_give_it_storage(kind: str) -> None:
     text = text.replace("sut.vm.cache]", "sut.vm.cache, sut.storage.kind]")
     with pytest.raises(StudyError, match=r"levels\.vm\.sut\.storage\.kind: `vm` has no engine"):
         loads(text, REGISTRY)
+
+
+def test_a_container_in_a_machine_has_layers_and_no_volumes() -> None:
+    text = STUDY.replace("vm: {sut.deployment: vm,", "vm: {sut.storage.kind: layer, sut.deployment: vm-container,")
+    text = text.replace("sut.vm.cache]", "sut.vm.cache, sut.storage.kind]")
+    arms = {arm.name: arm.settings.sut for arm in loads(text, REGISTRY).arms}
+    assert (arms["vm"].deployment, arms["vm"].vm) == ("vm-container", VmSpec())
+    with pytest.raises(StudyError, match=r"sut\.storage\.kind: `vm-container` has no engine"):
+        loads(text.replace("kind: layer", "kind: volume"), REGISTRY)
 
 
 def test_an_arm_has_a_machine_with_all_its_settings_or_none() -> None:

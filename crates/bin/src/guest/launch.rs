@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::fchown;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{Gid, Uid};
@@ -14,7 +15,7 @@ use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 use serde_json::Value;
 
 use crate::Failure;
-use crate::root::ROOT;
+use crate::root::{ROOT, resolve};
 
 /// The variable in which a launch finds what it is to become.
 pub(crate) const SPEC: &str = "TARE_SPEC";
@@ -56,7 +57,7 @@ fn become_program() -> Result<Never, Failure> {
     }
     chroot(ROOT).map_err(|error| format!("the image's root cannot be entered: {error}"))?;
     std::env::set_current_dir("/")?;
-    let user = User::find(spec["user"].as_str().unwrap_or(""))?;
+    let user = User::find(Path::new("/"), spec["user"].as_str().unwrap_or(""))?;
     if spec["own_output"] == true {
         fchown(std::io::stdout(), Some(user.uid), Some(user.gid))?;
         fchown(std::io::stderr(), Some(user.uid), Some(user.gid))?;
@@ -113,18 +114,22 @@ fn limit(limits: &Value) -> Result<(), Failure> {
 }
 
 /// Who a task runs as, by the image's own /etc/passwd and /etc/group, with an engine's rules.
-struct User {
-    uid: u32,
-    gid: u32,
-    groups: Vec<u32>,
-    home: String,
+pub(crate) struct User {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) groups: Vec<u32>,
+    pub(crate) home: String,
 }
 
 impl User {
-    fn find(wanted: &str) -> Result<Self, Failure> {
+    /// `root`: where the image's root is, seen from here.
+    ///
+    /// # Errors
+    /// Where the image has no such user or group.
+    pub(crate) fn find(root: &Path, wanted: &str) -> Result<Self, Failure> {
         let (name, group) = wanted.split_once(':').unwrap_or((wanted, ""));
         let name = if name.is_empty() { "0" } else { name };
-        let accounts = table("/etc/passwd", 6);
+        let accounts = table(root, "/etc/passwd", 6);
         let account = accounts.iter().find(|row| row[0] == name || row[2] == name);
         let uid = match account {
             Some(row) => row[2].parse()?,
@@ -132,7 +137,7 @@ impl User {
         };
         let mut gid = account.map_or(Ok(0), |row| row[3].parse())?;
         let home = account.map_or("", |row| row[5].as_str());
-        let groups = table("/etc/group", 4);
+        let groups = table(root, "/etc/group", 4);
         let member = |row: &&Vec<String>| {
             account.is_some_and(|own| row[3].split(',').any(|name| name == own[0]))
         };
@@ -160,9 +165,9 @@ impl User {
     }
 }
 
-fn table(path: &str, fields: usize) -> Vec<Vec<String>> {
-    let text =
-        fs::read(path).map(|raw| String::from_utf8_lossy(&raw).into_owned()).unwrap_or_default();
+fn table(root: &Path, path: &str, fields: usize) -> Vec<Vec<String>> {
+    let raw = resolve(root, path).ok().and_then(|path| fs::read(path).ok());
+    let text = raw.map(|raw| String::from_utf8_lossy(&raw).into_owned()).unwrap_or_default();
     let rows = text.lines().map(|line| line.split(':').map(str::to_string).collect::<Vec<_>>());
     rows.filter(|row| row.len() >= fields).collect()
 }

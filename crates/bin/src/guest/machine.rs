@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::boot::hypervisor;
 use crate::bytes::{from_hex, to_hex};
-use crate::launch::{SPEC, texts};
+use crate::launch::texts;
 use crate::line::{Answers, requests};
-use crate::task::{self, Task};
-use crate::{Failure, OWN_PATH, ports};
+use crate::task::{self, Inside, Task};
+use crate::{Failure, ports};
 
 /// How long the pipes of a killed program are read on; a descendant of its may hold them open.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -105,22 +105,19 @@ fn run(request: &Value, slot: &Slot) -> Result<Value, Failure> {
     );
     let began = Instant::now();
     let argv = texts(&request["argv"])?;
-    let mut command = if request["inside"] == true {
-        let spec = held(slot)?.spec_of(&argv, request["user"].as_str());
-        let mut command = Command::new(OWN_PATH);
-        command.arg("launch").env_clear().env(SPEC, spec.to_string());
-        command
+    let mut inside = if request["inside"] == true {
+        held(slot)?.inside(&argv, request["user"].as_str())?
     } else {
         let (program, words) = argv.split_first().ok_or("no program")?;
         let mut command = Command::new(format!("/bin/{program}"));
         command.args(words).env_clear();
-        command
+        Inside::Plain(command)
     };
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let command = inside.command().stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     feed(&mut child, from_hex(request["stdin"].as_str().unwrap_or(""))?);
     let outputs = (collect(child.stdout.take()), collect(child.stderr.take()));
-    let code = wait(&mut child, began + limit)?;
+    let code = wait(&mut child, &inside, began + limit)?;
     let left = if code.is_none() {
         DRAIN
     } else {
@@ -135,12 +132,13 @@ fn run(request: &Value, slot: &Slot) -> Result<Value, Failure> {
 }
 
 /// Its exit code, negative for a signal; `None` where it had to be killed.
-fn wait(child: &mut Child, deadline: Instant) -> Result<Option<i32>, Failure> {
+fn wait(child: &mut Child, inside: &Inside, deadline: Instant) -> Result<Option<i32>, Failure> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(task::code_of(status)));
         }
         if Instant::now() > deadline {
+            inside.kill();
             child.kill()?;
             child.wait()?;
             return Ok(None);

@@ -6,6 +6,7 @@
 
 mod boot;
 mod bytes;
+mod container;
 mod counters;
 mod digest;
 mod launch;

@@ -31,14 +31,15 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Mounts all that `spec` names: `disks`, `scratch`, `names`, `shm_bytes`.
+/// Mounts all that `spec` names: `disks`, `scratch`, `names`, `shm_bytes`. Returns where disks with data are mounted.
 ///
 /// # Errors
 /// The first that cannot be had, by its place.
-pub(crate) fn build(spec: &Value) -> Result<(), Failure> {
+pub(crate) fn build(spec: &Value) -> Result<Vec<PathBuf>, Failure> {
+    let root = Path::new(ROOT);
     let disks = spec["disks"].as_array().ok_or("no disks")?;
     for disk in disks.iter().filter(|disk| disk["target"] == "/") {
-        mount_disk(disk)?;
+        mount_at(disk, root)?;
     }
     put_on("proc", "/proc", PLAIN, "")?;
     put_on("sysfs", "/sys", PLAIN | MountFlags::RDONLY, "")?;
@@ -47,13 +48,16 @@ pub(crate) fn build(spec: &Value) -> Result<(), Failure> {
     for place in spec["scratch"].as_array().ok_or("no scratch")? {
         scratch(place)?;
     }
+    let mut places = Vec::new();
     for disk in disks.iter().filter(|disk| disk["target"] != "/") {
-        mount_disk(disk)?;
+        let place = resolve(root, disk["target"].as_str().ok_or("a disk without target")?)?;
+        mount_at(disk, &place)?;
+        places.push(place);
     }
     for (target, content) in spec["names"].as_object().ok_or("no names")? {
         name(target, content.as_str().ok_or("a name without content")?)?;
     }
-    Ok(())
+    Ok(places)
 }
 
 /// `path` as a program whose root is `root` would reach it: links are followed, never out of `root`.
@@ -91,16 +95,17 @@ fn split(path: &str) -> impl DoubleEndedIterator<Item = String> + '_ {
     path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_string)
 }
 
-fn mount_disk(disk: &Value) -> Result<(), Failure> {
+/// # Errors
+/// Where the machine has no such disk, or it cannot be mounted.
+pub(crate) fn mount_at(disk: &Value, place: &Path) -> Result<(), Failure> {
     let serial = disk["serial"].as_str().ok_or("a disk without serial")?;
-    let target = disk["target"].as_str().ok_or("a disk without target")?;
     let device = device_of(serial)?;
-    let place = if target == "/" { PathBuf::from(ROOT) } else { resolve(Path::new(ROOT), target)? };
-    fs::create_dir_all(&place)
-        .map_err(|error| format!("{target} cannot be made in the image: {error}"))?;
+    fs::create_dir_all(place)
+        .map_err(|error| format!("{} cannot be made: {error}", place.display()))?;
     let flags = if disk["read_only"] == true { MountFlags::RDONLY } else { MountFlags::empty() };
-    mount(&device, &place, "ext4", flags, None)
-        .map_err(|error| format!("the disk {serial} cannot be mounted at {target}: {error}"))?;
+    mount(&device, place, "ext4", flags, None).map_err(|error| {
+        format!("the disk {serial} cannot be mounted at {}: {error}", place.display())
+    })?;
     Ok(())
 }
 
@@ -161,12 +166,21 @@ fn name(target: &str, content: &str) -> Result<(), Failure> {
     if !place.exists() {
         return Ok(());
     }
-    let own = PathBuf::from("/names").join(target.trim_start_matches('/').replace('/', "-"));
-    fs::create_dir_all("/names")?;
-    fs::write(&own, content)?;
+    let own = own_file(target, content)?;
     mount_bind(&own, &place)?;
     mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY, "")?;
     Ok(())
+}
+
+/// Writes a file of this machine's own that is to be seen at `target`: `/names/etc-hosts` for `/etc/hosts`.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) fn own_file(target: &str, content: &str) -> Result<PathBuf, Failure> {
+    let own = PathBuf::from("/names").join(target.trim_start_matches('/').replace('/', "-"));
+    fs::create_dir_all("/names")?;
+    fs::write(&own, content)?;
+    Ok(own)
 }
 
 #[cfg(test)]

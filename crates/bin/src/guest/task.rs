@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -15,8 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::launch::{FAILED, SPEC};
-use crate::root::{ROOT, build, resolve};
-use crate::{Failure, OWN_PATH, counters, network, ports};
+use crate::{Failure, OWN_PATH, container, counters, network, ports, root};
 
 /// The task's control group in the machine's own hierarchy.
 pub(crate) const CGROUP: &str = "/sys/fs/cgroup/task";
@@ -30,19 +29,92 @@ const POLL: Duration = Duration::from_millis(2);
 
 pub(crate) struct Task {
     pub(crate) pid: u32,
-    program: Value,
+    way: Way,
+}
+
+/// How the machine runs its task.
+enum Way {
+    /// In the image's root, with what an engine would give around it; what it is launched by.
+    Plain(Value),
+    /// In a container; what it is.
+    Container(Value),
+}
+
+/// A further program in the task's root, groups and limits.
+pub(crate) enum Inside {
+    Plain(Command),
+    Container(container::Entry),
+}
+
+impl Inside {
+    pub(crate) fn command(&mut self) -> &mut Command {
+        match self {
+            Self::Plain(command) => command,
+            Self::Container(entry) => &mut entry.command,
+        }
+    }
+
+    /// Ends what does not end with the process that the command started.
+    pub(crate) fn kill(&self) {
+        if let Self::Container(entry) = self {
+            entry.kill();
+        }
+    }
+}
+
+impl Way {
+    fn of(spec: &Value) -> Self {
+        if spec["container"].is_object() {
+            return Self::Container(spec["container"].clone());
+        }
+        let mut program = spec["program"].clone();
+        program["cgroup_procs"] = json!([format!("{CGROUP}/cgroup.procs")]);
+        program["own_output"] = json!(true);
+        Self::Plain(program)
+    }
+
+    fn build(&self, spec: &Value) -> Result<Vec<PathBuf>, Failure> {
+        match self {
+            Self::Plain(_) => root::build(spec),
+            Self::Container(_) => container::build(spec),
+        }
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            Self::Plain(program) => launcher(program),
+            Self::Container(_) => container::command(),
+        }
+    }
+
+    /// The program's process, where it has begun; `child`: the one that was started.
+    fn pid_of(&self, child: u32) -> Option<u32> {
+        match self {
+            Self::Plain(_) => fs::read_link(format!("/proc/{child}/exe"))
+                .is_ok_and(|path| path != Path::new(OWN_PATH))
+                .then_some(child),
+            Self::Container(_) => container::pid_of(child),
+        }
+    }
 }
 
 impl Task {
-    /// What a further program in the task's root, groups and limits is launched by.
-    pub(crate) fn spec_of(&self, argv: &[String], user: Option<&str>) -> Value {
-        let mut spec = self.program.clone();
-        spec["argv"] = json!(argv);
-        spec["own_output"] = json!(false);
-        if let Some(user) = user.filter(|user| !user.is_empty()) {
-            spec["user"] = json!(user);
+    /// # Errors
+    /// Where the image has no such user.
+    pub(crate) fn inside(&self, argv: &[String], user: Option<&str>) -> Result<Inside, Failure> {
+        let user = user.filter(|user| !user.is_empty());
+        match &self.way {
+            Way::Plain(program) => {
+                let mut spec = program.clone();
+                spec["argv"] = json!(argv);
+                spec["own_output"] = json!(false);
+                if let Some(user) = user {
+                    spec["user"] = json!(user);
+                }
+                Ok(Inside::Plain(launcher(&spec)))
+            }
+            Way::Container(what) => Ok(Inside::Container(container::Entry::new(what, argv, user)?)),
         }
-        spec
     }
 
     /// SIGTERM, and SIGKILL to all of it after `grace`; returns at once where it has ended.
@@ -72,24 +144,15 @@ pub(crate) fn start(spec: &Value) -> Result<Arc<Task>, Failure> {
     let name = spec["hostname"].as_str().ok_or("no hostname")?;
     rustix::system::sethostname(name.as_bytes())?;
     limit(spec["memory_bytes"].as_u64())?;
-    build(spec)?;
+    let way = Way::of(spec);
+    let mounted = way.build(spec)?;
     let (out, err) = (ports::open("tare.stdout")?, ports::open("tare.stderr")?);
     let mut status = ports::open("tare.status")?;
     counters::begin(ports::open("tare.counters")?);
-    let mut program = spec["program"].clone();
-    program["cgroup_procs"] = json!([format!("{CGROUP}/cgroup.procs")]);
-    program["own_output"] = json!(true);
-    let mut child = Command::new(OWN_PATH)
-        .arg("launch")
-        .env_clear()
-        .env(SPEC, program.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child =
+        way.command().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let pumps = (pump(child.stdout.take(), out), pump(child.stderr.take(), err));
-    let pid = child.id();
-    let disks = spec["disks"].clone();
+    let started = child.id();
     let (ended, end) = channel();
     thread::spawn(move || {
         let code = child.wait().map_or(FAILED, code_of);
@@ -100,25 +163,31 @@ pub(crate) fn start(spec: &Value) -> Result<Arc<Task>, Failure> {
             let _ = pump.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         }
         let kills = oom_kills();
-        let_go(&disks);
+        let_go(&mounted);
         let told = json!({"code": code, "oom_kills": kills});
         if let Err(error) = status.write_all(format!("{told}\n").as_bytes()) {
             eprintln!("tare-guest: the task's end ({code}) could not be told: {error}");
         }
         std::process::exit(0);
     });
-    launched(pid, &end)?;
-    Ok(Arc::new(Task { pid, program }))
+    let pid = launched(&way, started, &end)?;
+    Ok(Arc::new(Task { pid, way }))
 }
 
-/// Waits until the program has taken the launcher's place and lives.
-fn launched(pid: u32, end: &Receiver<i32>) -> Result<(), Failure> {
+fn launcher(program: &Value) -> Command {
+    let mut command = Command::new(OWN_PATH);
+    command.arg("launch").env_clear().env(SPEC, program.to_string());
+    command
+}
+
+/// Waits until the program has taken the place of who launched it, and lives; returns its process.
+fn launched(way: &Way, started: u32, end: &Receiver<i32>) -> Result<u32, Failure> {
     let began = Instant::now();
     while began.elapsed() < LAUNCH {
-        if fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path != Path::new(OWN_PATH)) {
+        if let Some(pid) = way.pid_of(started) {
             return match end.recv_timeout(AT_ONCE) {
                 Ok(_) => gone(),
-                Err(_) => Ok(()),
+                Err(_) => Ok(pid),
             };
         }
         if end.recv_timeout(POLL).is_ok() {
@@ -164,16 +233,10 @@ fn oom_kills() -> Option<u64> {
 }
 
 /// Disks are left clean, so that the host may read them.
-fn let_go(disks: &Value) {
-    for disk in disks.as_array().into_iter().flatten().rev() {
-        let target = disk["target"].as_str().unwrap_or("/");
-        if target == "/" {
-            continue;
-        }
-        let done =
-            resolve(Path::new(ROOT), target).map(|place| unmount(place, UnmountFlags::empty()));
-        if !matches!(done, Ok(Ok(()))) {
-            eprintln!("tare-guest: {target} could not be unmounted: {done:?}");
+fn let_go(mounted: &[PathBuf]) {
+    for place in mounted.iter().rev() {
+        if let Err(error) = unmount(place, UnmountFlags::empty()) {
+            eprintln!("tare-guest: {} could not be unmounted: {error}", place.display());
         }
     }
 }
