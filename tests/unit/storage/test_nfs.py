@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tare.deployments.addresses import free_network
 from tare.deployments.mountinfo import parse_mountinfo, told_of
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Completed
@@ -171,6 +172,44 @@ def test_both_ends_must_show_one_directory_on_one_device(inodes: bytes, served_o
         return
     with pytest.raises(EnvironmentLacks, match=told):
         must_be(host, MOUNTED, "/x/export", 7)
+
+
+def test_data_are_put_past_the_mount_that_the_task_is_given(ledger: SqliteLedger) -> None:
+    home, host = "/var/tare/x", FakeHost(files=dict(WITH_CLIENT))
+    near, address = (str(each) for each in free_network(host, "tare-a").hosts())
+    served = (
+        f"1 0 254:0 / / rw - ext4 /dev/vda rw\n9 1 0:53 / {home}/mount rw - nfs4 {address}:/ rw,addr={address}\n"
+    )
+    pid = host.next_pid
+
+    def mounted(argv: Sequence[str], _: bytes) -> Completed:
+        host.files["/proc/self/mountinfo"] = served.encode()
+        return Completed(tuple(argv), 0)
+
+    def resolved(argv: Sequence[str], _: bytes) -> Completed:
+        return Completed(tuple(argv), 0, f"{argv[-1]}\n".encode())
+
+    host.files |= {
+        "/proc/self/mountinfo": b"1 0 254:0 / / rw - ext4 /dev/vda rw\n",
+        f"/proc/{pid}/mountinfo": b"1 0 254:0 / / rw - ext4 /dev/vda rw\n",
+        f"/proc/{pid}/net/tcp6": (DATA / "ganesha_tcp6.txt").read_bytes(),
+    }
+    host.answers |= {
+        ("realpath",): resolved,
+        ("readlink",): Completed((), 0, b"net:[1]\nnet:[2]\n"),
+        ("mount",): mounted,
+        ("stat", "-f"): Completed((), 0, b"6969\n"),
+        ("stat", "-c"): Completed((), 0, b"42\n42\n"),
+    }
+    lodging = NfsStorage(host, ledger).lodge(Lot(home, "tare-a", 0), StorageSpec(kind="nfs", sync=True))
+    assert (lodging.path, lodging.source) == (f"{home}/export/data", f"{home}/mount/data")
+    assert lodging.seen_wrong(f"nfs4 0:53 {address}") is None
+    assert lodging.server is not None
+    assert lodging.server.pid == pid
+    assert "NFS_Commit = true;" in host.files[f"{home}/ganesha.conf"].decode()
+    (mount,) = (argv for argv in host.ran() if argv[0] == "mount")
+    assert f"clientaddr={near}" in mount[5]
+    assert [entry.kind for entry in ledger.entries()] == [Kind.MOUNT, Kind.SERVER, Kind.LINK]
 
 
 def test_the_mount_goes_before_its_server_and_nothing_stays_in_the_ledger(ledger: SqliteLedger) -> None:
