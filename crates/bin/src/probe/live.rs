@@ -18,7 +18,7 @@ use crate::screen;
 const REFRESH: Duration = Duration::from_secs(1);
 /// Cursor to the top left; what is below the picture is erased after it.
 const HOME: &str = "\x1b[H";
-const CLEAR_LINE: &str = "\x1b[K\n";
+const CLEAR_LINE: &str = "\x1b[K\r\n";
 const CLEAR_BELOW: &str = "\x1b[J";
 const CLEAR_ALL: &str = "\x1b[2J";
 
@@ -40,6 +40,16 @@ pub(crate) fn run(options: &LiveOptions) -> Result<(), Failure> {
     }
 }
 
+/// The picture's lines as the terminal has room for them.
+fn fitted(picture: &str) -> Vec<String> {
+    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            screen::fit(picture, usize::from(size.ws_col), usize::from(size.ws_row))
+        }
+        _ => picture.lines().map(str::to_owned).collect(),
+    }
+}
+
 /// Draws the board once a second until told to stop.
 fn paint(
     board: SharedBoard,
@@ -55,7 +65,7 @@ fn paint(
             thread::park_timeout(REFRESH);
             let picture = screen::picture(&board.look().clone());
             let drawn = if is_terminal {
-                let lines = picture.replace('\n', CLEAR_LINE);
+                let lines = fitted(&picture).join(CLEAR_LINE);
                 write!(out, "{HOME}{lines}{CLEAR_BELOW}").and_then(|()| out.flush())
             } else {
                 writeln!(out, "{picture}").and_then(|()| out.flush())

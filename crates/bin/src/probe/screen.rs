@@ -20,6 +20,31 @@ pub(crate) fn picture(board: &Board) -> String {
     page
 }
 
+/// As much of a picture as a terminal shows; what is left out is told, and no figure is cut within.
+pub(crate) fn fit(picture: &str, width: usize, height: usize) -> Vec<String> {
+    let lines: Vec<_> = picture.lines().map(|line| clipped(line, width)).collect();
+    if lines.len() <= height {
+        return lines;
+    }
+    let shown = height.saturating_sub(1);
+    let more = format!("… {} lines more: a taller terminal shows them", lines.len() - shown);
+    lines.into_iter().take(shown).chain([clipped(&more, width)]).collect()
+}
+
+/// A line up to its last whole word that fits, and a mark if there was more.
+fn clipped(line: &str, width: usize) -> String {
+    let letters: Vec<char> = line.chars().collect();
+    if letters.len() <= width {
+        return line.to_owned();
+    }
+    let room = width.saturating_sub(1);
+    // A share stands apart from its bounds and goes with them.
+    let is_end = |at: &usize| letters[*at] == ' ' && letters.get(at + 1) != Some(&'±');
+    let end = (0..=room).rev().find(is_end).unwrap_or(0);
+    let kept: String = letters[..end].iter().collect();
+    format!("{}…", kept.trim_end())
+}
+
 /// A value that may be missing, right-aligned.
 fn cell(value: Option<String>, width: usize) -> String {
     format!("{:>width$}", value.unwrap_or_else(|| "-".to_owned()))
@@ -76,13 +101,14 @@ fn own(board: &Board, page: &mut String) {
 fn cpus(board: &Board, page: &mut String) {
     let Some(header) = &board.header else { return };
     let columns = [
+        // The rarer, the further to the right, which narrow terminals leave out.
         ("user", cpu::USER_TICKS),
-        ("nice", cpu::NICE_TICKS),
         ("system", cpu::SYSTEM_TICKS),
-        ("iowait", cpu::IOWAIT_TICKS),
-        ("softirq", cpu::SOFTIRQ_TICKS),
-        ("steal", cpu::STEAL_TICKS),
         ("idle", cpu::IDLE_TICKS),
+        ("iowait", cpu::IOWAIT_TICKS),
+        ("steal", cpu::STEAL_TICKS),
+        ("softirq", cpu::SOFTIRQ_TICKS),
+        ("nice", cpu::NICE_TICKS),
     ];
     heading(board, tables::CPU, "CPU % of one", &columns.map(|(name, _)| name), page);
     #[allow(clippy::cast_precision_loss)] // 100
@@ -216,6 +242,25 @@ mod tests {
     fn large_numbers_are_scaled() {
         assert_eq!(scaled(999.0), "999.0");
         assert_eq!(scaled(1_500_000.0), "1.5M");
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_no_figure_and_says_that_there_is_more() {
+        let line = "all    160.0 ±1.3     29.3 ±1.3";
+        assert_eq!(clipped(line, 31), line);
+        assert_eq!(clipped(line, 30), "all    160.0 ±1.3…");
+        assert_eq!(clipped(line, 18), "all    160.0 ±1.3…");
+        assert_eq!(clipped(line, 16), "all…");
+        assert_eq!(clipped("process", 3), "…");
+    }
+
+    #[test]
+    fn a_short_terminal_says_how_much_it_leaves_out() {
+        assert_eq!(fit("a\nb\nc\n", 80, 3), ["a", "b", "c"]);
+        assert_eq!(
+            fit("a\nb\nc\nd\n", 80, 3),
+            ["a", "b", "… 2 lines more: a taller terminal shows them"]
+        );
     }
 
     #[test]

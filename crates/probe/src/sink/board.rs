@@ -7,6 +7,7 @@ use tare_record::header::{Event, Footer, Header, Target, What};
 use tare_record::inspect::Inspector;
 use tare_record::rate::{self, Rate, Reading};
 use tare_record::row::Row;
+use tare_record::schema::Kind;
 use tare_record::{ABSENT, Cell, RecordError, tables};
 
 use super::Sink;
@@ -106,13 +107,20 @@ impl Board {
                 *newest = *cell;
             }
         }
-        let now_ns = row.cells.iter().copied().find(|cell| *cell != ABSENT).unwrap_or_default();
+        let now_ns = taken_at_ns(row);
         if now_ns >= latest.marked_at_ns + RATE_SPAN_NS {
             latest.earlier.clone_from(&latest.marked);
             latest.marked.clone_from(&latest.cells);
             latest.marked_at_ns = now_ns;
         }
     }
+}
+
+/// When a row was read: its first clock reading, wherever that column stands.
+fn taken_at_ns(row: Row<'_>) -> u64 {
+    let columns = tables::ALL[row.key.table as usize].columns;
+    let instants = columns.iter().zip(row.cells).filter(|(column, _)| column.kind == Kind::Instant);
+    instants.map(|(_, cell)| *cell).find(|cell| *cell != ABSENT).unwrap_or_default()
 }
 
 impl Sink for SharedBoard {
@@ -158,7 +166,7 @@ impl Sink for SharedBoard {
 mod tests {
     use super::*;
     use tare_record::row::Key;
-    use tare_record::tables::cgroup;
+    use tare_record::tables::{cgroup, process};
 
     fn header() -> Header {
         Header {
@@ -202,6 +210,22 @@ mod tests {
         let rate = board.look().rate(tables::CGROUP, 4, cgroup::USAGE_NS).expect("a rate");
         assert!((rate.per_s / 1e9 - 0.5).abs() < 1e-3, "{rate:?}");
         assert!(rate.high_per_s - rate.low_per_s < 2e7, "{rate:?}");
+    }
+
+    #[test]
+    fn a_process_whose_row_begins_with_its_number_has_rates_too() {
+        let mut board = SharedBoard::default();
+        board.begin(&header()).expect("begins");
+        for tick in 0..=25 {
+            let mut cells = [ABSENT; process::WIDTH];
+            cells[process::PID] = 812;
+            cells[process::CPU_T0_NS] = 5_000_000_000 + tick * 100_000_000;
+            cells[process::CPU_T1_NS] = cells[process::CPU_T0_NS] + 1000;
+            cells[process::CPU_NS] = tick * 20_000_000;
+            board.row(Row { key: Key { table: tables::PROCESS, target: 4, tick }, cells: &cells });
+        }
+        let rate = board.look().rate(tables::PROCESS, 4, process::CPU_NS).expect("a rate");
+        assert!((rate.per_s / 1e9 - 0.2).abs() < 1e-3, "{rate:?}");
     }
 
     #[test]
