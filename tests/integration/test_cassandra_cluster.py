@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -33,7 +33,7 @@ from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import open_store
 from tare.study.model import ArmSettings
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 IMAGE = "cassandra-3.11"
 SETTINGS = {"heap": "256M", "num_tokens": 16}
@@ -46,7 +46,19 @@ ASKED: dict[str, Any] = {
     "threads": 4,
     "measure_s": 5,
 }
+YCSB: dict[str, Any] = {
+    "core_workload": "a",
+    "records": 300,
+    "threads": 4,
+    "measure_s": 5,
+    "properties": {
+        "cassandra.replicationfactor": 3,
+        "cassandra.readconsistencylevel": "QUORUM",
+        "cassandra.writeconsistencylevel": "QUORUM",
+    },
+}
 NODES = 3
+PLACES = [("bare", NetworkKind.HOST), ("container", NetworkKind.BRIDGE)]
 NODE, CLIENT = "CassandraDaemon", "stress.Stress"
 PATIENCE_S = 1500
 """Some twenty JVMs start one after the other (to load, to run, to be asked) beside whatever else goes on."""
@@ -85,13 +97,19 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Maria
     return make_lab(engine, home, "cassandra-stress", IMAGE, IMAGE, database="cassandra", server=SETTINGS)
 
 
-def settings(lab: MariaDbLab, deployment: str, network: NetworkKind) -> ArmSettings:
-    alone = lab.settings(deployment, "bare", **ASKED)
+@pytest.fixture(scope="module")
+def ycsb(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> MariaDbLab:
+    home = tmp_path_factory.mktemp("home")
+    return make_lab(engine, home, "ycsb", "ycsb", IMAGE, database="cassandra", server=SETTINGS)
+
+
+def settings(lab: MariaDbLab, deployment: str, network: NetworkKind, asked: Mapping[str, Any]) -> ArmSettings:
+    alone = lab.settings(deployment, "bare", **asked)
     sut = alone.sut.model_copy(update={"nodes": NODES, "network": network})
     return alone.model_copy(update={"sut": sut})
 
 
-def assert_is_one_ring(run: LabRun) -> None:
+def assert_is_one_ring(run: LabRun, table: str) -> None:
     """As each node sees it; and every row of the three replicas is at each."""
     addresses = {server.instance.address for server in run.sut.servers}
     assert len(addresses) == NODES
@@ -104,26 +122,38 @@ def assert_is_one_ring(run: LabRun) -> None:
     assert asked.notices == ()
     for name, told in asked.of_nodes.items():
         assert told is not None
-        assert told["tables"]["tare.standard1"]["number_of_partitions_estimate"] == pytest.approx(300, rel=0.2), (
-            name
-        )
+        assert told["tables"][table]["number_of_partitions_estimate"] == pytest.approx(300, rel=0.2), name
 
 
-@pytest.mark.parametrize(("deployment", "network"), [("bare", NetworkKind.HOST), ("container", NetworkKind.BRIDGE)])
+@pytest.mark.parametrize(("deployment", "network"), PLACES)
 def test_three_nodes_are_one_database(
     deployment: str, network: NetworkKind, lab: MariaDbLab, tmp_path: Path
 ) -> None:
     """The second deployment starts from a copy of what the first one loaded, at other addresses."""
-    with lab.run(settings(lab, deployment, network)) as run:
+    with lab.run(settings(lab, deployment, network, ASKED)) as run:
         told = run.sut.effective()
         assert list(told) == ["sut-1", "sut-2", "sut-3"]
         for node in told.values():
             assert "-Xmx256M" in node["jvm.arguments"]
             assert node["auto_bootstrap"] == "false"
         found = run.measure(tmp_path)
-        assert_is_one_ring(run)
+        assert_is_one_ring(run, "tare.standard1")
     assert found.errors == 0
     assert found.operations > 0
+
+
+@pytest.mark.parametrize(("deployment", "network"), PLACES)
+def test_ycsb_drives_three_nodes(deployment: str, network: NetworkKind, ycsb: MariaDbLab, tmp_path: Path) -> None:
+    """It is told of all nodes, and speaks to each: none of them is idle."""
+    with ycsb.run(settings(ycsb, deployment, network, YCSB)) as run:
+        found = run.measure(tmp_path)
+        asked = ask_all(run.sut, CassandraChronicler(), run.bench.machine.clock, 0.0)
+        assert_is_one_ring(run, "tare.usertable")
+    assert (set(found.by_operation), found.errors) == ({"read", "update"}, 0)
+    for name, told in asked.of_nodes.items():
+        assert told is not None
+        pool = told["pools"]["Native-Transport-Requests"]
+        assert pool["CompletedTasks"] > found.operations / NODES / 4, name
 
 
 def test_a_node_killed_while_it_is_measured_fails_the_run_with_its_name_and_leaves_nothing(
