@@ -55,8 +55,10 @@ def show(
     claims: Folder = None,
 ) -> None:
     """Show one claim with its source."""
+    from tare.report.plain import plain_lines  # reports are slow to import
+
     known = claim_called(every_claim(claims), claim)
-    text = as_json((known,)) if json else known.file.read_text(encoding="utf-8")
+    text = as_json((known,)) if json else plain_lines(known.file.read_text(encoding="utf-8"))
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 

@@ -27,12 +27,15 @@ def as_json(claims: Iterable[Known]) -> str:
 
 
 def as_csv(claims: Iterable[Known]) -> str:
-    """A row a claim; what is not told is empty."""
+    """A row a claim; what is not told is empty. A text that a spreadsheet would run begins with an apostrophe."""
+    from tare.report.frames.files import harmless  # reports are slow to import
+
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for known in claims:
-        writer.writerow({"id": known.id, **_row(known.claim)})
+        row = {"id": known.id, **_row(known.claim)}
+        writer.writerow({name: harmless(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
     return text.getvalue()
 
 

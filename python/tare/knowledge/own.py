@@ -88,9 +88,14 @@ def write_claims(claims: Mapping[str, Claim], folder: Path) -> tuple[Path, ...]:
     paths = {folder / f"{name}.yaml": claim for name, claim in claims.items()}
     if there := [path for path in paths if path.exists()]:
         raise StudyError(f"{there[0]} exists already", hint="these findings were added before; remove them first")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, claim in paths.items():
-        path.write_text(as_yaml(claim), encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, claim in paths.items():
+            path.write_text(as_yaml(claim), encoding="utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"claims cannot be written to {folder}: {error.strerror}", hint="name another folder with --to"
+        ) from error
     return tuple(paths)
 
 

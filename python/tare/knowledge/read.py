@@ -9,9 +9,13 @@ from pathlib import Path
 from tare.errors import StudyError
 from tare.knowledge.claim import FORMAT, Claim
 from tare.study.catalogue import claims_folder
-from tare.study.document import read
+from tare.study.document import Sort, read
 from tare.study.problems import checked
 from tare.study.suggest import did_you_mean
+
+_CLAIM = Sort(
+    "a claim", "`tare knowledge show` has those to start from", "make it a readable file, or take it away"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Known:
 
 def load_claim(path: Path) -> Known:
     """Read one claim. Raises `StudyError` naming file, line, column and key path."""
-    document = read(path)
+    document = read(path, _CLAIM)
     given = document.tree.get("format")
     if isinstance(given, int) and given > FORMAT:
         hint = f"this tare reads format {FORMAT}: use a newer tare"

@@ -82,33 +82,43 @@ def dotted(path: KeyPath) -> str:
     return text
 
 
-def read(path: Path) -> Document:
+@dataclass(frozen=True)
+class Sort:
+    """What a file is meant to be, and what helps where it is none, or cannot be read."""
+
+    name: str
+    where_none: str
+    where_unread: str
+
+
+STUDY = Sort("a study", "`tare init` writes a study to start from", "name a study, its directory or its file")
+
+
+def read(path: Path, sort: Sort = STUDY) -> Document:
     """Read the file at `path`. Raises `StudyError` for anything that is not one plain YAML mapping."""
-    return parse(_text(path), str(path))
+    return parse(_text(path, sort), str(path), sort)
 
 
-def parse(text: str, file: str) -> Document:
-    """Read a study from `text`; `file` is what errors call it."""
+def parse(text: str, file: str, sort: Sort = STUDY) -> Document:
+    """Read a study, or what else it is to be, from `text`; `file` is what errors call it."""
     root = Document(file=file, text=text, tree={}, origins={(): Origin(1, 1, ())})
     node = _compose(text, root)
     if not isinstance(node, MappingNode):
-        what = "the file is empty" if node is None else "a study is a mapping of keys to values"
-        raise root.error((), what, hint="`tare init` writes a study to start from")
+        what = "the file is empty" if node is None else f"{sort.name} is a mapping of keys to values"
+        raise root.error((), what, hint=sort.where_none)
     reader = _Reader(root, {(): Origin(1, 1, ())})
     tree = reader.mapping(node, ())
     return replace(root, tree=tree, origins=reader.origins)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, sort: Sort) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise StudyError(
-            f"cannot read {path}: {error.strerror}", hint="name a study, its directory or its file"
-        ) from error
+        raise StudyError(f"cannot read {path}: {error.strerror}", hint=sort.where_unread) from error
     if len(data) > MAX_BYTES:
-        raise StudyError(f"{path} is longer than {MAX_BYTES // 1024} KiB", hint="is this a study file?")
+        raise StudyError(f"{path} is longer than {MAX_BYTES // 1024} KiB", hint=f"is this {sort.name}?")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

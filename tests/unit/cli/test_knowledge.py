@@ -102,3 +102,25 @@ def test_hostile_texts_stay_on_their_line_and_are_cut(home: Path) -> None:
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     error = CliRunner().invoke(app, ["knowledge", "list", "--claims", str(tmp_path / "nothing")]).exception
     assert isinstance(error, StudyError)
+
+
+@pytest.mark.parametrize("text", ["", "- a\n- b\n"])
+def test_a_file_that_is_no_claim_is_not_taken_for_a_study(text: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text(text)
+    error = CliRunner().invoke(app, ["knowledge", "list", "--claims", str(tmp_path)]).exception
+    assert isinstance(error, StudyError)
+    assert "tare init" not in str(error)
+    assert "tare knowledge show" in str(error)
+
+
+def test_what_a_spreadsheet_would_run_is_written_as_text_and_marks_of_direction_are_not_shown(home: Path) -> None:
+    (home / "knowledge").mkdir(parents=True)
+    hostile = "=cmd() \u202eright to left"
+    own = "\n".join(f'says: "{hostile}"' if line.startswith("says:") else line for line in OWN.splitlines())
+    (home / "knowledge" / "own.yaml").write_text(own.replace("study: moby-11911", "study: own"))
+    rows = csv.DictReader(io.StringIO(CliRunner().invoke(app, ["knowledge", "export", "--format", "csv"]).stdout))
+    (row,) = [each for each in rows if each["id"] == "own"]
+    assert row["says"] == f"'{hostile}"
+    shown = CliRunner().invoke(app, ["knowledge", "show", "own"]).stdout
+    assert "=cmd()" in shown
+    assert "\u202e" not in shown

@@ -62,6 +62,12 @@ def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[Ru
     assert known.claim.source.year == 2026
 
 
+def test_a_folder_that_is_none_is_told(plan: Plan, records: list[RunRecord], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StudyError, match=r"cannot be written to .*file.*--to"):
+        write_claims(claims_of(plan, records), tmp_path / "file")
+
+
 def test_nothing_is_overwritten(plan: Plan, records: list[RunRecord], tmp_path: Path) -> None:
     claims = claims_of(plan, records)
     write_claims(claims, tmp_path)

@@ -36,5 +36,10 @@ def _cell(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        return harmless(value)
     return repr(value)
+
+
+def harmless(text: str) -> str:
+    """A text that no spreadsheet runs."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
