@@ -67,6 +67,11 @@ def test_it_is_printed_light_with_the_charts_of_a_wide_page(page: Page) -> None:
     assert all(charts.nth(n).is_visible() for n in range(charts.count()))
 
 
+def test_keys_to_charts_keep_their_colours(page: Page) -> None:
+    keys = page.eval_on_selector_all(".key", "all => all.map((one) => getComputedStyle(one).printColorAdjust)")
+    assert set(keys) == {"exact"}
+
+
 def test_no_table_is_wider_than_the_paper(page: Page) -> None:
     wide = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) <= 0

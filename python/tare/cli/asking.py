@@ -13,7 +13,16 @@ import typer
 from tare.cli.asked_study import SERVED, Asked, asked_study
 from tare.deployments import MACHINES, NetworkKind
 from tare.errors import StudyError
-from tare.knowledge.benchmark import BARE, DOCKERIZED, Benchmark, Comparing, PlannedArm, path_in_words
+from tare.knowledge.benchmark import (
+    BARE,
+    DOCKERIZED,
+    Benchmark,
+    Comparing,
+    PlannedArm,
+    engine_of,
+    path_in_words,
+    runtime_of,
+)
 from tare.knowledge.claim import DeploymentName, Setup
 from tare.knowledge.words import plain
 from tare.study.registry import installed
@@ -73,6 +82,7 @@ def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
         network = _one_of("  network", _MACHINE_NETWORKS, "user")
     elif deployment in DOCKERIZED:
         network = _one_of("  network", _NETWORKS, "host")
+    if deployment in DOCKERIZED:
         storage = _one_of("  data on", _STORAGE, "bind")
     client, client_network = _one_of("  the load generator is deployed", ("bare", "container"), "bare"), "host"
     if client == "container" and network in _REACHED_FROM_BRIDGE:
@@ -84,8 +94,8 @@ def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:
             "client": client,
             "network": path_in_words(network, client, client_network),
             "storage": storage,
-            "engine": "docker" if contained else "none",
-            "runtime": "runc" if contained else "none",
+            "engine": engine_of(deployment, anything=contained),
+            "runtime": runtime_of(deployment, anything=contained),
         }
     )
     words = [deployment] if deployment == "bare" else [deployment, network]

@@ -85,10 +85,20 @@ def setup_of(arm: Arm, storage: str | None = None) -> Setup:
             "client": client,
             "network": network_of(settings),
             "storage": _storage(settings, storage, contained=contained),
-            "engine": "docker" if anything else "none",
-            "runtime": "runc" if anything else "none",
+            "engine": engine_of(settings.sut.deployment, anything=anything),
+            "runtime": runtime_of(settings.sut.deployment, anything=anything),
         }
     )
+
+
+def engine_of(sut: str, *, anything: bool) -> str:
+    """Of the SUT's container, else of the client's; in a virtual machine tare makes containers without one."""
+    return "docker" if anything and sut != "vm-container" else "none"
+
+
+def runtime_of(sut: str, *, anything: bool) -> str:
+    """The same of the OCI runtime."""
+    return "crun" if sut == "vm-container" else "runc" if anything else "none"
 
 
 def network_of(settings: ArmSettings) -> str:

@@ -116,13 +116,34 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
     start = (*START[:1], database, *START[2:])
     container = ("container", "published-address", "volume", "container", "bridge")
     code, told, raised = asked(
-        *start, *container, "y", "vm", "tap", "bare", "y", "bare", "container", "n", words=("--write", str(file))
+        *start,
+        *container,
+        "y",
+        "vm",
+        "tap",
+        "bare",
+        "y",
+        "bare",
+        "container",
+        "y",
+        "vm-container",
+        "user",
+        "layer",
+        "bare",
+        "n",
+        words=("--write", str(file)),
     )
     assert code == 0, (told, raised)
     study = load(file, installed())
     arms = {arm.name: arm.settings for arm in study.arms if not arm.control}
-    assert list(arms) == ["bare", "container-published-address-client-1", "vm-tap-2", "bare-client-3"]
-    _, first, machine, client = arms.values()
+    assert list(arms) == [
+        "bare",
+        "container-published-address-client-1",
+        "vm-tap-2",
+        "bare-client-3",
+        "vm-container-user-4",
+    ]
+    _, first, machine, client, inside = arms.values()
     assert {each.sut.database for each in arms.values()} == {database}
     assert first.client is not None
     assert (first.sut.network, first.sut.storage.kind, first.client.network) == (
@@ -131,6 +152,7 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
         "bridge",
     )
     assert (machine.sut.deployment, machine.sut.network) == ("vm", "tap")
+    assert (inside.sut.network, inside.sut.storage.kind) == ("user", "layer")
     assert client.client is not None
     assert (client.sut.deployment, client.client.deployment) == ("bare", "container")
     expand(study)
@@ -143,8 +165,8 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
             ("absolute", "oracle", "bare", "0", "same", "container", "host", "bind", "bare", "n"),
             "no image of 'oracle'",
         ),
-        ((*START, "container", "host", "nfs", "bare", "n"), "no storage nfs"),
-        ((*START, "vm-container", "bridge", "bind", "bare", "n"), "cannot deploy a database as vm-container"),
+        ((*START, "vm-container", "tap", "nfs", "bare", "n"), "data on nfs need one of bare, container"),
+        ((*START, "vm-container", "user", "volume", "bare", "n"), "data on volume need one of container"),
         ((*START[:4], "other", "container", "host", "bind", "bare", "n"), "on the database's host"),
     ],
 )

@@ -115,3 +115,11 @@ def test_a_study_of_one_s_own_gets_the_answers_that_the_claims_support(
     small, own = load(tmp_path / "small.yaml", installed()), load(tmp_path / "study.yaml", installed())
     assert small.arms[0].settings == own.arms[0].settings
     assert small.arms[1].settings == own.arms[1].settings
+
+
+def test_a_machine_is_not_on_the_host_s_network(claims: tuple[Known, ...]) -> None:
+    text = SYSBENCH.replace("network: host}\nclient", "network: host, limits: {memory: 1G}}\nclient")
+    benchmark = benchmark_of(loads(text + "      vm: {sut.deployment: vm, sut.network: user}\n", installed()))
+    (machine,) = [arm for arm in benchmark.arms if arm.setup.deployment == "vm"]
+    assert (machine.setup.network, machine.baseline.network) == ("user", "host")
+    assert advise(benchmark, claims).unknown == (machine.name,)
