@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -82,6 +83,7 @@ def test_ctrl_c_and_ctrl_d_end_it_on_a_line_of_their_own(
         terminal.answer("systems")
         terminal.until("Database")
         terminal.until(": ")
+        time.sleep(1)  # a signal between the question and the wait for its answer is only seen at the next key
         terminal.press(key)
         assert terminal.ended() == code
     assert terminal.said.endswith("\n")
