@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze import Finding
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, percent_axis, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed
 from tare.report.figures import percent
 from tare.report.plain import distinct, plain
 
@@ -28,7 +28,7 @@ def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
 
 
 def _panel(finding: Finding, label: str, frame: Frame) -> Any:
-    whole = alt.Chart(alt.InlineData(values=_rows(finding)))
+    whole = of_rows(_rows(finding))
     dots = whole.transform_filter("datum.kind == 'block'")
     x = alt.X("block:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=5))
     y = alt.Y("effect:Q", axis=percent_axis("", tickCount=3, minExtent=_LABELS_PX)).scale(zero=False)
@@ -41,7 +41,7 @@ def _panel(finding: Finding, label: str, frame: Frame) -> Any:
         dots.mark_line(color=INK, strokeWidth=1, opacity=0.5).encode(**place),
         dots.mark_point(shape="circle", size=36, filled=True, opacity=1, color=INK).encode(**place),
         # Not a title: Vega sets those by how far the axis labels reach, and so out of line with each other.
-        alt.Chart(alt.InlineData(values=[{}]))
+        of_rows([{}])
         .mark_text(
             align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=label
         )

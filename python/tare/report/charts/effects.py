@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.factorial import Effect
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, percent_axis, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed
 from tare.report.effect_rows import name
 from tare.report.figures import decimals_of, interval, percent, signed
 from tare.report.plain import distinct
@@ -34,7 +34,7 @@ def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
         grid=False, labelExpr=alt.Undefined if frame.values else _TWO_LINES,
     )  # fmt: skip
     y = alt.Y("effect:N", sort=None, axis=axis)
-    whole = alt.Chart(alt.InlineData(values=rows))
+    whole = of_rows(rows)
     room = (
         alt.X("low:Q")
         .scale(nice=False, padding=14)

@@ -11,7 +11,7 @@ import altair as alt
 from tare.analyze.timelines.laid_over import Laid, LaidOver
 from tare.analyze.timelines.series import READ, WRITTEN
 from tare.report.charts.bands import bands_of, hangs
-from tare.report.charts.theme import INK, MUTED, Frame, seconds_axis, themed, value_axis
+from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis
 from tare.report.laid_rows import PANELS, colours, means
 from tare.report.mark_words import told as happened
 from tare.report.plain import plain
@@ -74,17 +74,19 @@ def _panel(runs: Sequence[Laid], panel: str, reach: tuple[float, float], frame: 
     dashes: list[Any] = [list(dash) for dash in _DASHES.values()]
     dashed = alt.StrokeDash("dash:N", scale=alt.Scale(domain=list(_DASHES), range=dashes), legend=None)
     layers: list[Any] = [
-        _data([{"second": 0.0}]).mark_rule(color=MUTED, strokeDash=[2, 2]).encode(x=x),
-        _data(rows)
+        of_rows([{"second": 0.0}]).mark_rule(color=MUTED, strokeDash=[2, 2]).encode(x=x),
+        of_rows(rows)
         .mark_line(strokeWidth=1.5, point=False)
         .encode(x=x, y=y.scale(zero=True), detail="run:N", strokeDash=dashed, **each),
         _heading(panel, frame),
     ]
     if bands:
-        tinted = _data(bands).mark_rect(opacity=0.22, minBandSize=1).encode(x=x, x2="end:Q", detail="run:N", **each)
+        tinted = (
+            of_rows(bands).mark_rect(opacity=0.22, minBandSize=1).encode(x=x, x2="end:Q", detail="run:N", **each)
+        )
         layers.insert(0, tinted)
     if heads:
-        hanging = _data(heads).mark_point(shape="triangle-down", size=70, filled=True, opacity=1)
+        hanging = of_rows(heads).mark_point(shape="triangle-down", size=70, filled=True, opacity=1)
         layers.append(hanging.encode(x=x, y=alt.value(2), **each))
     return alt.layer(*layers)
 
@@ -113,11 +115,7 @@ def _line(run: Laid, panel: str, pen: Mapping[str, str]) -> list[dict[str, Any]]
 
 
 def _heading(words: str, frame: Frame) -> Any:
-    mark = _data([{}]).mark_text(
+    mark = of_rows([{}]).mark_text(
         align="left", baseline="bottom", fontWeight="normal", fontSize=frame.text_px, color=INK, text=words
     )
     return mark.encode(x=alt.value(0), y=alt.value(-10))
-
-
-def _data(values: list[dict[str, Any]]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=values))

@@ -9,7 +9,7 @@ import altair as alt
 
 from tare.analyze import Finding
 from tare.analyze.metrics import metric_named
-from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, percent_axis, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, percent_axis, themed
 from tare.report.figures import interval, percent, point, signed
 from tare.report.plain import distinct, plain
 
@@ -37,7 +37,7 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
     )
     room = alt.X("low:Q").scale(nice=False, padding=14)
     title = f"{metric_named(findings[0].metric).title} relative to {_against(findings, _LONGEST_LABEL)}"
-    whole = alt.Chart(alt.InlineData(values=rows))
+    whole = of_rows(rows)
     measured = whole.transform_filter("isValid(datum.low)")
     pointed = whole.transform_filter("isValid(datum.point)")
     layers = [
@@ -96,7 +96,7 @@ def _row(finding: Finding, label: str) -> dict[str, Any]:
 
 def _blocks(findings: Sequence[Finding], labels: dict[str, str], y: alt.Y) -> Any:
     dots = [{"arm": labels[one.arm], "effect": effect} for one in findings for _, effect in one.blocks]
-    marks = alt.Chart(alt.InlineData(values=dots)).mark_point(
+    marks = of_rows(dots).mark_point(
         shape="circle", size=26, filled=True, opacity=0.5, color=INK, yOffset=_ABOVE_PX
     )
     return marks.encode(x="effect:Q", y=y)

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.quantile_shift import Quantile, QuantileShift
-from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, percent_axis, themed
+from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, of_rows, percent_axis, themed
 from tare.report.plain import plain
 from tare.report.shift_rows import label, shifted, title
 
@@ -66,7 +66,7 @@ def _distributions(one: QuantileShift, x: alt.X) -> list[Any]:
     y = alt.Y("ms:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
     sides = ((MUTED, "baseline_ms", 4.0, 0.55), (ACCENT, "arm_ms", 1.5, 1.0))
     return [
-        _data([{"quantile": label(each.percent), "ms": getattr(each, key)} for each in one.quantiles])
+        of_rows([{"quantile": label(each.percent), "ms": getattr(each, key)} for each in one.quantiles])
         .mark_line(color=colour, strokeWidth=width, opacity=opacity)
         .encode(x=x, y=y)
         for colour, key, width, opacity in sides
@@ -77,14 +77,12 @@ def _shifts(one: QuantileShift, x: alt.X) -> list[Any]:
     y = alt.Y("point:Q", axis=percent_axis("", tickCount=4, minExtent=_LABELS_PX))
     rows = [_shift(each) for each in one.quantiles]
     bounded = [row for row in rows if row["low"] is not None]
-    layers: list[Any] = [_data(rows).mark_area(color=LINE, opacity=0.6).encode(x=x, y="under:Q", y2="over:Q")]
-    layers.append(
-        alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=alt.datum(0))
-    )
+    layers: list[Any] = [of_rows(rows).mark_area(color=LINE, opacity=0.6).encode(x=x, y="under:Q", y2="over:Q")]
+    layers.append(of_rows([{}]).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=alt.datum(0)))
     if bounded:
-        layers.append(_data(bounded).mark_rule(color=ACCENT, strokeWidth=4).encode(x=x, y="low:Q", y2="high:Q"))
+        layers.append(of_rows(bounded).mark_rule(color=ACCENT, strokeWidth=4).encode(x=x, y="low:Q", y2="high:Q"))
     layers.append(
-        _data(rows).mark_point(shape="circle", size=34, filled=True, opacity=1, color=INK).encode(x=x, y=y)
+        of_rows(rows).mark_point(shape="circle", size=34, filled=True, opacity=1, color=INK).encode(x=x, y=y)
     )
     return layers
 
@@ -102,11 +100,7 @@ def _shift(each: Quantile) -> dict[str, Any]:
 
 
 def _heading(words: str, frame: Frame) -> Any:
-    mark = _data([{}]).mark_text(
+    mark = of_rows([{}]).mark_text(
         align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=words
     )
     return mark.encode(x=alt.value(0), y=alt.value(-10))
-
-
-def _data(values: list[dict[str, Any]]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=values))

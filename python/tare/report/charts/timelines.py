@@ -19,6 +19,7 @@ from tare.report.charts.theme import (
     PUBLISHED,
     WORK,
     Frame,
+    of_rows,
     seconds_axis,
     themed,
     value_axis,
@@ -84,14 +85,14 @@ def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
     y = alt.Y("value:Q", axis=value_axis(tickCount=2, minExtent=_LABELS_PX))
     place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
     layers: list[Any] = [
-        _data([{"second": span.began, "end": span.ended}])
+        of_rows([{"second": span.began, "end": span.ended}])
         .mark_rect(color=LINE, opacity=0.5)
         .encode(x=place["x"], x2="end:Q")
         for span in run.phases
         if span.phase == "measure"
     ]
     layers += [
-        _data([{"second": span.began}])
+        of_rows([{"second": span.began}])
         .mark_rule(color=MUTED, strokeWidth=1, strokeDash=[2, 2])
         .encode(x=place["x"])
         for span in run.phases
@@ -102,7 +103,7 @@ def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
         for who, colour in _COLOURS.items():
             points = [point for point in run.points if (point.panel, point.who) == (quantity, who)]
             layers += [
-                _data([{"second": point.second, "value": point.value} for point in stretch])
+                of_rows([{"second": point.second, "value": point.value} for point in stretch])
                 .mark_line(color=colour, strokeWidth=1.5 if who == SUT else 1, strokeDash=dash)
                 .encode(**place)
                 for stretch in _stretches(points)
@@ -121,17 +122,17 @@ def _happened(run: Timeline, panel: str, x: Any) -> list[Any]:
     heads = [mark for mark in run.marks if hangs(mark, panel) and reach[0] <= mark.second <= reach[1]]
     layers = []
     if bands:
-        tinted = _data([{"second": band.began, "end": band.ended} for band in bands])
+        tinted = of_rows([{"second": band.began, "end": band.ended} for band in bands])
         layers.append(tinted.mark_rect(color=WORK, opacity=0.3, minBandSize=1).encode(x=x, x2="end:Q"))
     if heads:
-        hanging = _data([{"second": mark.second} for mark in heads])
+        hanging = of_rows([{"second": mark.second} for mark in heads])
         shape = hanging.mark_point(shape="triangle-down", size=50, filled=True, opacity=1, color=INK)
         layers.append(shape.encode(x=x, y=alt.value(2)))
     return layers
 
 
 def _text(words: str, y_px: int, frame: Frame, *, weight: Literal["normal", "bold"]) -> Any:
-    mark = _data([{}]).mark_text(
+    mark = of_rows([{}]).mark_text(
         align="left", baseline="bottom", fontWeight=weight, fontSize=frame.text_px - 1, color=INK, text=words
     )
     return mark.encode(x=alt.value(0), y=alt.value(y_px))
@@ -147,7 +148,3 @@ def _stretches(points: Sequence[Point]) -> list[list[Point]]:
             stretches.append([])
         stretches[-1].append(point)
     return stretches
-
-
-def _data(values: list[dict[str, float]]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=values))

@@ -11,7 +11,7 @@ import polars as pl
 from tare.analyze.views.model import Measure
 from tare.analyze.views.of_run import RunViews
 from tare.analyze.views.summary import Line
-from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, seconds_axis, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, seconds_axis, themed
 from tare.report.figures import amount
 
 _PANEL_PX = 92
@@ -75,7 +75,7 @@ def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: i
             shape="diamond", size=40, filled=False, strokeWidth=1.5, opacity=1, color=PUBLISHED
         )
         layers.append(marks.encode(**place))
-    title = alt.Chart(alt.InlineData(values=[{}])).mark_text(
+    title = of_rows([{}]).mark_text(
         align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=line.view.tool
     )
     layers.append(title.encode(x=alt.value(0), y=alt.value(-10)))
@@ -83,7 +83,7 @@ def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: i
 
 
 def _curve(points: Sequence[dict[str, float]]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=list(points)))
+    return of_rows(list(points))
 
 
 def _points(samples: pl.DataFrame, line: Line, begin: int) -> list[dict[str, float]]:
