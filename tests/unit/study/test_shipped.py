@@ -185,7 +185,10 @@ def test_bth_s_full_scale_is_ten_iterations_of_twenty_minutes_in_buckets_of_thir
         assert {name: spec.interval_s for name, spec in arm.settings.monitors.items()} == {"sar": 30, "iostat": 30}
 
 
-SEYBOLD = ("full", "full-memory", "demo", "demo-memory")
+SEYBOLD = ("full", "full-memory", "demo", "demo-memory", "demo-machines")
+
+
+DISK_BOUND = ("full", "demo")
 
 
 def seybold(scale: str) -> Study:
@@ -209,7 +212,7 @@ def test_seybold_s_data_are_half_or_two_and_a_half_times_the_memory(scale: str) 
         memory = size_bytes(settings.sut.limits.memory or "")
         record = 10 * settings.workload["properties"].get("fieldlength", 100)
         records = settings.workload["records"] + settings.workload["operations"]
-        assert records * record / memory == pytest.approx(0.5 if "memory" in scale else 2.5, rel=0.1)
+        assert records * record / memory == pytest.approx(2.5 if scale in DISK_BOUND else 0.5, rel=0.1)
         pool = size_bytes(str(settings.sut.settings["innodb_buffer_pool_size"]))
         assert pool == (96 << 20 if scale == "demo" else 0.75 * memory)
 
@@ -217,7 +220,7 @@ def test_seybold_s_data_are_half_or_two_and_a_half_times_the_memory(scale: str) 
 @pytest.mark.parametrize("scale", SEYBOLD)
 def test_seybold_means_the_disk_to_set_the_rate_where_data_are_larger_than_the_memory(scale: str) -> None:
     study = seybold(scale)
-    assert {is_disk_bound(study, arm.name) for arm in study.arms} == {"memory" not in scale}
+    assert {is_disk_bound(study, arm.name) for arm in study.arms} == {scale in DISK_BOUND}
     assert study.published_by == "min-max-mean"
     slow = {arm.settings.sut.limits.disk_iops for arm in study.arms}
     assert slow == {500 if scale == "demo" else None}
@@ -234,7 +237,21 @@ def test_seybold_s_full_scale_has_the_published_limits_and_repetitions(scale: st
 def test_seybold_s_models_differ_in_container_and_storage_alone() -> None:
     arms = [filling for filling, _ in instances(seybold("full"))]
     found = {arm.levels["model"]: (arm.settings.sut.deployment, arm.settings.sut.storage.kind) for arm in arms}
-    assert found == {"bare": ("bare", "bind"), "P-C-H": ("container", "bind"), "P-C-L": ("container", "layer")}
+    assert found == {
+        "bare": ("bare", "bind"),
+        "P-C-H": ("container", "bind"),
+        "P-C-L": ("container", "layer"),
+        "VM-L": ("vm", "bind"),
+        "VM-C-H": ("vm-container", "bind"),
+        "VM-C-L": ("vm-container", "layer"),
+    }
+
+
+def test_seybold_s_machines_have_a_demo_of_their_own() -> None:
+    models = {scale: {arm.levels["model"] for arm in seybold(scale).arms} for scale in SEYBOLD}
+    assert models["demo"] == models["demo-memory"] == {"bare", "P-C-H", "P-C-L"}
+    assert models["demo-machines"] == {"bare", "VM-L", "VM-C-H", "VM-C-L"}
+    assert models["full"] == models["demo"] | models["demo-machines"]
 
 
 @pytest.mark.parametrize("database", ["cassandra", "postgresql", "redis"])
