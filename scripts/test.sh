@@ -8,9 +8,13 @@ if [ $# -gt 0 ]; then
     exec .venv/bin/python -m pytest -m "not slow" "$@"
 fi
 shared='' ignored=''
-for folder in analyze calibrate cli databases knowledge protocols report study workloads; do
+for folder in analyze calibrate cli databases imports knowledge live protocols report store study workloads; do
     shared="$shared tests/unit/$folder"
     ignored="$ignored --ignore=tests/unit/$folder"
+done
+for file in architecture notebook; do
+    shared="$shared tests/unit/test_$file.py"
+    ignored="$ignored --ignore=tests/unit/test_$file.py"
 done
 code=0
 scripts/test_probe_root.sh || code=$?

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,26 @@ from tare.sites.fake import FakeHost
 from tare.sites.sqlite_ledger import SqliteLedger
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "vm"
-PROFILE = json.loads((DATA / "seccomp.json").read_text())
+PROFILE = {
+    "defaultAction": "SCMP_ACT_ERRNO",
+    "defaultErrnoRet": 38,
+    "archMap": [
+        {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86", "SCMP_ARCH_X32"]},
+        {"architecture": "SCMP_ARCH_S390X", "subArchitectures": ["SCMP_ARCH_S390"]},
+    ],
+    "syscalls": [
+        {"names": ["io_setup", "read"], "action": "SCMP_ACT_ALLOW"},
+        {"names": ["arch_prctl"], "action": "SCMP_ACT_ALLOW", "includes": {"arches": ["amd64", "x32"]}},
+        {"names": ["s390_pci_mmio_read"], "action": "SCMP_ACT_ALLOW", "includes": {"arches": ["s390", "s390x"]}},
+        {"names": ["chroot"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_CHROOT"]}},
+        {"names": ["chroot"], "action": "SCMP_ACT_ERRNO", "excludes": {"caps": ["CAP_SYS_CHROOT"]}},
+        {"names": ["bpf"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}},
+        {"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1, "excludes": {"caps": ["CAP_SYS_ADMIN"]}},
+        {"names": ["init_module"], "action": "SCMP_ACT_ERRNO", "excludes": {"caps": ["CAP_SYS_MODULE"]}},
+        {"names": ["settimeofday"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_TIME"]}},
+    ],
+}
+"""In the form of those that Docker and containers-common bring, a rule of each kind."""
 CONFIG = ImageConfig(env=(("LANG", "C"),), user="db", data_dir="/data")
 TASK = Task(
     "tare-1-sut",
