@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import dataclass
 
 from tare.deployments import NetworkKind, Task
@@ -12,6 +13,7 @@ from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 
 _CALL_S = 30.0
+_GONE_S, _POLL_S = 5.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,30 @@ def detach(host: Host, ledger: Ledger, task: Task) -> None:
 
 
 def remove_link(host: Host, link: str) -> bool:
-    """Whether there was one. Raises `RunFailed` if it does not go."""
-    if host.read(f"/sys/class/net/{link}/ifindex") is None:
-        return False
-    host.run(["ip", "link", "delete", "dev", link], timeout_s=_CALL_S)
-    return True
+    """Whether there was one. Raises `RunFailed` if it does not go.
+
+    One whose other end lay in a namespace that has just ended is being taken away by the kernel meanwhile.
+    """
+    deadline, was_there = time.monotonic() + _GONE_S, False
+    while _is_there(host, link):
+        was_there = True
+        try:
+            host.run(["ip", "link", "delete", "dev", link], timeout_s=_CALL_S)
+        except RunFailed:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            break
+    return was_there
+
+
+def _is_there(host: Host, link: str) -> bool:
+    """Also one that is being taken away, whose files can no longer be read."""
+    try:
+        return host.read(f"/sys/class/net/{link}/ifindex") is not None
+    except RunFailed:
+        return True
 
 
 def _tap(host: Host, ledger: Ledger, task: Task) -> Attachment:
