@@ -37,8 +37,10 @@ def shared(a: Plan, b: Plan) -> Shared:
     names = [_names(plan) for plan in (a, b)]
     both = [name for name in names[0] if name in names[1]]
     found = differences(_restricted(a, both), _restricted(b, both))
-    _refuse([each for each in found if _QUESTION.fullmatch(each.key)])
+    # Another study has other arms and baselines, and another baseline makes another control arm.
+    _refuse([each for each in found if each.key == "name"])
     _refuse(_of_baselines(a, b, both))
+    _refuse([each for each in found if _QUESTION.fullmatch(each.key)])
     if PROTOCOLS[a.study.protocol.name].at_once != PROTOCOLS[b.study.protocol.name].at_once:
         _refuse([Difference("protocol.name", a.study.protocol.name, b.study.protocol.name)])
     arms = tuple(name for name in both if not a.arm(name).control and a.study.baseline_of(name) != name)
