@@ -17,7 +17,7 @@ from tare.errors import RunFailed
 from tare.run.loading import ensure_snapshot
 from tare.sites.engine import connect
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]  # its image and its driver take long to make
 
 SETTINGS = {"shared_buffers": "32MB", "synchronous_commit": False, "search_path": '"$user", public'}
 YCSB: dict[str, Any] = {

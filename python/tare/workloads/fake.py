@@ -16,7 +16,7 @@ _GRACE_S = 10.0
 _SECRET_FILE = "fake.secret"  # noqa: S105 - the name of a file
 
 _CLIENT = """
-import json, pathlib, socket, sys, threading, time
+import fcntl, json, pathlib, socket, sys, threading, time
 run_dir, host, port, job = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
 password = (run_dir / "fake.secret").read_text()
 
@@ -39,6 +39,7 @@ if job["what"] == "load":
 fault = job["fault"] if job["what"] == "measure" else ""
 if fault and job["fault_log"]:
     with open(job["fault_log"], "a+") as log:
+        fcntl.flock(log, fcntl.LOCK_EX)  # two clients of a duet come here at once
         log.seek(0)
         if len(log.read()) >= job["fault_times"]:
             fault = ""
