@@ -39,6 +39,8 @@ from idle_containers import CONTAINERS, containers, group_of
 WARM_UP_S = 3.0
 DAEMONS = ("dockerd", "containerd", "containerd-shim-runc-v2", "containerd-shim")
 STOP_TIMEOUT_S = 10.0
+HOUSEKEEPING_S = 30.0
+"""containerd's shims give memory back as often, for some four seconds: as much of it with a tool as without."""
 CLEARLY = 0.01
 """Chance of daemons that do no more with a tool than without it to look as if they did."""
 WRITTEN_EVERY_S = 10.0
@@ -155,6 +157,7 @@ class Bench:
         """Cost of a tool while it samples once a second; starting it is left out."""
         in_tens = tool in IN_TENS
         seconds = WRITTEN_EVERY_S * max(1, round(self.seconds / WRITTEN_EVERY_S)) if in_tens else self.seconds
+        seconds = max(seconds, HOUSEKEEPING_S) if asks_engine else seconds
         idle = self.idle_engine() if asks_engine else []
         with (self.scratch / "tool.log").open("wb") as log:
             running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
@@ -175,7 +178,7 @@ class Bench:
 
     def idle_engine(self) -> list[float]:
         """What the daemons use in each second without the tool; asked before and after it, as that may drift."""
-        return [second.daemons for second in watch(set(), self.seconds / 2)]
+        return [second.daemons for second in watch(set(), HOUSEKEEPING_S / 2)]
 
     def probe_command(self, what: str, groups: Sequence[str], hz: int, seconds: float) -> list[str]:
         """`record` or `floor` over these control groups."""
