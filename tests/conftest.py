@@ -31,6 +31,8 @@ ENGINES_OWN = frozenset({"/run/docker/netns/default"})
 """Made by dockerd for the first container on the host's network, and kept for all later ones."""
 SETTLE_S = 10.0
 """How long the kernel and the engine may take to let go of what was already removed."""
+SANDBOXES, SANDBOXES_SETTLE_S = "/run/docker/netns/", 90.0
+"""Where dockerd names the network namespaces of containers; a name goes with its housekeeping, once in 60 s."""
 
 
 def pytest_configure() -> None:
@@ -188,6 +190,11 @@ def traces() -> Traces:
     )
 
 
+def _patience(left: list[str]) -> float:
+    only_sandboxes = all(what.startswith(f"namespaces: {SANDBOXES}") for what in left)
+    return SANDBOXES_SETTLE_S if only_sandboxes else SETTLE_S
+
+
 @pytest.fixture(scope="session", autouse=True)
 def leak_guard() -> Iterator[None]:
     """Fail the session when it leaves anything behind."""
@@ -195,8 +202,8 @@ def leak_guard() -> Iterator[None]:
     yield
     if had_engine and (reason := _why_no_engine()) is not None:
         pytest.fail(f"the tests lost the engine, so what they left in it cannot be seen: {reason}", pytrace=False)
-    deadline = time.monotonic() + SETTLE_S
-    while (left := traces().beyond(before)) and time.monotonic() < deadline:
+    began = time.monotonic()
+    while (left := traces().beyond(before)) and time.monotonic() - began < _patience(left):
         time.sleep(0.5)
     if left:
         pytest.fail("the tests left behind:\n" + "\n".join(left), pytrace=False)

@@ -4,7 +4,8 @@
     ├── StudyError             2   the study file (or a command line) is wrong
     ├── EnvironmentLacks       3   this machine, user or engine cannot do what was asked
     ├── RunFailed              1   one run ended without a result that may be used
-    │   └── TimedOut           1   … because something took longer than its limit
+    │   ├── TimedOut           1   … because something took longer than its limit
+    │   └── EndedAtOnce        1   … because a program ended while it was being started
     ├── NotComparable          5   arms differ in more than the study names
     └── StoreError             2   a store cannot be opened, or holds something else
 
@@ -48,6 +49,15 @@ class RunFailed(TareError):
 
 class TimedOut(RunFailed):
     """A call that took longer than its limit and was ended."""
+
+
+class EndedAtOnce(RunFailed):
+    """A program that had ended with an error before its start was over. `how`: its end; `words`: its last ones."""
+
+    def __init__(self, name: str, how: str, words: str) -> None:
+        super().__init__(f"{name} ended at once with {how}: {words}")
+        self.how = how
+        self.words = words
 
 
 class NotComparable(TareError):

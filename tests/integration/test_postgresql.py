@@ -100,7 +100,7 @@ def test_accounts(lab: MariaDbLab) -> None:
 def test_a_wrong_setting_ends_the_server_with_its_reason(lab: MariaDbLab) -> None:
     settings = lab.settings("bare", "bare", **YCSB)
     wrong = settings.model_copy(update={"sut": settings.sut.model_copy(update={"settings": {"no_such_thing": 1}})})
-    with pytest.raises(RunFailed, match=r"before it answered its first query|ended at once with exit code 1"):
+    with pytest.raises(RunFailed, match="before it answered its first query"):
         ensure_snapshot(lab.machine, wrong, lab.images)
 
 

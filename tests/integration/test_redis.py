@@ -93,5 +93,5 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
 @pytest.mark.slow
 def test_a_wrong_setting_ends_the_server(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> None:
     lab = lab_with(engine, tmp_path_factory.mktemp("home"), {"no-such-thing": 1})
-    with pytest.raises(RunFailed, match=r"before it answered its first query|ended at once with exit code 1"):
+    with pytest.raises(RunFailed, match="before it answered its first query"):
         ensure_snapshot(lab.machine, lab.settings("bare", "bare", **ASKED), lab.images)

@@ -235,7 +235,10 @@ class Deployment(Protocol):
     """Whether a task sees the image's root and its binds; else paths are the host's own."""
 
     def start(self, task: Task) -> Instance:
-        """Start the task; `RunFailed` with the program's last words if it ends at once."""
+        """Start the task; `RunFailed` where its program cannot be begun.
+
+        One that was begun and has ended meanwhile is handed back as any other: `wait` tells its end.
+        """
         ...
 
     def exec(

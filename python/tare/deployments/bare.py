@@ -59,13 +59,7 @@ class Bare:
         process = Process(started["pid"], started["started_ticks"], boot_id(self._host))
         self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
         address = task.beside.address if task.beside is not None else task.listen
-        instance = Instance(task, "bare", process, container_id=None, address=address, published=None)
-        code = self._host.read(f"{_scratch(task)}/status")
-        if code not in (None, b"0"):
-            words = self._last_words(task)
-            self.stop(instance)
-            raise RunFailed(f"{task.name} ended at once with {_said(code)}: {words}")
-        return instance
+        return Instance(task, "bare", process, container_id=None, address=address, published=None)
 
     def exec(
         self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
@@ -185,7 +179,3 @@ class Bare:
 def _scratch(task: Task) -> str:
     """No directory above it is shared: another tare may be removing its own at any time."""
     return f"/run/tare-task.{task.name}"
-
-
-def _said(code: bytes | None) -> str:
-    return f"exit code {(code or b'').decode()}"

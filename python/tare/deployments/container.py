@@ -135,11 +135,6 @@ class Container:
             )
         container.start()
         container.reload()
-        state = container.attrs["State"]
-        if not state["Running"] and state["ExitCode"] != 0:
-            words = _last_words(container)
-            self._collect(task, container)
-            raise RunFailed(f"{task.name} ended at once with exit code {state['ExitCode']}: {words}")
         return self._instance(task, container)
 
     def _image(self, task: Task) -> str:
@@ -214,7 +209,7 @@ class Container:
         return Instance(
             task=task,
             deployment="container",
-            # A program that has already ended well has no process any more.
+            # A program that has already ended has no process any more.
             process=process or Process(pid, 0, boot_id(self._host)),
             container_id=str(container.id),
             address=address,

@@ -30,7 +30,7 @@ from tare.deployments.vm_kernel import Kernel
 from tare.deployments.vm_look import below, cpu_threads, cpus_of, disk_aio, disk_cache
 from tare.deployments.vm_network import Attachment, attach, detach
 from tare.deployments.vm_words import words_of
-from tare.errors import RunFailed, TareError, TimedOut
+from tare.errors import EndedAtOnce, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Kind, Ledger
@@ -295,7 +295,7 @@ class Vm:
             if not status:
                 raise
             if (code := int(json.loads(status)["code"])) != 0:
-                raise RunFailed(f"{task.name} ended at once with {code}: {self._last_words(task)}") from None
+                raise EndedAtOnce(task.name, str(code), self._last_words(task)) from None
             return {"pid": 0}
 
     def _end(self, process: Process) -> None:

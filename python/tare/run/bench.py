@@ -11,13 +11,14 @@ from typing import Any
 from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
 from tare.databases.loopback import node_address
 from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, MachineSetting, NetworkKind, Task
+from tare.errors import EndedAtOnce
 from tare.images import Image
 from tare.run.client import Client
 from tare.run.death import oom_kills
 from tare.run.machine import Machine
 from tare.run.nodes import Node, nodes_of
 from tare.run.rooms import Room
-from tare.run.server import Server
+from tare.run.server import BEFORE_AN_ANSWER, Server, gone
 from tare.run.sut import Starter, Sut
 from tare.sites import Process
 from tare.storage import Lodging
@@ -147,7 +148,10 @@ class Bench:
         task = self.housed(node).given(task, plan.data_dir)
         host = self.machine.site.sut
         before = oom_kills(host)
-        instance = self.sut_deployment.start(task)
+        try:
+            instance = self.sut_deployment.start(task)
+        except EndedAtOnce as error:  # seen to end now or a moment later: told alike
+            raise gone(node, f"the server ended with {error.how}", BEFORE_AN_ANSWER, error.words) from error
         return Server(host, self.sut_deployment, self.database, plan, node, instance, before)
 
     def client_run_dir(self, name: str) -> str:

@@ -21,7 +21,17 @@ READY_S = 300.0
 
 A JVM that is ready in 8 s on a machine left alone takes minutes where several start on two busy CPUs."""
 SHUTDOWN_S = 300.0
+BEFORE_AN_ANSWER = "before it answered its first query"
 _POLL_S, _SELDOM_S = 0.05, 5.0
+
+
+def gone(node: Node, told: str, when: str, words: str) -> RunFailed:
+    """What is said of a server that has ended."""
+    which = f", node {node.name}" if node.part else ""
+    return RunFailed(
+        f"{told} {when}{which}; its last words: {words}",
+        hint=f"{node.name}.stdout and {node.name}.stderr among the raw files have all of them",
+    )
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ class Server:
                 if self._answers():
                     return
                 asked = Deadline(clock, _SELDOM_S)
-            self.must_live("before it answered its first query")
+            self.must_live(BEFORE_AN_ANSWER)
             if deadline.passed:
                 raise TimedOut(f"the server did not answer a query within {seconds:g} s")
             clock.sleep(_POLL_S)
@@ -67,12 +77,7 @@ class Server:
         """Raise when the server has ended; one that something restarted is another process and counts as ended."""
         if not self.lives:
             told = death_of(self.host, self.deployment, self.instance, self.oom_kills_before)
-            which = f", node {self.node.name}" if self.node.part else ""
-            words = last_words(self.host, self.instance.task.output)
-            raise RunFailed(
-                f"{told} {when}{which}; its last words: {words}",
-                hint=f"{self.node.name}.stdout and {self.node.name}.stderr among the raw files have all of them",
-            )
+            raise gone(self.node, told, when, last_words(self.host, self.instance.task.output))
 
     def effective(self) -> Mapping[str, str]:
         """The settings in force."""

@@ -95,6 +95,21 @@ def test_exec_in_a_task_that_has_ended_tells_its_last_words(
         deployment.stop(instance)
 
 
+def test_a_task_that_ends_at_once_has_started_and_tells_its_end(
+    deployment: Deployment, make_task: MakeTask, host: LocalHost
+) -> None:
+    for turn in range(10):  # seen while it runs in some turns and when it has ended in others
+        script = f"echo turn {turn}; echo the table is there >&2; exit 7"
+        instance = deployment.start(make_task("sh", "-c", script))
+        try:
+            assert deployment.wait(instance, 60) == 7
+            output = instance.task.output
+            assert host.read(output.stdout) == f"turn {turn}\n".encode()
+            assert host.read(output.stderr) == b"the table is there\n"
+        finally:
+            deployment.stop(instance)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import pytest
 from docker.errors import DockerException
 
-from tare.deployments import Right
+from tare.deployments import Instance, Right, Task
 from tare.deployments.fake import FakeDeployment
-from tare.errors import EnvironmentLacks
+from tare.errors import EndedAtOnce, EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run import collect as collecting
 from tare.run.clock import SystemClock
@@ -232,4 +232,25 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(ri
     with pytest.raises(EnvironmentLacks, match=r"stopped answering: connection refused .*goes on from here"):
         _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), lambda _: None, records)
     assert [record.outcome.ok for record in records] == [False]
+    assert rig.leftovers == []
+
+
+class Brief(FakeDeployment):
+    """Servers that have ended before their start is over, as a container's may on a machine that is quick."""
+
+    def start(self, task: Task) -> Instance:
+        if task.name.endswith("-sut"):
+            raise EndedAtOnce(task.name, "exit code 1", "Bad directive")
+        return super().start(task)
+
+
+def test_a_server_that_ends_while_it_is_started_is_told_as_one_that_ends_a_moment_later(
+    rig: Any, plans: Any
+) -> None:
+    rig.swap(deployments={"fake": Brief})
+    (record,) = rig.execute(plans(blocks=1))
+    assert record.outcome.reason == (
+        "the server ended with exit code 1 before it answered its first query; its last words: Bad directive "
+        "(sut.stdout and sut.stderr among the raw files have all of them)"
+    )
     assert rig.leftovers == []
