@@ -28,6 +28,7 @@ from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.local import LocalHost
 
+LAYOUT = Layout(Path("/home/t"))
 GOOD_HOST: Mapping[str, Any] = {
     **host_facts(FakeHost()),
     "cpu_count": 4,
@@ -95,7 +96,12 @@ def host(**answers: Answer) -> FakeHost:
 
 
 def test_a_good_machine_gets_no_advice() -> None:
-    lines = [*trial_lines(host()), *cpu_lines(GOOD_HOST), *resource_lines(GOOD_HOST), *engine_lines(GOOD_ENGINE)]
+    lines = [
+        *trial_lines(host(), LAYOUT),
+        *cpu_lines(GOOD_HOST),
+        *resource_lines(GOOD_HOST),
+        *engine_lines(GOOD_ENGINE),
+    ]
     assert [line for line in lines if line.verdict is not Verdict.OK or line.advice] == []
 
 
@@ -172,15 +178,35 @@ def test_an_engine_that_spoils_comparisons_is_warned_of(name: str, facts: Mappin
     ],
 )
 def test_what_fails_when_tried_gets_its_verdict(name: str, answers: Mapping[str, Answer], verdict: Verdict) -> None:
-    line = by_name(trial_lines(host(**answers)))[name]
+    line = by_name(trial_lines(host(**answers), LAYOUT))[name]
     assert line.verdict is verdict
     assert line.advice
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "why", "told"),
+    [
+        (
+            "tcg",
+            "no guest ran under KVM: kvm_buf_set_msrs",
+            (Verdict.WARNING, "no guest ran under KVM: kvm_buf_set_msrs"),
+        ),
+        ("kvm", None, (Verdict.OK, "a machine ran under it")),
+    ],
+)
+def test_a_kvm_that_was_tried_is_told_by_what_came_of_it(accelerator: str, why: str | None, told: object) -> None:
+    tried = host()
+    tried.files[f"{LAYOUT.machines}/accelerator.json"] = json.dumps(
+        {"mark": f"{tried.boot_id} ", "accelerator": accelerator, "why": why, "until_uptime_s": None}
+    ).encode()
+    line = by_name(trial_lines(tried, LAYOUT))["KVM"]
+    assert (line.verdict, line.found) == told
 
 
 def test_the_noise_line_says_what_was_measured_with_its_unit() -> None:
     assert (
         "lost 0.07% of its time in 3 pauses over 0.1 ms, the longest 0.40 ms"
-        in by_name(trial_lines(host()))["noise"].found
+        in by_name(trial_lines(host(), LAYOUT))["noise"].found
     )
 
 

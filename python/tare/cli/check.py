@@ -56,7 +56,8 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
     asked = Asked(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)
-    found = build_check(plan.study, records, asked, unfinished(plan, records), for_people=not as_json)
+    why_open = unfinished(plan, records)
+    found = build_check(plan.study, records, asked, why_open)
     if junit is not None:
         from tare.report.check import junit as xml
 
@@ -65,7 +66,10 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
         write(summary.render(found), markdown)
     console = Console()
     colour = console.is_terminal and not console.no_color
-    text = json_file.render(found) if as_json else terminal.render(found, width=console.width, colour=colour)
+    if as_json:
+        text = json_file.render(build_check(plan.study, records, asked, why_open, for_people=False))
+    else:
+        text = terminal.render(found, width=console.width, colour=colour)
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
     if found.outcome is Outcome.FAIL:
         raise typer.Exit(1)

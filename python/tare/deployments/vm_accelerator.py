@@ -30,8 +30,10 @@ class Verdict:
 
 def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
     """What was found out since boot by this QEMU, else found out now."""
-    path, mark = f"{layout.machines}/accelerator.json", f"{boot_id(host)} {qemu_version(host)}"
-    now_s = float((host.read("/proc/uptime") or b"0").split()[0])
+    mark = _mark(host)
+    if host.run(["test", "-c", "/dev/kvm"], timeout_s=_CALL_S, check=False).code != 0:
+        return Verdict(Accelerator.TCG, "there is no /dev/kvm")  # its module may be loaded before the next run
+    path, now_s = _path(layout), _uptime_s(host)
     if (known := _known(host.read(path), mark, now_s)) is not None:
         return known
     verdict, lasting = _try(host, kernel)
@@ -39,6 +41,14 @@ def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
     told = {"mark": mark, "accelerator": verdict.accelerator.value, "why": verdict.why, "until_uptime_s": until}
     host.put(json.dumps(told).encode(), path)
     return verdict
+
+
+def found_out(host: Host, layout: Layout) -> Verdict | None:
+    """What a trial has shown that still counts; `None` where there was none, or it cannot be read."""
+    try:
+        return _known(host.read(_path(layout)), _mark(host), _uptime_s(host))
+    except (EnvironmentLacks, RunFailed):
+        return None
 
 
 def qemu_version(host: Host) -> str:
@@ -50,6 +60,18 @@ def qemu_version(host: Host) -> str:
     except RunFailed as error:
         raise EnvironmentLacks(f"virtual machines need QEMU: {error.what}", hint=_HINT) from error
     return done.text.splitlines()[0] if done.text else ""
+
+
+def _path(layout: Layout) -> str:
+    return f"{layout.machines}/accelerator.json"
+
+
+def _mark(host: Host) -> str:
+    return f"{boot_id(host)} {qemu_version(host)}"
+
+
+def _uptime_s(host: Host) -> float:
+    return float((host.read("/proc/uptime") or b"0").split()[0])
 
 
 def _known(raw: bytes | None, mark: str, now_s: float) -> Verdict | None:
@@ -65,8 +87,6 @@ def _known(raw: bytes | None, mark: str, now_s: float) -> Verdict | None:
 
 def _try(host: Host, kernel: Kernel) -> tuple[Verdict, bool]:
     """The verdict, and whether it lasts until the next boot."""
-    if host.run(["test", "-c", "/dev/kvm"], timeout_s=_CALL_S, check=False).code != 0:
-        return Verdict(Accelerator.TCG, "there is no /dev/kvm"), True
     try:
         done = host.run(
             trial_argv(Accelerator.KVM, kernel.image, kernel.initramfs), timeout_s=_TRIAL_S, check=False

@@ -65,7 +65,10 @@ def disk_aio(host: Host, pid: int) -> str | None:
         return None
     if b"/[aio]" in maps:
         return "native"
-    return "io_uring" if any("io_uring" in path for path in _open(host, pid)) else "threads"
+    opened = _open(host, pid)
+    if not opened:
+        return None
+    return "io_uring" if any("io_uring" in path for path in opened) else "threads"
 
 
 def below(host: Host, pid: int, files: Mapping[str, str]) -> dict[str, str]:

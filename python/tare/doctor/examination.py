@@ -41,7 +41,7 @@ def examine(
     host: Host, engine: docker.DockerClient | TareError, layout: Layout, ledger: Ledger | None
 ) -> Examination:
     """Look at everything. `engine`: a client, or why there is none; `ledger`: `None` before tare made anything."""
-    trials = tuple(trial_lines(host))  # first, so that nothing else of ours runs meanwhile
+    trials = tuple(trial_lines(host, layout))  # first, so that nothing else of ours runs meanwhile
     facts = host_facts(host, data_path=str(layout.home))
     of_engine, engine_found = _engine(engine, host)
     home = home_line(host, str(layout.home))

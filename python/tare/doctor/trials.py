@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from tare.deployments.vm_accelerator import found_out
 from tare.doctor import Line, cannot, ok, warning
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host
+from tare.sites.layout import Layout
 from tare.sites.reading import answer, as_int
 from tare.storage.nfs_client import why_no_nfs
 
@@ -21,11 +23,11 @@ _LIMIT_S = 10.0
 _OPEN_KVM = "import os; os.close(os.open('/dev/kvm', os.O_RDWR | os.O_CLOEXEC))"
 
 
-def trial_lines(host: Host) -> Iterator[Line]:
+def trial_lines(host: Host, layout: Layout) -> Iterator[Line]:
     """Takes about two seconds, in which one CPU is kept busy."""
     yield _rights(host)
     yield _image_builder(host)
-    yield _kvm(host)
+    yield _kvm(host, layout)
     yield _nfs(host)
     yield _noise(host)
 
@@ -47,8 +49,11 @@ def _image_builder(host: Host) -> Line:
     return ok("mmdebstrap", words[-1])
 
 
-def _kvm(host: Host) -> Line:
-    """That it opens does not mean that a machine can be started: where virtualisation is nested it may hang."""
+def _kvm(host: Host, layout: Layout) -> Line:
+    """That it opens does not mean that a machine can be started: where virtualisation is nested it may hang.
+
+    Whether one can was found out if a study has had an arm in a machine since boot.
+    """
     emulated = "machines of VM arms are emulated, and marked so; enable virtualisation for real ones"
     try:
         done = host.run(["python3", "-I", "-c", _OPEN_KVM], timeout_s=_LIMIT_S, check=False)
@@ -57,7 +62,10 @@ def _kvm(host: Host) -> Line:
     except RunFailed as error:
         return warning("KVM", f"cannot be tried: {error}", "install python3")
     if done.code == 0:
-        return ok("KVM", "/dev/kvm opens; no machine was started to try it")
+        tried = found_out(host, layout)
+        if tried is None:
+            return ok("KVM", "/dev/kvm opens; no machine was started to try it")
+        return ok("KVM", "a machine ran under it") if tried.why is None else warning("KVM", tried.why, emulated)
     reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     return warning("KVM", reason or "/dev/kvm does not open", emulated)
 

@@ -136,7 +136,9 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
 
 
 def _storage_needs(settings: ArmSettings, needs: Needs) -> frozenset[Right]:
-    return needs.storage_rights.get(settings.sut.storage.kind, frozenset())
+    """An engine only where the deployment uses one: the layers in a virtual machine are not made by it."""
+    wanted = needs.storage_rights.get(settings.sut.storage.kind, frozenset[Right]())
+    return wanted & (needs.rights[settings.sut.deployment] | {Right.ROOT})
 
 
 def _is_limited(placement: Placement, needs: Needs) -> bool:

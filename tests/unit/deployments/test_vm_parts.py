@@ -12,7 +12,7 @@ import pytest
 from tare.deployments import DEPLOYMENTS, MACHINES, Bind, Endpoint, MachineSetting
 from tare.deployments.path import Hop, Side, decide_guest_path
 from tare.deployments.sockets import Connection
-from tare.deployments.vm_accelerator import accelerator_of
+from tare.deployments.vm_accelerator import Verdict, accelerator_of, found_out
 from tare.deployments.vm_command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
 from tare.deployments.vm_disks import data_disk
 from tare.deployments.vm_kernel import Kernel, in_order
@@ -69,6 +69,24 @@ def test_kvm_is_used_only_after_a_guest_has_said_that_kvm_runs_it() -> None:
         assert accelerator_of(host, Layout(Path("/home/t")), kernel).accelerator is wanted
 
 
+def test_a_kvm_that_was_not_there_is_looked_for_again_and_what_a_trial_has_shown_is_kept() -> None:
+    kernel, layout = Kernel("linux", "/k", "/i"), Layout(Path("/home/t"))
+    host = FakeHost(
+        answers={
+            (QEMU, "--version"): Completed((), 0, b"QEMU emulator version 7.2.22\n"),
+            ("test", "-c", "/dev/kvm"): Completed((), 1),
+            trial_argv(Accelerator.KVM, "/k", "/i"): Completed((), 0, b"tare-guest: trial: run by KVMKVMKVM\n"),
+        }
+    )
+    assert accelerator_of(host, layout, kernel) == Verdict(Accelerator.TCG, "there is no /dev/kvm")
+    assert found_out(host, layout) is None
+    host.answers["test", "-c", "/dev/kvm"] = Completed((), 0)
+    assert accelerator_of(host, layout, kernel) == Verdict(Accelerator.KVM, None)
+    assert found_out(host, layout) == Verdict(Accelerator.KVM, None)
+    host.answers[QEMU, "--version"] = Completed((), 0, b"QEMU emulator version 9.0.0\n")
+    assert found_out(host, layout) is None
+
+
 def test_on_the_user_network_qemu_must_hold_the_clients_connection() -> None:
     client, inside = Side("1", (Connection(CLIENT, GUEST, 1),)), Side("guest", (INSIDE,))
     held = (Connection(GUEST, CLIENT, 2),)
@@ -121,6 +139,7 @@ def test_qemu_tells_cache_mode_and_threads() -> None:
         (b"7f87 rw-s 00000000 00:13 2646472       /[aio] (deleted)\n", b"anon_inode:[eventfd]\n", "native"),
         (b"", b"/x.disk\nanon_inode:[io_uring]\n", "io_uring"),
         (b"", b"/x.disk\n", "threads"),
+        (b"", b"", None),
         (None, b"", None),
     ],
 )  # fmt: skip

@@ -140,8 +140,13 @@ def test_a_check_is_marked_in_all_its_forms(store: Path) -> None:
     for said in (text, junit.read_text(), markdown.read_text()):
         assert GUEST in said
         assert unmarked(said) == []
-    held = json.loads(told(*words, "--json"))["overheads"]
+    for file in (junit, markdown):
+        file.unlink()
+    held = json.loads(told(*words, "--json", "--junit", junit, "--markdown", markdown))["overheads"]
     assert {one["arm"]: one["emulated"] for one in held} == {GUEST: True, HOST: False}
+    for file in (junit, markdown):
+        assert GUEST in file.read_text()
+        assert unmarked(file.read_text()) == []
 
 
 def test_a_comparison_tells_in_which_store_it_was_emulated(store: Path) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import Limits, NetworkKind, Right
+from tare.deployments import DEPLOYMENTS, Limits, NetworkKind, Right
 from tare.deployments.vm_means import why_no_machine
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.control import with_control
 from tare.plan.model import Plan
 from tare.run.bench import limits_of
-from tare.run.rights import Means, Needs, lacking, means_of, require
+from tare.run.rights import Means, Needs, lacking, means_of, needs_of, require
 from tare.sites import Completed
 from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
@@ -71,6 +71,18 @@ def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) 
     with pytest.raises(EnvironmentLacks, match=told) as caught:
         require(plan, NEEDS, replace(RICH, **means))
     assert caught.value.exit_code == 3
+
+
+def test_a_container_in_a_machine_has_its_layers_of_no_engine(plan: Plan) -> None:
+    arm = plan.study.arms[0]
+    settings = arm.settings
+    given = {"deployment": "vm-container", "network": NetworkKind.TAP, "storage": StorageSpec(kind="layer")}
+    boxed = settings.model_copy(update={"sut": settings.sut.model_copy(update=given)})
+    study = plan.study.model_copy(update={"arms": (arm.model_copy(update={"settings": boxed}),)})
+    machines = plan.model_copy(update={"study": study})
+    needs = needs_of(machines, DEPLOYMENTS, None)
+    assert lacking(machines, needs, replace(RICH, no_engine="no socket")) == ()
+    assert "root is needed" in lacking(machines, needs, replace(RICH, root=False))[0]
 
 
 def test_all_that_is_lacking_is_told_at_once(plan: Plan) -> None:
