@@ -220,6 +220,107 @@ fn export_without_a_table_lists_what_there_is() {
 }
 
 #[test]
+fn what_cannot_be_exported_says_what_to_do() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    probe(&["record", "--out", &name, "--hz", "20", "--duration", "0.2", "--no-convert"]);
+    for arguments in [&["export", &name][..], &["export", &name, "--table", "cpu"]] {
+        let output = probe(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("`tare-probe convert {name}` makes them")), "{said}");
+    }
+    let journal = directory.join("journal.tare");
+    let whole = std::fs::metadata(&journal).expect("a journal").len();
+    let file = std::fs::OpenOptions::new().write(true).open(&journal).expect("a journal");
+    file.set_len(whole - 50).expect("cut");
+    assert!(probe(&["convert", &name]).status.success());
+    let said = text(&probe(&["export", &name, "--table", "cpu"]).stderr);
+    assert!(said.contains("the trace is not complete"), "{said}");
+
+    std::fs::write(directory.join("cpu.parquet"), "foreign").expect("written");
+    let output = probe(&["export", &name, "--table", "cpu"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("no whole table") && !said.contains("is kept"), "{said}");
+}
+
+#[test]
+fn a_journal_that_was_cut_within_its_header_holds_nothing() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    std::fs::create_dir(&directory).expect("made");
+    std::fs::write(directory.join("journal.tare"), b"TAREPRB\n\x02\0\0\0\x40\0").expect("written");
+    let output = probe(&["convert", &name]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("nothing was recorded") && !said.contains("salvage"), "{said}");
+}
+
+#[test]
+fn files_that_somebody_else_put_there_are_not_overwritten() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    std::fs::create_dir(&directory).expect("made");
+    std::fs::write(directory.join("cpu.parquet"), "mine").expect("written");
+    let output = probe(&["record", "--out", &name, "--duration", "0.1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(directory.join("cpu.parquet")).expect("kept"), b"mine");
+}
+
+#[test]
+fn a_recording_takes_as_long_as_it_was_asked_to_with_a_tick_at_its_end() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let began = std::time::Instant::now();
+    probe(&["record", "--out", &name, "--hz", "1", "--duration", "1"]);
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(numbers(&directory, "tick", "tick").last(), Some(&1));
+    let slow = home.path().join("slow").display().to_string();
+    let began = std::time::Instant::now();
+    probe(&["record", "--out", &slow, "--hz", "0.1", "--duration", "0.6"]);
+    assert!(began.elapsed() >= Duration::from_millis(600), "{:?}", began.elapsed());
+}
+
+#[test]
+fn rates_that_cannot_be_kept_are_refused() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    for (arguments, wanted) in [
+        (["--hz", "10", "--host-hz", "100"], "give --hz 100 too"),
+        (["--hz", "-5", "--duration", "1"], "give 0.1 to 1000"),
+        (["--hz", "1", "--duration", "-1"], "give more than 0"),
+    ] {
+        let output = probe(&[&["record", "--out", &name], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(wanted), "{}", text(&output.stderr));
+        assert!(!directory.exists());
+    }
+}
+
+#[test]
+fn a_handed_target_that_is_not_there_is_told() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let file = home.path().join("targets");
+    let listed = file.display().to_string();
+    let mut child =
+        start(&["record", "--out", &name, "--host", "--targets", &listed, "--hz", "20"]);
+    wait_for(&directory.join("journal.tare"));
+    std::fs::write(&file, "cgroup ghost=/no/such/group\n").expect("a file");
+    let signal = |signal: &str| {
+        Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill");
+    };
+    signal("-HUP");
+    wait_until("what is missing in the journal", || {
+        let journal = std::fs::read(directory.join("journal.tare")).expect("a journal");
+        text(&journal).contains("ghost: no control group at /no/such/group")
+    });
+    signal("-TERM");
+    assert!(child.wait().expect("reaped").success());
+}
+
+#[test]
 fn the_newest_values_are_served_in_openmetrics() {
     let own = format!("own={}", std::process::id());
     let arguments =

@@ -215,6 +215,29 @@ fn five_hundred_groups_are_sampled_without_a_drop() {
 
 #[test]
 #[ignore = "needs root; `make test-probe-root` runs it"]
+fn children_of_one_name_are_all_sampled() {
+    let (one, other) = (Group::new("one"), Group::new("other"));
+    let (_a, _b) = (one.child("init.scope"), other.child("init.scope"));
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let paths = [&one, &other].map(|group| format!("/{}", group.path));
+    let arguments =
+        ["--children", &paths[0], "--children", &paths[1], "--hz", "5", "--duration", "1.5"];
+    finish(start(&out, &arguments));
+    let mut names: Vec<String> = rows(&out, "target")
+        .iter()
+        .filter(|row| row["kind"] == Value::Text("cgroup".to_owned()))
+        .map(|row| match &row["name"] {
+            Value::Text(name) => name.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    names.sort();
+    assert_eq!(names, [format!("{}/init.scope", paths[1]), "init.scope".to_owned()]);
+}
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn groups_that_come_and_go_below_a_parent_are_followed() {
     let group = Group::new("flux");
     let first = group.child("first");

@@ -95,7 +95,7 @@ impl Sampler {
         }
     }
 
-    /// Samples until told to stop, or until `end_ns` of `CLOCK_MONOTONIC`.
+    /// Samples until told to stop, or until `end_ns` of `CLOCK_MONOTONIC`, a tick that is due then included.
     pub fn run(
         mut self,
         mut schedule: Schedule,
@@ -104,11 +104,12 @@ impl Sampler {
     ) -> Summary {
         while !stop.load(Ordering::Relaxed) {
             let deadline_ns = schedule.deadline_ns();
-            if end_ns.is_some_and(|end_ns| deadline_ns >= end_ns) {
+            let until_ns = end_ns.map_or(deadline_ns, |end_ns| deadline_ns.min(end_ns));
+            clock::sleep_until(until_ns);
+            let woke_ns = clock::monotonic_ns();
+            if until_ns < deadline_ns && woke_ns >= until_ns {
                 break;
             }
-            clock::sleep_until(deadline_ns);
-            let woke_ns = clock::monotonic_ns();
             if let Some(due) = schedule.take(woke_ns) {
                 self.tick(due, woke_ns);
             }

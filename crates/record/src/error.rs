@@ -19,6 +19,14 @@ pub enum RecordError {
     Damaged { path: PathBuf, offset: u64, why: &'static str },
     #[error("{path}: {source}; the journal is kept, run `tare-probe convert` on it again")]
     Parquet { path: PathBuf, source: ::parquet::errors::ParquetError },
+    #[error(
+        "{path}: {source}; no whole table of tare-probe: where a journal is still beside it, `tare-probe convert` makes it anew"
+    )]
+    Table { path: PathBuf, source: ::parquet::errors::ParquetError },
+    #[error(
+        "{path}: cut short before its header, so nothing was recorded; remove it and record again"
+    )]
+    NoHeader { path: PathBuf },
     #[error("{path}: being recorded or converted by another tare-probe; wait until that ends")]
     InUse { path: PathBuf },
     #[error(
@@ -39,7 +47,9 @@ impl RecordError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 "the disk is full: the trace ends here and is not complete; free room or choose another --out"
             }
-            io::ErrorKind::PermissionDenied => "choose a directory that this user may write",
+            io::ErrorKind::PermissionDenied => {
+                "choose a directory that this user may read and write"
+            }
             io::ErrorKind::NotFound => "check the path",
             _ => "check the path and the disk",
         };

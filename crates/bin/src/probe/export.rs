@@ -10,8 +10,15 @@ use tare_record::parquet::read::{self, FileColumn, Value};
 use crate::failure::Failure;
 use crate::options::{ExportOptions, Format};
 use crate::rates::Rates;
+use crate::record::JOURNAL;
 
 pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
+    if is_incomplete(&options.directory) {
+        eprintln!(
+            "tare-probe: {0}: the trace is not complete; {0}/trace.json says what is missing",
+            options.directory.display()
+        );
+    }
     match &options.table {
         Some(table) => print(options, table),
         None => list(&options.directory),
@@ -20,20 +27,9 @@ pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
 
 /// The tables of a recording, with their rows.
 fn list(directory: &Path) -> Result<(), Failure> {
-    let entries = fs::read_dir(directory).map_err(|error| {
-        Failure::Usage(format!("{}: {error}; give a directory of a recording", directory.display()))
-    })?;
-    let paths =
-        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
-    let is_table =
-        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
-    let mut tables: Vec<PathBuf> = paths.into_iter().filter(is_table).collect();
-    tables.sort();
+    let tables = tables(directory)?;
     if tables.is_empty() {
-        return Err(Failure::Usage(format!(
-            "{}: holds no tables; give a directory that `tare-probe record` wrote",
-            directory.display()
-        )));
+        return Err(no_tables(directory));
     }
     let mut text = "table,rows\n".to_owned();
     for path in &tables {
@@ -46,9 +42,45 @@ fn list(directory: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Files of tables in a directory, by name.
+pub(crate) fn tables(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = fs::read_dir(directory).map_err(|error| {
+        Failure::Usage(format!("{}: {error}; give a directory of a recording", directory.display()))
+    })?;
+    let paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
+    let is_table =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
+    let mut tables: Vec<PathBuf> = paths.into_iter().filter(is_table).collect();
+    tables.sort();
+    Ok(tables)
+}
+
+fn no_tables(directory: &Path) -> Failure {
+    let is_recorded = directory.join(JOURNAL).exists();
+    let directory = directory.display();
+    Failure::Usage(if is_recorded {
+        format!(
+            "{directory}: has no tables yet; `tare-probe convert {directory}` makes them of its journal"
+        )
+    } else {
+        format!("{directory}: holds no tables; give a directory that `tare-probe record` wrote")
+    })
+}
+
+/// Whether the recording says of itself that its end is missing, or rows of it.
+fn is_incomplete(directory: &Path) -> bool {
+    let text = fs::read_to_string(directory.join("trace.json")).unwrap_or_default();
+    let told: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    told.is_some_and(|told| told["complete"] == false)
+}
+
 fn print(options: &ExportOptions, table: &str) -> Result<(), Failure> {
     let path = options.directory.join(format!("{table}.parquet"));
     if !path.is_file() {
+        if tables(&options.directory)?.is_empty() {
+            return Err(no_tables(&options.directory));
+        }
         let directory = options.directory.display();
         return Err(Failure::Usage(format!(
             "{}: no such table in this trace; `tare-probe export {directory}` lists which there are",

@@ -31,7 +31,7 @@ pub(crate) fn run(options: &FloorOptions) -> Result<(), Failure> {
     let end_ns = start_ns + (options.duration * 1e9) as u64;
     let mut buffer = vec![0; SCRATCH_BYTES];
     let (mut ticks, before_ns) = (0_u64, clock::process_cpu_ns());
-    while !stop.load(Ordering::Relaxed) && schedule.deadline_ns() < end_ns {
+    while !stop.load(Ordering::Relaxed) && schedule.deadline_ns() <= end_ns {
         clock::sleep_until(schedule.deadline_ns());
         let now_ns = clock::monotonic_ns();
         if schedule.take(now_ns).is_some() {

@@ -11,7 +11,7 @@ use tare_probe::sys::Policy;
 
 use crate::failure::Failure;
 
-/// Samples the kernel's counters of host, containers and processes, at 1 Hz to 1 kHz.
+/// Samples the kernel's counters of host, containers and processes, at 0.1 Hz to 1 kHz.
 ///
 /// Each value is stored raw, with the time window in which it was read. Late and missed ticks are
 /// stored as well, and so is what the probe itself costs.
@@ -55,7 +55,7 @@ pub(crate) struct RecordOptions {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Stop after so many seconds; without it, on SIGINT or SIGTERM
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
     /// Serve the newest values meanwhile; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = address)]
@@ -77,7 +77,7 @@ pub(crate) struct RecordOptions {
 #[derive(Debug, Args)]
 pub(crate) struct LiveOptions {
     /// Stop after so many seconds; without it, on SIGINT or SIGTERM
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
     #[command(flatten)]
     pub sampling: SamplingOptions,
@@ -89,7 +89,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "[ADDRESS]:PORT", value_parser = address, default_value = "127.0.0.1:9477")]
     pub prometheus: SocketAddr,
     /// Stop after so many seconds; without it, on SIGINT or SIGTERM
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
     pub duration: Option<f64>,
     #[command(flatten)]
     pub sampling: SamplingOptions,
@@ -122,14 +122,14 @@ pub(crate) enum Format {
 #[allow(clippy::struct_excessive_bools)] // switches
 pub(crate) struct SamplingOptions {
     /// Ticks a second, 0.1 to 1000
-    #[arg(long, default_value_t = 1.0, value_parser = rate)]
+    #[arg(long, default_value_t = 1.0, value_parser = rate, allow_negative_numbers = true)]
     pub hz: f64,
     /// Sample CPUs, memory, paging, pressure, disks and interfaces of the host; what is sampled
     /// where nothing else is named
     #[arg(long)]
     pub host: bool,
     /// Ticks a second for the host; the lesser of --hz and 10 unless told otherwise
-    #[arg(long, value_name = "HZ", value_parser = rate)]
+    #[arg(long, value_name = "HZ", value_parser = rate, allow_negative_numbers = true)]
     pub host_hz: Option<f64>,
     /// A control group by its path below the hierarchy's root, or that of a process
     #[arg(long, value_name = "NAME=PATH|NAME=pid:PID", value_parser = cgroup)]
@@ -192,11 +192,17 @@ impl SamplingOptions {
                 )));
             }
         }
+        if let Some(host_hz) = self.host_hz.filter(|host_hz| *host_hz > self.hz) {
+            return Err(Failure::Usage(format!(
+                "--host-hz {host_hz} is more than --hz {}, whose ticks it takes part in; give --hz {host_hz} too",
+                self.hz
+            )));
+        }
         let children = self.children.iter().map(|path| Spec::Children { path: path.clone() });
         let specs = [&self.cgroup, &self.pid, &self.netns].into_iter().flatten().cloned();
         Ok(Config {
             rate_hz: self.hz,
-            host_rate_hz: self.host_hz.unwrap_or(10.0).min(self.hz),
+            host_rate_hz: self.host_hz.unwrap_or(self.hz.min(10.0)),
             duration_s,
             policy: self.scheduler.0,
             with_host: self.host || self.names_nothing(),

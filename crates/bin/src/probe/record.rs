@@ -18,6 +18,7 @@ use tare_record::parquet::OnDamage;
 use tare_record::tail;
 
 use crate::convert;
+use crate::export;
 use crate::failure::Failure;
 use crate::options::{self, RecordOptions};
 use crate::serve;
@@ -61,13 +62,15 @@ fn prepare(directory: &Path) -> Result<PathBuf, Failure> {
         Failure::Usage(format!("{}: {error}; choose another --out", directory.display()))
     })?;
     let journal = directory.join(JOURNAL);
-    if journal.exists() || directory.join("trace.json").exists() {
-        let directory = directory.display();
-        return Err(Failure::Usage(format!(
-            "{directory}: holds a recording already; choose another --out"
-        )));
-    }
-    Ok(journal)
+    let held = if journal.exists() || directory.join("trace.json").exists() {
+        "a recording"
+    } else if !export::tables(directory)?.is_empty() {
+        "Parquet files"
+    } else {
+        return Ok(journal);
+    };
+    let directory = directory.display();
+    Err(Failure::Usage(format!("{directory}: holds {held} already; choose another --out")))
 }
 
 /// A mailbox into which a file's targets are put on each SIGHUP.

@@ -17,7 +17,13 @@ pub(crate) fn picture(board: &Board) -> String {
     processes(board, &mut page);
     disks(board, &mut page);
     interfaces(board, &mut page);
-    page
+    plain(&page)
+}
+
+/// Without what would command the terminal: anybody may name a process or a control group.
+fn plain(page: &str) -> String {
+    let harmless = |letter: char| if letter.is_control() && letter != '\n' { '?' } else { letter };
+    page.chars().map(harmless).collect()
 }
 
 /// As much of a picture as a terminal shows; what is left out is told, and no figure is cut within.
@@ -261,6 +267,11 @@ mod tests {
             fit("a\nb\nc\nd\n", 80, 3),
             ["a", "b", "… 2 lines more: a taller terminal shows them"]
         );
+    }
+
+    #[test]
+    fn a_name_cannot_command_the_terminal() {
+        assert_eq!(plain("a\x1b[2J\u{9b}\rb\n"), "a?[2J??b\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tare_probe::session;
 use tare_probe::sink::board::SharedBoard;
@@ -41,9 +41,8 @@ pub(crate) fn start(address: SocketAddr, board: SharedBoard) -> Result<(), Failu
 }
 
 fn answer(mut connection: TcpStream, board: &SharedBoard) -> io::Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
-    let request = read_request(&mut connection)?;
+    let request = read_request(&mut connection, Instant::now() + PATIENCE)?;
     let (status, kind, body) = match path_of(&request) {
         Some("/metrics") => {
             let board = board.look().clone();
@@ -61,11 +60,17 @@ fn answer(mut connection: TcpStream, board: &SharedBoard) -> io::Result<()> {
     connection.write_all(body.as_bytes())
 }
 
-/// Reads up to the empty line that ends a request's head.
-fn read_request(connection: &mut TcpStream) -> io::Result<Vec<u8>> {
+/// Reads up to the empty line that ends a request's head, which has to come until then as a whole:
+/// others wait meanwhile.
+fn read_request(connection: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut request = Vec::new();
     let mut chunk = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        connection.set_read_timeout(Some(left))?;
         let bytes = connection.read(&mut chunk)?;
         if bytes == 0 || request.len() > LONGEST_REQUEST {
             return Err(io::ErrorKind::InvalidData.into());
@@ -85,6 +90,24 @@ fn path_of(request: &[u8]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scraper_that_sends_a_letter_at_a_time_is_let_go() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut slow = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
+        let (mut connection, _) = listener.accept().expect("accepted");
+        let drip = thread::spawn(move || {
+            while slow.write_all(b"G").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let began = Instant::now();
+        let read = read_request(&mut connection, began + Duration::from_millis(200));
+        drop(connection);
+        drip.join().expect("joined");
+        assert!(read.is_err());
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
 
     #[test]
     fn only_a_get_has_a_path() {

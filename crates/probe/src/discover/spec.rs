@@ -25,7 +25,8 @@ pub enum Spec {
         name: String,
         place: CgroupPlace,
     },
-    /// Each child of a control group, as they come and go, named after its directory.
+    /// Each child of a control group, as they come and go, named after its directory, or by its path
+    /// where another has that name.
     Children {
         path: String,
     },

@@ -97,8 +97,10 @@ struct Conversion {
 
 impl Conversion {
     fn begin(mut reader: Reader, directory: &Path) -> Result<Self, RecordError> {
-        let Some(Entry::Header(header)) = reader.entry()? else {
-            return Err(reader.damaged("a journal begins with its header"));
+        let header = match reader.entry()? {
+            Some(Entry::Header(header)) => header,
+            Some(_) => return Err(reader.damaged("a journal begins with its header")),
+            None => return Err(RecordError::NoHeader { path: reader.path().to_path_buf() }),
         };
         Ok(Self {
             inspector: (reader.version() > 1).then(Inspector::default),

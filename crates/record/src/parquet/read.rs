@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
+use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::Field;
 
-use super::{COLUMNS_KEY, ColumnFacts, parquet_error};
+use super::{COLUMNS_KEY, ColumnFacts};
 use crate::error::RecordError;
 use crate::schema::Kind;
 
@@ -39,11 +40,11 @@ pub fn read_table<E: From<RecordError>>(
     mut each: impl FnMut(&[Value]) -> Result<(), E>,
 ) -> Result<(), E> {
     let file = File::open(path).map_err(|error| RecordError::io(path, error))?;
-    let reader = SerializedFileReader::new(file).map_err(parquet_error(path))?;
+    let reader = SerializedFileReader::new(file).map_err(unreadable(path))?;
     begin(&columns_of(&reader, path)?)?;
     let mut row = Vec::new();
-    for read in reader.get_row_iter(None).map_err(parquet_error(path))? {
-        let read = read.map_err(parquet_error(path))?;
+    for read in reader.get_row_iter(None).map_err(unreadable(path))? {
+        let read = read.map_err(unreadable(path))?;
         row.clear();
         row.extend(read.get_column_iter().map(|(_, field)| value(field)));
         each(&row)?;
@@ -57,7 +58,7 @@ pub fn read_table<E: From<RecordError>>(
 /// Where the file cannot be read.
 pub fn rows_of(path: &Path) -> Result<i64, RecordError> {
     let file = File::open(path).map_err(|error| RecordError::io(path, error))?;
-    let reader = SerializedFileReader::new(file).map_err(parquet_error(path))?;
+    let reader = SerializedFileReader::new(file).map_err(unreadable(path))?;
     Ok(reader.metadata().file_metadata().num_rows())
 }
 
@@ -95,4 +96,8 @@ fn value(field: &Field) -> Value {
         Field::Str(text) => Value::Text(text.clone()),
         _ => Value::Missing,
     }
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(ParquetError) -> RecordError + '_ {
+    move |source| RecordError::Table { path: path.to_path_buf(), source }
 }

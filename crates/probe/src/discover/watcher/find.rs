@@ -87,12 +87,33 @@ impl Watcher {
     fn find_children(&mut self, path: &str) -> Result<(), String> {
         let parent = self.hierarchies.directories(&CgroupPlace::Path(path.to_owned()));
         let names: BTreeSet<String> = parent.all().flat_map(child_names).collect();
+        let above = format!("{}/", path.trim_end_matches('/'));
+        self.child_names.retain(|child, _| match child.strip_prefix(&above) {
+            Some(rest) => rest.contains('/') || names.contains(rest),
+            None => true,
+        });
         for name in names {
-            let below = format!("{}/{name}", path.trim_end_matches('/'));
+            let below = format!("{above}{name}");
+            let called = self.child_name(&below, &name);
             // One that went between the listing and now is none of ours.
-            let _ = self.find_cgroup(&name, &CgroupPlace::Path(below));
+            let _ = self.find_cgroup(&called, &CgroupPlace::Path(below));
         }
         if parent.is_empty() { Err(format!("no control group at {path}")) } else { Ok(()) }
+    }
+
+    /// What a child is called as long as it is there: its directory's name, or its path where another
+    /// group has that name, as one of two would be passed over.
+    fn child_name(&mut self, path: &str, name: &str) -> String {
+        if let Some(called) = self.child_names.get(path) {
+            return called.clone();
+        }
+        let is_named =
+            |spec: &Spec| matches!(spec, Spec::Cgroup { name: named, .. } if named == name);
+        let is_taken = self.all_specs().any(is_named)
+            || self.child_names.values().any(|called| called == name);
+        let called = if is_taken { path } else { name }.to_owned();
+        self.child_names.insert(path.to_owned(), called.clone());
+        called
     }
 
     fn find_process(&mut self, name: &str, pid: u32, tree: bool) -> Result<(), String> {

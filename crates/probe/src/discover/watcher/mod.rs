@@ -79,6 +79,10 @@ pub struct Watcher {
     ended: BTreeSet<Place>,
     device_names: BTreeMap<Place, Vec<Vec<u8>>>,
     device_targets: BTreeMap<(Place, Vec<u8>), u32>,
+    /// Path of each child of a watched group that is there → what it is called.
+    child_names: BTreeMap<String, String>,
+    /// Handed in last and not looked for yet.
+    unseen: Vec<Spec>,
     next_slot: u32,
     fresh: Vec<Slot>,
     stale: Vec<u32>,
@@ -106,6 +110,8 @@ impl Watcher {
             ended: BTreeSet::new(),
             device_names: BTreeMap::new(),
             device_targets: BTreeMap::new(),
+            child_names: BTreeMap::new(),
+            unseen: Vec::new(),
             next_slot: 0,
             fresh: Vec::new(),
             stale: Vec::new(),
@@ -151,14 +157,7 @@ impl Watcher {
             if !wait_for_targets {
                 return Err(ProbeError::TargetNotFound { name, reason, advice: MISSING_ADVICE });
             }
-            let now_ns = clock::monotonic_ns();
-            self.registry.event(
-                What::NotFound,
-                PROBE_TARGET,
-                0,
-                now_ns,
-                format!("{name}: {reason}"),
-            );
+            self.tell_missing(&name, &reason);
         }
         Ok(std::mem::take(&mut self.fresh))
     }
@@ -183,7 +182,12 @@ impl Watcher {
                 self.bury(&gone);
             }
             if self.must_scan() {
-                self.scan();
+                let (missing, unseen) = (self.scan(), std::mem::take(&mut self.unseen));
+                for (name, reason) in missing {
+                    if unseen.iter().any(|spec| spec.name() == name) {
+                        self.tell_missing(&name, &reason);
+                    }
+                }
             }
             let now_ns = clock::monotonic_ns();
             if now_ns - devices_at_ns >= DEVICE_SCAN.as_nanos() as u64 {
@@ -199,8 +203,15 @@ impl Watcher {
 
     fn take_handed(&mut self) {
         if let Some(handed) = self.mailbox.as_ref().and_then(Mailbox::take) {
+            let is_new = |spec: &&Spec| !self.handed.contains(spec);
+            self.unseen.extend(handed.iter().filter(is_new).cloned().collect::<Vec<_>>());
             self.handed = handed;
         }
+    }
+
+    fn tell_missing(&self, name: &str, reason: &str) {
+        let detail = format!("{name}: {reason}");
+        self.registry.event(What::NotFound, PROBE_TARGET, 0, clock::monotonic_ns(), detail);
     }
 
     fn all_specs(&self) -> impl Iterator<Item = &Spec> {
