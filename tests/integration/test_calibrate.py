@@ -19,7 +19,7 @@ from tare.run.local import local_engine, local_machine
 from tare.run.record import RunRecord
 from tare.run.resume import Done
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]  # whole studies of the calibration, a minute each
 
 BLOCK_BYTES = 16384
 
@@ -42,7 +42,6 @@ def raw_below(staging: Path, record: RunRecord, name: str) -> Path:
     return staging / f"{record.run_id}-{record.attempt}" / name
 
 
-@pytest.mark.slow
 def test_the_proxy_holds_each_message_back_and_says_so(tmp_path: Path) -> None:
     made = one_run_each("delay", ("passed", "held"), tmp_path)
     free = {arm: time_not_held_back(record, partial(raw_below, tmp_path)) for arm, record in made.items()}

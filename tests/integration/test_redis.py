@@ -16,7 +16,7 @@ from tare.errors import RunFailed
 from tare.run.loading import ensure_snapshot
 from tare.sites.engine import connect
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.slow]  # two JVMs a run; MariaDB goes the same way by JDBC
 
 ASKED: dict[str, Any] = {
     "core_workload": "a",
@@ -60,7 +60,6 @@ def test_ycsb_bare_and_in_a_container_with_the_same_settings(
     assert "requirepass" not in bare
 
 
-@pytest.mark.slow
 def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
     engine: DockerClient, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
@@ -90,7 +89,6 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
     assert int(counted.text.split()[-1]) == 300 + found.by_operation["insert"].operations
 
 
-@pytest.mark.slow
 def test_a_wrong_setting_ends_the_server(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> None:
     lab = lab_with(engine, tmp_path_factory.mktemp("home"), {"no-such-thing": 1})
     with pytest.raises(RunFailed, match="before it answered its first query"):
