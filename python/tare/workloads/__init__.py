@@ -93,8 +93,8 @@ class Window:
     end_s: float
     throughput_per_s: float
     latency_p95_ms: float | None
-    errors_per_s: float
-    reconnects_per_s: float
+    errors_per_s: float | None
+    reconnects_per_s: float | None
     queries_per_s: float | None = None
     queue_length: int | None = None
 
@@ -147,7 +147,7 @@ class Measurement:
     throughput_per_s: float
     queries_per_s: float | None
     errors: int
-    reconnects: int
+    reconnects: int | None
     latency: Latency
     histogram: tuple[tuple[float, int], ...]
     """(the value in ms that stands for a bucket, count), rising; the sum of counts is `operations`."""

@@ -26,7 +26,7 @@ class Binding:
 
     `server`: properties that name the server. `loading`: those of the load phase alone. `table`: statements that
     make the table, which YCSB's own binding does not; `None` where there is none to be made. `known`: names that a
-    study may set.
+    study may set; `upstream_only`: those of them that tare's class does not read.
     """
 
     own: str
@@ -34,6 +34,7 @@ class Binding:
     folder: str
     server: Callable[[Target], Mapping[str, str]]
     known: frozenset[str]
+    upstream_only: frozenset[str] = frozenset()
     loading: Mapping[str, str] = field(default_factory=dict)
     table: Callable[[Mapping[str, str]], tuple[str, ...]] | None = None
 
@@ -114,6 +115,7 @@ BINDINGS: Mapping[str, Binding] = {
         folder="jdbc-binding",
         server=_jdbc,
         known=frozenset({"jdbc.fetchsize", "jdbc.autocommit", "jdbc.batchupdateapi", "db.batchsize"}),
+        upstream_only=frozenset({"jdbc.batchupdateapi", "db.batchsize"}),
         loading={"jdbc.createtable": "true"},
         table=_jdbc_table,
     ),
@@ -125,6 +127,7 @@ BINDINGS: Mapping[str, Binding] = {
         known=frozenset(
             {"mongodb.batchsize", "mongodb.readPreference", "mongodb.upsert", "mongodb.writeConcern"}
         ),
+        upstream_only=frozenset({"mongodb.batchsize"}),
     ),
     "cql": Binding(
         own="tare.ycsb.CqlBinding",

@@ -15,6 +15,7 @@ from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
 from tare.workloads.kinds_together import merged, percentile, together
 from tare.workloads.ycsb_output import Printed, Section, Status
+from tare.workloads.ycsb_whole import counted, must_be_one_report, must_count_as_many, must_have_every_section_whole
 
 HDR_RESOLUTION = 1e-3
 """HdrHistogram with 3 significant digits: values up to 2048 µs exactly, above within 1 in 1024 (Recorder(3))."""
@@ -38,6 +39,8 @@ _DETAILS: Mapping[str, tuple[str, str]] = {
     "min_sys_load_avg": ("MIN_SYS_LOAD_AVG", "Load"),
 }
 """Name in a record → section and figure of what YCSB tells of its JVM."""
+_SUCCESS = ("OK", "BATCHED_OK")
+"""`Status.isOk`; the latter is of an insert that a binding keeps for its batch."""
 _US = 1e-3
 _LONGEST_REASON = 300
 
@@ -62,7 +65,8 @@ class Asked:
 def measurement(printed: Printed, asked: Asked) -> Measurement:
     """The measurement. Raises `RunFailed` with the first and gravest sign that the run is not whole."""
     _must_not_have_given_up(printed)
-    runtime_ms, _ = _overall(printed)
+    runtime_ms, rate = _overall(printed)
+    must_be_one_report(printed)
     kinds = {kind: _Kind.of(printed, kind) for kind in KINDS if _has(printed, kind)}
     if not kinds:
         raise RunFailed(f"YCSB reports no operation{_because(printed)}")
@@ -71,7 +75,10 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
     errors = sum(each.errors for each in operations.values())
     whole = _transactions(kinds)
     _must_be_free_of_errors(printed, kinds, errors, done, asked.max_error_share)
-    _must_be_as_many(printed, whole, errors, runtime_ms / 1000, asked)
+    must_have_every_section_whole(printed)
+    must_count_as_many(rate * runtime_ms / 1000, whole, kinds["INSERT"].failed if "INSERT" in kinds else 0)
+    _must_be_timed_and_answered(kinds, asked)
+    _must_be_as_many(printed, whole, runtime_ms / 1000, asked)
     seconds = runtime_ms / 1000
     histogram = merged(each.histogram for each in _statements(operations).values())
     return Measurement(
@@ -81,7 +88,7 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
         throughput_per_s=whole / seconds,
         queries_per_s=None,
         errors=errors,
-        reconnects=0,
+        reconnects=None,
         latency=together(_statements(operations).values(), histogram, HDR_RESOLUTION),
         histogram=histogram,
         windows=_windows(printed.statuses, asked),
@@ -96,7 +103,6 @@ class _Kind:
 
     actual: Section | None
     intended: Section | None
-    raw: tuple[tuple[int, int], ...]
     answers: Mapping[str, int]
     failed: int
 
@@ -107,10 +113,9 @@ class _Kind:
         for name in (kind, f"{_HDR}{kind}", f"{_INTENDED}{kind}", f"{_INTENDED}{_HDR}{kind}", f"{_RAW}{kind}"):
             if name in printed.sections and not answers:
                 answers = dict(printed.sections[name].answers)
-        failed = sum(count for answer, count in answers.items() if answer != "OK")
+        failed = sum(count for answer, count in answers.items() if answer not in _SUCCESS)
         timed = [_failures(printed, kind, prefix) for prefix in ("", _INTENDED)]
-        raw = printed.raw.get(kind) or printed.raw.get(f"{_RAW}{kind}") or ()
-        return cls(found[""], found[_INTENDED], raw, answers, max(failed, *timed))
+        return cls(found[""], found[_INTENDED], answers, max(failed, *timed))
 
     @property
     def best(self) -> Section:
@@ -122,10 +127,8 @@ class _Kind:
     @property
     def done(self) -> int:
         """Operations that succeeded; Return=OK where no operations were counted."""
-        for name in ("Operations", "Total Operations"):
-            if name in self.best.figures:
-                return int(self.best.figures[name])
-        return self.answers.get("OK", 0)
+        told = counted(self.best)
+        return self.answers.get("OK", 0) if told is None else told
 
     def operation(self, asked: Asked) -> Operation:
         arrivals = asked.target_per_s is not None
@@ -146,13 +149,9 @@ def _section(printed: Printed, prefix: str, kind: str) -> Section | None:
     """Of two measurements in one, HdrHistogram's: it is the finer."""
     for inner in ("", _HDR, _RAW, _BUCKET):
         for name in (f"{prefix}{inner}{kind}", f"{inner}{prefix}{kind}"):
-            if (section := printed.sections.get(name)) and _counted(section):
+            if (section := printed.sections.get(name)) and counted(section) is not None:
                 return section
     return None
-
-
-def _counted(section: Section) -> bool:
-    return any(name in section.figures for name in ("Operations", "Total Operations"))
 
 
 def _has(printed: Printed, kind: str) -> bool:
@@ -166,8 +165,8 @@ def _failures(printed: Printed, kind: str, prefix: str) -> int:
         match = _FAILED.fullmatch(name)
         if not match or match.group(1) != kind or name.startswith(_INTENDED) != bool(prefix):
             continue
-        if _counted(section) and _BUCKET not in name and _RAW not in name:
-            total += int(section.figures.get("Operations", section.figures.get("Total Operations", 0)))
+        if _BUCKET not in name and _RAW not in name:
+            total += counted(section) or 0
     return total
 
 
@@ -222,7 +221,7 @@ def _overall(printed: Printed) -> tuple[float, float]:
     rate = printed.figure("OVERALL", "Throughput(ops/sec)")
     if runtime is None or rate is None:
         raise RunFailed(f"YCSB's report is missing or cut short{_because(printed)}")
-    if runtime <= 0:
+    if not 0 < runtime < math.inf:
         raise RunFailed(f"YCSB ran for {runtime:g} ms{_because(printed)}")
     return runtime, rate
 
@@ -264,7 +263,7 @@ def _must_be_free_of_errors(
         f"{count} {kind} {answer}"
         for kind, each in kinds.items()
         for answer, count in (each.answers or {"FAILED": each.failed}).items()
-        if answer != "OK" and count
+        if answer not in _SUCCESS and count
     ]
     told = ", ".join(worst) or "timed as failed"
     raise RunFailed(
@@ -274,8 +273,21 @@ def _must_be_free_of_errors(
     )
 
 
-def _must_be_as_many(printed: Printed, whole: int, errors: int, seconds: float, asked: Asked) -> None:
-    del errors
+def _must_be_timed_and_answered(kinds: Mapping[str, _Kind], asked: Asked) -> None:
+    both = asked.interval == "both" or any(each.intended for each in kinds.values())
+    for kind, each in kinds.items():
+        if both and (each.intended is None or each.actual is None):
+            raise RunFailed(
+                f"YCSB's report is cut short: {kind} is not timed from the intended and the actual send"
+            )
+        answered = sum(each.answers.values())
+        if kind != _COMPOSITE and answered != each.done + each.failed:
+            raise RunFailed(
+                f"YCSB's report is cut short: {answered} return codes of {each.done + each.failed} {kind}"
+            )
+
+
+def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Asked) -> None:
     if asked.operations is not None and whole != asked.operations:
         raise RunFailed(f"YCSB did {whole} operations of {asked.operations}{_because(printed)}")
     if asked.seconds is not None and seconds < asked.seconds:
@@ -293,8 +305,8 @@ def _windows(statuses: Sequence[Status], asked: Asked) -> tuple[Window, ...]:
             end_s=float(status.end_s),
             throughput_per_s=status.rate_per_s,
             latency_p95_ms=None,
-            errors_per_s=0.0,
-            reconnects_per_s=0.0,
+            errors_per_s=None,
+            reconnects_per_s=None,
         )
         for status in _last_of_each_second(regular)
         if status.rate_per_s is not None

@@ -6,6 +6,7 @@ and stderr are read alike, since stack traces, status lines and complaints come 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 _NUMBER = r"-?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|NaN|Infinity)"
 _FIGURE = re.compile(rf"\[([^\]]+)\], (.+), ({_NUMBER})")
 _STATUS = re.compile(r"(?:\S* ?)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (\d+) sec: (\d+) operations; (.*)")
+_BUCKET = re.compile(r"[0-9]{1,18}")
+_OVERFLOW = re.compile(r">[0-9]+")
 _RATE = re.compile(r"([\d.,]+|∞|�|NaN) current ops/sec; ")
 _KIND = re.compile(r"\[([^\]: ]+): ([^\]]*)\]")
 _KIND_MEAN = re.compile(r"\[([^\]: ]+) AverageLatency\(us\)=([\d.,]+)\]")
@@ -75,7 +78,8 @@ class Printed:
     """Everything that was found. `raw`: kind → (milliseconds since the epoch, latency in microseconds) of each.
 
     `complaints`: what YCSB says where it gives up. `exceptions`: the first lines of Java's stack traces. `others`:
-    lines of no known form, such as what bindings and drivers say.
+    lines of no known form, such as what bindings and drivers say. `repeated`: the first figure that was told
+    twice, and differently.
     """
 
     sections: Mapping[str, Section]
@@ -84,6 +88,7 @@ class Printed:
     complaints: tuple[str, ...]
     exceptions: tuple[str, ...]
     others: tuple[str, ...]
+    repeated: str | None = None
 
     def figure(self, section: str, name: str) -> float | None:
         """A figure, `None` where it was not printed."""
@@ -120,6 +125,7 @@ class _Found:
     complaints: dict[str, None] = field(default_factory=dict)
     exceptions: dict[str, None] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)
+    repeated: str | None = None
 
     def take(self, line: str) -> None:
         """Status lines and stack traces may come on both streams, so each counts once."""
@@ -127,7 +133,7 @@ class _Found:
         if not line or line.startswith(_KNOWN) or line.endswith(_RAW_HEADING) or _FRAME.match(line):
             return
         if match := _FIGURE.fullmatch(line):
-            self.figures.setdefault(match.group(1), {})[match.group(2)] = float(match.group(3))
+            self._figure(*match.groups())
         elif match := _STATUS.fullmatch(line):
             status = _status(match)
             self.statuses[status.end_s, status.operations] = status
@@ -142,6 +148,12 @@ class _Found:
         else:
             self.others.append(line)
 
+    def _figure(self, section: str, name: str, number: str) -> None:
+        told, value = self.figures.setdefault(section, {}), float(number)
+        if str(told.get(name, value)) != str(value):  # NaN is not equal to itself
+            self.repeated = self.repeated or f"[{section}], {name}"
+        told[name] = value
+
     def printed(self) -> Printed:
         return Printed(
             sections={name: _section(name, figures) for name, figures in self.figures.items()},
@@ -150,13 +162,15 @@ class _Found:
             complaints=tuple(self.complaints),
             exceptions=tuple(self.exceptions),
             others=tuple(self.others),
+            repeated=self.repeated,
         )
 
 
 def _section(name: str, figures: Mapping[str, float]) -> Section:
-    answers = {text[7:]: int(value) for text, value in figures.items() if text.startswith("Return=")}
-    buckets = tuple((int(text), value) for text, value in figures.items() if text.isdigit())
-    overflow = next((int(value) for text, value in figures.items() if re.fullmatch(r">\d+", text)), None)
+    finite = {text: value for text, value in figures.items() if math.isfinite(value)}
+    answers = {text[7:]: int(value) for text, value in finite.items() if text.startswith("Return=")}
+    buckets = tuple((int(text), value) for text, value in finite.items() if _BUCKET.fullmatch(text))
+    overflow = next((int(value) for text, value in finite.items() if _OVERFLOW.fullmatch(text)), None)
     named = {
         text: value for text, value in figures.items() if text[:7] != "Return=" and text.lstrip(">")[:1].isalpha()
     }

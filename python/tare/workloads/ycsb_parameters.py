@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from tare.workloads import Parameters
-from tare.workloads.ycsb_properties import IN_FILE, MIXES, OWN, REPLICATION, read_properties, refusal
+from tare.workloads.ycsb_properties import IN_FILE, MIXES, OWN, REPLICATION, only_upstream, read_properties, refusal
 
 _MOST = 2**31 - 1
 """YCSB counts in Java's int; 0 operations would be 0 threads, not no end."""
@@ -70,6 +70,10 @@ class YcsbParameters(Parameters):
         for name in self.properties:
             if why := refusal(name):
                 raise ValueError(why)
+        if self.home is None and (unread := only_upstream(self.properties)):
+            raise ValueError(
+                f"{unread}: tare's own bindings send each operation by itself; a YCSB of yours (`home`) has it"
+            )
         if self.window_s > self.measure_s:
             raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
         if self.operations is not None and self.operations < self.threads:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tare.study.suggest import did_you_mean
 from tare.workloads.ycsb_bindings import BINDINGS
@@ -85,6 +85,12 @@ def refusal(name: str, *, in_file: bool = False) -> str | None:
     known = CORE.union(*(binding.known for binding in BINDINGS.values()))
     meant = did_you_mean(name, known, kind="properties")
     return f"YCSB has no property {name!r}" + (f" ({meant})" if meant else "")
+
+
+def only_upstream(names: Iterable[str]) -> str | None:
+    """The first property that YCSB's own bindings read and tare's do not, which would be ignored in silence."""
+    unread = frozenset().union(*(binding.upstream_only for binding in BINDINGS.values()))
+    return next((name for name in names if name in unread), None)
 
 
 def read_properties(text: str) -> dict[str, tuple[str, int]]:

@@ -38,7 +38,7 @@ factors:
 """
 YCSB = SYSBENCH.replace("image: sysbench", "image: ycsb").replace(
     "name: sysbench, script: oltp_read_only, tables: 1, table_size: 1000,",
-    'name: ycsb, core_workload: a, records: 1000, properties: {"jdbc.fetchsize": 10, "db.batchsize": 5},',
+    'name: ycsb, core_workload: a, records: 1000, properties: {"jdbc.fetchsize": 10, "jdbc.autocommit": true},',
 )
 ADDRESS = "      address: {sut.deployment: container, sut.network: published-address}\n"
 PORT = "      port: {sut.deployment: container, sut.network: published-loopback}\n"

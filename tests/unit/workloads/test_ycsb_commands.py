@@ -129,6 +129,13 @@ def test_what_cannot_be_meant_is_refused(keys: dict[str, Any], why: str) -> None
         asked(**keys)
 
 
+@pytest.mark.parametrize("name", ["db.batchsize", "jdbc.batchupdateapi", "mongodb.batchsize"])
+def test_a_property_that_only_a_ycsb_of_ones_own_reads_is_refused_without_one(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name}: tare's own bindings"):
+        YcsbParameters(measure_s=10, properties={name: 10})
+    assert YcsbParameters(measure_s=10, home="/opt/mine", properties={name: 10}).properties == {name: 10}
+
+
 def test_a_property_file_counts_where_the_study_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "mine"
     file.write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,13 +139,30 @@ def test_a_run_that_failed_says_why_in_one_line_whatever_its_exit_code(name: str
 
 
 def test_reads_that_find_nothing_fail_the_run_and_are_counted() -> None:
-    failed = "[READ-FAILED], Operations, 90\n[READ-FAILED], AverageLatency(us), 1.0\n[READ], Return=OK, 1467\n"
-    spoilt = changed("both", "[READ], Return=OK, 1467\n", f"{failed}[READ], Return=NOT_FOUND, 90\n")
+    text = (DATA / "both.stdout").read_text()
+    failed = [
+        f"[{send}READ-FAILED], {figure}\n"
+        for send in ("", "Intended-")
+        for figure in (
+            "Operations, 90", "AverageLatency(us), 1.0", "MinLatency(us), 1", "MaxLatency(us), 1",
+            "95thPercentileLatency(us), 1", "99thPercentileLatency(us), 1", "1, 90.0",
+        )
+    ]  # fmt: skip
+    found = text.replace("997.3404255319149", str(3090 / 3.008))
+    found = found.replace("[READ], Return=OK, 1467\n", "[READ], Return=OK, 1467\n[READ], Return=NOT_FOUND, 90\n")
+    spoilt = read_output(found + "".join(failed))
     with pytest.raises(RunFailed, match=r"90 of 3090 operations had no success \(90 READ NOT_FOUND\)"):
         measurement(spoilt, Asked())
     kept = measurement(spoilt, Asked(max_error_share=0.05))
     assert (kept.errors, kept.operations) == (90, 3090)
     assert kept.by_operation["read"].answers == {"OK": 1467, "NOT_FOUND": 90}
+
+
+def test_an_insert_kept_for_its_batch_is_no_failure() -> None:
+    spoilt = changed(
+        "load", "[INSERT], Return=OK, 1000", "[INSERT], Return=OK, 10\n[INSERT], Return=BATCHED_OK, 990"
+    )
+    assert measurement(spoilt, Asked(operations=1000)).errors == 0
 
 
 def test_under_delivery_is_kept_for_the_rules_of_validity() -> None:
@@ -163,6 +181,58 @@ def test_a_report_that_was_cut_gives_no_figures() -> None:
         measurement(read_output(text[:40]), Asked())
     with pytest.raises(RunFailed, match="reports no operation"):
         measurement(read_output(text[: text.index("[READ]")]), Asked())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_line_before_the_last_is_the_end_of_a_report(name: str) -> None:
+    """A cut in sections of the connections' end alone changes no figure of an operation."""
+    asked = Asked(interval="both") if name in {"both", "timeseries"} else Asked()
+    lines = (DATA / f"{name}.stdout").read_text().splitlines(keepends=True)
+    whole = measurement(read_output("".join(lines)), asked)
+    for end in range(len(lines)):
+        try:
+            found = measurement(read_output("".join(lines[:end])), asked)
+        except RunFailed:
+            continue
+        assert replace(found, windows=(), details={}) == replace(whole, windows=(), details={}), lines[end]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_report_that_lost_a_line_has_no_figure_of_operations_changed(name: str) -> None:
+    lines = (DATA / f"{name}.stdout").read_text().splitlines(keepends=True)
+    whole = measurement(read_output("".join(lines)), Asked())
+    for lost in range(len(lines)):
+        try:
+            found = measurement(read_output("".join(lines[:lost] + lines[lost + 1 :])), Asked())
+        except RunFailed:
+            continue
+        assert replace(found, windows=(), details={}) == replace(whole, windows=(), details={}), lines[lost]
+
+
+def test_two_reports_in_one_are_none() -> None:
+    """A load and its run in one file: inserts are not of the run's time, and the later figure is not of both."""
+    texts = [(DATA / f"{name}.stdout").read_text() for name in ("load", "both")]
+    with pytest.raises(RunFailed, match=r"two reports: \[OVERALL\], RunTime\(ms\) stands in it twice"):
+        measurement(read_output("".join(texts)), Asked())
+    assert measurement(read_output(texts[1], texts[1]), Asked()) == measurement(read_output(texts[1]), Asked())
+
+
+@pytest.mark.parametrize("count", ["NaN", "Infinity", "1e999", "-3", "0.5"])
+def test_a_count_that_is_none_is_told(count: str) -> None:
+    with pytest.raises(RunFailed, match=r"operations in \[READ\]"):
+        measurement(changed("both", "[READ], Operations, 1467", f"[READ], Operations, {count}"), Asked())
+    with pytest.raises(RunFailed, match="return codes of 1467 READ"):
+        measurement(changed("both", "Return=OK, 1467", "Return=OK, Infinity"), Asked())
+    with pytest.raises(RunFailed, match="ran for inf ms"):
+        measurement(changed("both", "RunTime(ms), 3008", "RunTime(ms), Infinity"), Asked())
+    with pytest.raises(RunFailed, match="histogram of"):
+        measurement(changed("both", "[READ], 18, 1.0", "[READ], \N{SUPERSCRIPT TWO}, 1.0"), Asked())
+
+
+def test_what_ycsb_does_not_tell_is_not_known() -> None:
+    found = judged("both", Asked(window_s=1.0))
+    assert found.reconnects is None
+    assert {window.errors_per_s for window in found.windows} == {None}
 
 
 def test_a_line_that_does_not_end_is_not_taken() -> None:
