@@ -91,8 +91,21 @@ class GuestHost:
             tuple(argv), int(told["code"]), bytes.fromhex(told["stdout"]), bytes.fromhex(told["stderr"])
         )
 
+    def clock(self) -> Mapping[str, float] | None:
+        """`uptime_s` of the machine, told between `from_ns` and `to_ns` of the host's CLOCK_MONOTONIC."""
+        answer = self._answer({"verb": "read", "path": "/proc/uptime"}, _READ_S)
+        content = answer["ok"]["content"]
+        if content is None:
+            return None
+        uptime_s = float(bytes.fromhex(content).split()[0])
+        return {"uptime_s": uptime_s, "from_ns": answer["asked_ns"], "to_ns": answer["answered_ns"]}
+
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """One request; `RunFailed` with the machine's own words, or when it has ended."""
+        told: Mapping[str, Any] = self._answer(request, timeout_s)["ok"]
+        return told
+
+    def _answer(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         argv = ["python3", "-I", "-S", self.script, self.line, str(self.pid), f"{timeout_s:g}"]
         done = self.host.run(argv, timeout_s=timeout_s + _SPARE_S, stdin=json.dumps(request).encode(), check=False)
         if done.code == _GONE:
@@ -102,8 +115,7 @@ class GuestHost:
         if done.code != 0:
             words = done.stderr.decode(errors="replace").strip().splitlines()
             raise RunFailed(f"the virtual machine cannot be asked: {words[-1] if words else done.code}")
-        answer = json.loads(done.stdout)
+        answer: Mapping[str, Any] = json.loads(done.stdout)
         if "error" in answer:
             raise RunFailed(f"in the virtual machine: {answer['error']}")
-        told: Mapping[str, Any] = answer["ok"]
-        return told
+        return answer

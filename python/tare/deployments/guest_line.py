@@ -1,6 +1,7 @@
 """Asks a virtual machine one thing over its line. Run on the host by its own Python, standard library only.
 
-    python3 -I -S guest_line.py LINE PID SECONDS      standard input: a request (JSON); output: its answer
+    python3 -I -S guest_line.py LINE PID SECONDS      standard input: a request (JSON); output: its answer, with the
+                                                      moments of CLOCK_MONOTONIC between which it was given
     python3 -I -S guest_line.py qmp SOCKET SECONDS COMMAND   what QEMU answers on its machine protocol (JSON)
     python3 -I -S guest_line.py become PROCS... -- ARGV...   join the control groups, then be ARGV
 
@@ -38,7 +39,7 @@ def ask(line: str, pid: int, seconds: float) -> int:
         os.set_blocking(there.fileno(), False)
         # The first line break ends what somebody who was killed may have left half written.
         left = memoryview(b"\n" + json.dumps(request).encode() + b"\n")
-        received = b""
+        received, asked_ns = b"", time.monotonic_ns()
         while True:
             writable = [there] if left else []
             reads, writes, _ = select.select([back], writable, [], _LOOK_S)
@@ -49,7 +50,8 @@ def ask(line: str, pid: int, seconds: float) -> int:
                 *lines, received = received.split(b"\n")
                 for answer in lines:
                     if _is_answer(answer, request["id"]):
-                        sys.stdout.write(answer.decode())
+                        between = {"asked_ns": asked_ns, "answered_ns": time.monotonic_ns()}
+                        json.dump({**json.loads(answer), **between}, sys.stdout)
                         return 0
             elif (code := _pointless(pid, deadline)) is not None:
                 return code

@@ -146,6 +146,7 @@ class Vm:
                 "accelerator": self._verdict.accelerator.value,
                 "why_not_kvm": self._verdict.why,
                 "kernel": self._kernel.version,
+                "clock": guest.clock(),
                 "cpus": _cpus_online(guest),
                 "memory_bytes": _memory(guest),
                 "mounts": dict(inside.mounts),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.integration.deployments.machines import SERVE, answer_of
 
+from tare.analyze.guest import UNITS, counted
 from tare.deployments import Deployment, Instance, NetworkKind, Task
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.sweep import sweep
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.engine
 def test_a_server_on_the_user_network_answers_under_equal_limits(
     vm: Deployment, make: Callable[..., Task], started: Callable[[Deployment, Task], Instance], host: LocalHost
 ) -> None:
+    began_ns = time.monotonic_ns()
     instance = started(vm, make(*SERVE))
     assert instance.address == "127.0.0.1"
     assert answer_of(instance) == b"answered\n"
@@ -43,8 +47,16 @@ def test_a_server_on_the_user_network_answers_under_equal_limits(
     assert seen.mounts["/data"].startswith("ext4 ")
     assert seen.binary_digest == sha256(host, instance.task.image.rootfs)
     assert instance.emulated is (seen.guest["accelerator"] == "tcg")
+    assert seen.guest["clock"]["from_ns"] <= seen.guest["clock"]["to_ns"] <= time.monotonic_ns()
     vm.stop(instance)
     assert not alive(host, instance.process)
+    raw = Path(f"{instance.task.output.stderr}.guest.jsonl").read_bytes()
+    samples = counted(raw, seen.guest["clock"])
+    assert min(samples["from_ns"].to_list()) >= began_ns
+    assert max(samples["to_ns"].to_list()) <= time.monotonic_ns()
+    charged = samples.filter((pl.col("quantity") == "memory_bytes") & (pl.col("subject") == "sut"))["value"]
+    assert 0 < max(charged.to_list()) <= 96 << 20
+    assert set(UNITS) <= set(samples["quantity"])
 
 
 def sha256(host: LocalHost, rootfs: str) -> str:

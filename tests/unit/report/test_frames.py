@@ -19,12 +19,14 @@ from tests.unit.stores import known, store_of
 from typer.testing import CliRunner
 
 import tare
+from tare.analyze import guest
 from tare.analyze.metrics import METRICS
 from tare.cli import app
 from tare.errors import StoreError, StudyError
 from tare.report.frames import estimates, observations, samples
 from tare.report.frames.files import as_csv, as_parquet
 from tare.report.frames.results import Results
+from tare.run.record import Phase
 from tare.store import open_store
 from tare.store.schema import FORMAT, connect
 
@@ -85,6 +87,29 @@ def test_samples_are_seconds_from_the_beginning_of_measuring(tmp_path: Path) -> 
     assert real["kept"].to_list() == [False, *[True] * 6, False, False]
     viewed = frame.filter(source="trace", tool="docker-stats", quantity="cpu_percent", subject="sut")
     assert viewed["value"].drop_nulls().to_list() == pytest.approx([60.0] * viewed["value"].count())
+
+
+def test_what_a_virtual_machine_counted_of_itself_is_beside_the_trace_in_every_stage(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "store")
+    raw = (Path(__file__).resolve().parents[2] / "data" / "vm" / "guest.jsonl").read_bytes()
+    first, later = store.records()[:2]
+    store.raw(first, guest.FILE).write_bytes(raw)
+    began_s = next(each.monotonic_s or 0.0 for each in first.phases if each.phase is Phase.MEASURE)
+    # The second line, at an uptime of 13.17 s, is of the third second of measuring.
+    at_ns = round((began_s + 2.0) * 1e9)
+    seen = {"sut": {"guest": {"clock": {"uptime_s": 13.17, "from_ns": at_ns, "to_ns": at_ns}}}}
+    inside = first.model_copy(update={"parity": seen, "emulated": ("sut",)})
+    stage = later.model_copy(update={"parity": seen, "continues": first.run_id, "attempt": first.attempt})
+    for run in (inside, stage):
+        frame = samples.samples(store, run).filter(source="guest")
+        assert frame["tool"].unique().to_list() == ["tare-guest"]
+        assert dict(frame.select("quantity", "unit").unique().iter_rows()) == guest.UNITS
+    frame = samples.samples(store, inside).filter(source="guest", quantity="memory_bytes", subject="sut")
+    assert frame["emulated"].all()
+    assert frame["to_s"].to_list()[1] == pytest.approx(2.0)
+    assert frame["phase"].to_list()[1] == "measure"
+    unseen = first.model_copy(update={"parity": {"sut": None}})
+    assert samples.samples(store, unseen).filter(source="guest").is_empty()
 
 
 def test_windows_of_the_generator_are_samples(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tare.analyze.numbers import number_at
+from tare.analyze import guest
+from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.timelines.of_study import spans
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
@@ -42,7 +43,12 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
     """
     phases = dict(spans(run))
     zero_s = phases[Phase.MEASURE][0] if Phase.MEASURE in phases else None
-    parts = [_windows(run), *_observed(store, run, zero_s), *_traced(store, run, zero_s, every_s)]
+    parts = [
+        _windows(run),
+        *_observed(store, run, zero_s),
+        *_traced(store, run, zero_s, every_s),
+        *_inside(store, run, zero_s),
+    ]
     table = pl.concat(parts).join(_units(), on=("tool", "quantity"), how="left")
     window = pl.col("quantity").replace_strict(_WINDOW_UNITS, default=None, return_dtype=pl.String)
     return table.select(
@@ -102,6 +108,21 @@ def _traced(store: Store, run: RunRecord, zero_s: float | None, every_s: float) 
         yield _placed(computed(trace, every_s).with_columns(pl.lit(value=True).alias("kept")), "trace", began_s)
 
 
+def _inside(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.DataFrame]:
+    """What the SUT's virtual machine counted of itself; the file of a later stage is the first one's."""
+    clock = tree_at(run.parity, ("sut", "guest", "clock"))
+    if zero_s is None or clock is None:
+        return
+    known = {(each.run_id, each.attempt): each for each in (store.records() if run.continues else ())}
+    first: RunRecord | None = run
+    while first is not None and first.continues is not None:
+        first = known.get((first.continues, first.attempt))
+    file = None if first is None else store.raw(first, guest.FILE)
+    if file is not None and file.is_file():
+        table = guest.counted(file.read_bytes(), clock).with_columns(pl.lit(value=True).alias("kept"))
+        yield _placed(table, "guest", zero_s)
+
+
 def _placed(table: pl.DataFrame, source: str, zero_s: float) -> pl.DataFrame:
     moments = {name: (pl.col(f"{name[:-2]}_ns") / _NS - zero_s).alias(name) for name in ("from_s", "to_s")}
     table = table.with_columns(pl.lit(source).alias("source"), *moments.values())
@@ -123,6 +144,7 @@ def _phase(phases: Mapping[Phase, tuple[float, float]], zero_s: float | None) ->
 
 def _units() -> pl.DataFrame:
     rows = [(tool, each.name, each.unit) for tool, view in VIEWS.items() for each in view.quantities]
+    rows += [(guest.TOOL, name, unit) for name, unit in guest.UNITS.items()]
     return pl.DataFrame(rows, schema=dict.fromkeys(("tool", "quantity", "unit"), pl.String), orient="row")
 
 

@@ -1,0 +1,143 @@
+"""What a virtual machine counted of itself while a run lasted: its kernel's files, laid on the trace's clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from tare.analyze.numbers import number_at
+from tare.errors import StoreError
+from tare.monitors.samples import SAMPLES
+
+TOOL = "tare-guest"
+MACHINE, SUT = "machine", "sut"
+UNITS: Mapping[str, str] = {
+    "cpu_percent": "%", "steal_percent": "%", "memory_bytes": "B",
+    "block_read_bytes": "B", "block_written_bytes": "B",
+}  # fmt: skip
+"""Quantities as tare-probe's view names them, and `steal_percent`; percent are of one CPU, bytes since boot."""
+FILE = "sut.guest.jsonl"
+_TASK = "/sys/fs/cgroup/task"
+_USER_HZ, _SECTOR_BYTES, _NS = 100, 512, 1e9
+"""x86's, in which /proc/stat counts; the unit of /proc/diskstats (Documentation/admin-guide/iostats.rst)."""
+_UPTIME_STEP_NS = 1e7
+_IDLE = (3, 4)
+_STEAL = 7
+"""Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in the first two already."""
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """One line. What its files did not have is `None` or not there."""
+
+    uptime_s: float
+    busy_s: float | None
+    steal_s: float | None
+    used_s: float | None
+    memory: Mapping[str, float]
+    moved: Mapping[tuple[str, str], float]
+
+
+def counted(raw: bytes, clock: Mapping[str, Any] | None) -> pl.DataFrame:
+    """Samples of `sut.guest.jsonl`, with the columns of `monitors.samples.SAMPLES`.
+
+    `clock`: `parity.sut.guest.clock` of the record; without it nobody knows when a line was written, so that there
+    are no samples. A last line that is not whole is that of a machine that was killed; another is a `StoreError`.
+    """
+    known = [number_at(clock, (key,)) for key in ("uptime_s", "from_ns", "to_ns")]
+    uptime_s, from_ns, to_ns = known
+    if uptime_s is None or from_ns is None or to_ns is None:
+        return pl.DataFrame(schema=SAMPLES)
+    booted_ns, within_ns = (from_ns + to_ns) / 2 - uptime_s * _NS, (to_ns - from_ns) / 2 + _UPTIME_STEP_NS
+    cells = [
+        (
+            TOOL,
+            quantity,
+            subject,
+            round(booted_ns + began * _NS),
+            round(booted_ns + ended * _NS),
+            value,
+            round(within_ns),
+        )
+        for quantity, subject, began, ended, value in _rows(_lines(raw))
+    ]
+    return pl.DataFrame(cells, schema=SAMPLES, orient="row")
+
+
+def _lines(raw: bytes) -> list[_Counts]:
+    found = []
+    lines = raw.splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        if number == len(lines) and not line.endswith(b"\n"):
+            break
+        try:
+            found.append(_counts(json.loads(line)))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            raise StoreError(f"line {number} of {FILE} is none of tare-guest's: {error!r}") from error
+    return found
+
+
+def _rows(lines: Sequence[_Counts]) -> Iterator[tuple[str, str, float, float, float]]:
+    for each in lines:
+        for subject, value in each.memory.items():
+            yield "memory_bytes", subject, each.uptime_s, each.uptime_s, value
+        for (quantity, subject), value in each.moved.items():
+            yield quantity, subject, each.uptime_s, each.uptime_s, value
+    for one, other in pairwise(lines):
+        for quantity, subject, before, after in (
+            ("cpu_percent", MACHINE, one.busy_s, other.busy_s),
+            ("steal_percent", MACHINE, one.steal_s, other.steal_s),
+            ("cpu_percent", SUT, one.used_s, other.used_s),
+        ):
+            seconds = other.uptime_s - one.uptime_s
+            if before is not None and after is not None and seconds > 0:
+                yield quantity, subject, one.uptime_s, other.uptime_s, (after - before) / seconds * 100
+
+
+def _counts(files: Mapping[str, str]) -> _Counts:
+    ticks = next(
+        (line.split()[1:9] for line in files.get("/proc/stat", "").splitlines() if line.startswith("cpu ")), None
+    )
+    spent = None if ticks is None else [int(each) / _USER_HZ for each in ticks]
+    used = _named(files.get(f"{_TASK}/cpu.stat", "")).get("usage_usec")
+    return _Counts(
+        uptime_s=float(files["/proc/uptime"].split()[0]),
+        busy_s=None if spent is None else sum(each for n, each in enumerate(spent) if n not in (*_IDLE, _STEAL)),
+        steal_s=None if spent is None else spent[_STEAL],
+        used_s=None if used is None else used / 1e6,
+        memory=dict(_memory(files)),
+        moved=dict(_moved(files)),
+    )
+
+
+def _memory(files: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    """Of the machine what is not to be had any more without swapping (proc_meminfo(5), MemAvailable)."""
+    told = _named(files.get("/proc/meminfo", "").replace(":", ""))
+    if "MemTotal" in told and "MemAvailable" in told:
+        yield MACHINE, (told["MemTotal"] - told["MemAvailable"]) * 1024
+    if charged := files.get(f"{_TASK}/memory.current"):
+        yield SUT, float(charged)
+
+
+def _moved(files: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], float]]:
+    """Of each disk, and of the SUT over all of them; a control group that has moved nothing has no line."""
+    for words in (line.split() for line in files.get("/proc/diskstats", "").splitlines()):
+        yield ("block_read_bytes", words[2]), int(words[5]) * _SECTOR_BYTES
+        yield ("block_written_bytes", words[2]), int(words[9]) * _SECTOR_BYTES
+    moved = [
+        dict(word.split("=") for word in line.split()[1:])
+        for line in files.get(f"{_TASK}/io.stat", "").splitlines()
+    ]
+    for name, key in (("block_read_bytes", "rbytes"), ("block_written_bytes", "wbytes")):
+        if told := [int(each[key]) for each in moved if key in each]:
+            yield (name, SUT), sum(told)
+
+
+def _named(text: str) -> dict[str, float]:
+    """`name value …` a line."""
+    return {words[0]: float(words[1]) for words in (line.split() for line in text.splitlines()) if len(words) > 1}
