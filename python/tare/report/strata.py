@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.table import Column, Table
 from rich.text import Text
@@ -26,10 +27,11 @@ class Row:
 
 
 def strata_rows(report: Report) -> tuple[Row, ...]:
-    """Every stratum, then all of them together; nothing where the study has none."""
+    """Every stratum, then all of them together where there are several; nothing where the study has none."""
     strata = report.analysis.strata
     if not strata:
         return ()
+    together = (("all", report.analysis.findings),) if len(strata) > 1 else ()
     metrics = [PRIMARY, *(each.name for each in report.analysis.metrics if _told(each.name, each.operation))]
     telling = [factor for factor in strata[0].levels if len({each.levels[factor] for each in strata}) > 1]
     parts = [
@@ -37,24 +39,25 @@ def strata_rows(report: Report) -> tuple[Row, ...]:
             (_words({factor: each.levels[factor] for factor in telling or each.levels}), each.findings)
             for each in strata
         ),
-        ("all", report.analysis.findings),
+        *together,
     ]
     return tuple(row for words, findings in parts for row in _rows(words, findings, metrics))
 
 
 def strata_tables(report: Report) -> tuple[Table, ...]:
-    """The same for a terminal."""
-    rows = strata_rows(report)
-    if not rows:
-        return ()
-    columns = [
-        Column(title, justify="left" if n < 3 or n == len(TITLES) - 1 else "right", no_wrap=n > 2)
-        for n, title in enumerate(TITLES)
-    ]
-    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row.cells))
-    return (table,)
+    """The same for a terminal, whose lines are too short for the condition: a table each, under its name."""
+    made = []
+    for words, rows in groupby(strata_rows(report), key=lambda row: row.cells[0]):
+        columns = [
+            Column(title, justify="left" if n < 2 or n == len(TITLES) - 2 else "right", no_wrap=n > 1)
+            for n, title in enumerate(TITLES[1:])
+        ]
+        table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.title, table.title_justify, table.title_style = Text(words), "left", "bold"
+        for row in rows:
+            table.add_row(*(Text(cell) for cell in row.cells[1:]))
+        made.append(table)
+    return tuple(made)
 
 
 def _told(name: str, operation: str | None) -> bool:

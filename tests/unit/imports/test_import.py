@@ -12,7 +12,7 @@ from tare.analyze import analyze
 from tare.cli import app
 from tare.errors import StudyError
 from tare.imports import Import, collect, load_mapping
-from tare.report import EXPORTERS, build_report
+from tare.report import EXPORTERS, build_report, terminal
 from tare.store import open_store, verify
 
 YCSB = Path(__file__).parents[2] / "data" / "ycsb"
@@ -88,6 +88,24 @@ def test_the_publications_own_way_is_followed_beside(tmp_path: Path, results: Pa
     assert whole is not None
     assert whole.point == pytest.approx(sum(point or 0.0 for point in points) / 2)
     assert whole.low is None
+
+
+def test_a_terminal_has_a_table_for_each_condition_and_one_for_all_where_there_are_several(
+    tmp_path: Path, results: Path
+) -> None:
+    def told(found: Import) -> list[str]:
+        study, records = found.plan.study, [run.record for run in found.runs]
+        return terminal.render(build_report(study, records), width=80).splitlines()
+
+    lines = told(imported(tmp_path, results))
+    names = [line for line in lines if line in {"threads 2", "threads 10", "all"}]
+    assert names == ["threads 2", "threads 10", "all"]
+    head = lines[lines.index("threads 2") + 1].split()
+    assert head[:4] == ["metric", "arm", "n", "published"]
+    for path in results.rglob("*_2_x_*"):
+        path.unlink()
+    one = [line for line in told(imported(tmp_path, results)) if line in names]
+    assert one == ["threads 10"]
 
 
 def test_validity_says_that_nothing_was_seen_around_the_runs(tmp_path: Path, results: Path) -> None:
