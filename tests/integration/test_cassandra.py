@@ -132,19 +132,6 @@ def test_a_node_that_dies_fails_the_run_with_its_reason(lab: MariaDbLab, tmp_pat
     assert "\n" not in error.value.what
 
 
-def test_a_fixed_rate_sees_a_stall(lab: MariaDbLab, tmp_path: Path) -> None:
-    """The server is stopped for 2 s of 10 s: a tenth of all operations, at the least, waits for most of it."""
-    asked = {**ASKED, "command": "read", "threads": 8, "fixed": 200, "warmup_s": 3, "measure_s": 10}
-    with lab.run(lab.settings("bare", "bare", **asked)) as run:
-        assert run.carry_out("warm-up") == 0
-        timer = run.stall(9, 2)
-        told = run.measure(tmp_path)
-        timer.join()
-    assert not told.latency.blind_to_stalls
-    assert told.latency.p99_ms is not None
-    assert told.latency.p99_ms > 1000
-
-
 def test_ycsb_drives_it_by_cql(
     engine: DockerClient, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:

@@ -24,11 +24,23 @@ def import_results(
     found = collect(load_mapping(mapping), directory)
     with resume_store(store, found.plan) as writer:
         write(writer, found)
+    if pairs := copies(found):
+        one, other = pairs[0]
+        more = f" (and {len(pairs) - 1} more)" if len(pairs) > 1 else ""
+        typer.echo(f"warning: {one} and {other} hold the same bytes{more}: two runs, or one twice?", err=True)
     failed = sum(not run.record.outcome.ok for run in found.runs)
     spoilt = f", {failed} of them failed" if failed else ""
     typer.echo(
         f"{len(found.runs)} runs{spoilt} from {found.files} files: `tare report {store}` shows them.", err=True
     )
+
+
+def copies(found: Import) -> list[tuple[str, str]]:
+    """Files of different runs with equal content: no two runs print the same, so that one would count twice."""
+    first: dict[str, str] = {}
+    good = [run.record.imported for run in found.runs if run.record.outcome.ok]
+    told = [(str(each["sha256"]), str(each["file"])) for each in good if each]
+    return [(first[digest], name) for digest, name in told if first.setdefault(digest, name) != name]
 
 
 def write(writer: Writer, found: Import) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from tare.workloads import Measurement, Window
-from tare.workloads.cassandra_stress_measurement import TimedFrom, latency, must_be_whole, operations_of
-from tare.workloads.cassandra_stress_output import TOTAL, read_output
+import math
+
+from tare.errors import RunFailed
+from tare.workloads import Measurement
+from tare.workloads.cassandra_stress_measurement import TimedFrom, latency, must_be_whole, operations_of, window
+from tare.workloads.cassandra_stress_output import TOTAL, Printed, read_output
 
 
 def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measurement:
@@ -14,26 +17,33 @@ def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measur
     """
     printed = read_output(text)
     totals = must_be_whole(printed, max_error_share)
-    timed_from: TimedFrom | None = "actual-send" if printed.rate_per_s is None else None
+    operations, rate = totals[-1].operations, printed.results["op_rate"][TOTAL]
+    if operations == 0 or not math.isfinite(rate):
+        raise RunFailed(f"cassandra-stress did {operations} operations, {rate:g} a second")
+    _must_be_all(printed, operations)
+    timed_from: TimedFrom | None = "actual-send" if printed.limit_told and printed.rate_per_s is None else None
     return Measurement(
-        operations=totals[-1].operations,
+        operations=operations,
         unit="operations",
         duration_s=totals[-1].figures["time_s"],
-        throughput_per_s=printed.results["op_rate"][TOTAL],
+        throughput_per_s=rate,
         queries_per_s=None,
         errors=int(printed.results["errors"][TOTAL]),
-        reconnects=0,
+        reconnects=None,
         latency=latency(printed, TOTAL, timed_from),
         histogram=(),
         windows=tuple(
-            Window(
-                end_s=each.figures["time_s"],
-                throughput_per_s=each.figures["op_rate"],
-                latency_p95_ms=each.figures["p95_ms"],
-                errors_per_s=0.0,
-                reconnects_per_s=0.0,
-            )
-            for each in totals
+            window(each, each.figures["time_s"]) for each in totals if math.isfinite(each.figures["op_rate"])
         ),
-        by_operation=operations_of(printed, totals[-1].operations, timed_from),
+        by_operation=operations_of(printed, operations, timed_from),
     )
+
+
+def _must_be_all(printed: Printed, operations: int) -> None:
+    """Without errors, and a partition an operation, the last line must tell of all of them."""
+    told = {name: printed.results.get(name, {}).get(TOTAL) for name in ("partition_rate", "partitions", "errors")}
+    one_each = told["partition_rate"] == printed.results["op_rate"][TOTAL] and told["errors"] == 0
+    if one_each and told["partitions"] != operations:
+        raise RunFailed(
+            f"cassandra-stress's report is cut short: {operations} operations of {told['partitions']:g} partitions"
+        )

@@ -65,6 +65,9 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
     files = len({run.path for run in found})
     if not found:
         fits = mapping.pattern.text
+        if fit := [path for path, _ in mapping.pattern.files(directory)]:
+            hint = "is the table without rows, or does the mapping leave out these arms?"
+            raise StudyError(f"no run stands in the {len(fit)} files that fit {fits!r}: {fit[0]}", hint=hint)
         raise StudyError(f"no file in {directory} fits {fits!r}", hint="`files` is a path below that directory")
     _refuse_twice(found)
     blocks = _blocks(mapping, found)
@@ -147,7 +150,7 @@ def _levels(mapping: ImportMapping, found: Sequence[_Found]) -> dict[str, tuple[
 
 def _natural(text: str) -> tuple[tuple[int, str], ...]:
     """`"m3.large"` < `"m3.xlarge"`, `"9"` < `"10"`."""
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text))
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
 def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: int) -> Study:

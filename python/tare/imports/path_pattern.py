@@ -58,4 +58,7 @@ class PathPattern:
         for path in sorted(directory.rglob("*")):
             found = self.read(path.relative_to(directory).as_posix())
             if found is not None and path.is_file():
+                if not str(path).isprintable():
+                    hint = "give it a name of printable letters in UTF-8"
+                    raise StudyError(f"{str(path)!r} cannot be kept by that name", hint=hint)
                 yield path, found

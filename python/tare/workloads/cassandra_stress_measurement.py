@@ -12,7 +12,7 @@ from tare.workloads import Latency, Measurement, Operation, Window
 from tare.workloads.cassandra_stress_histograms import Histograms
 from tare.workloads.cassandra_stress_output import TOTAL, Interval, Printed
 
-_NEEDED = ("op_rate", "mean_ms", "errors")
+_NEEDED = ("op_rate", "mean_ms", "median_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "partitions", "errors")
 _EARLY_S = 1.0
 """Its clock of all operations begins a second before the first one: 1,204 in 6 s are told as 172 a second."""
 _TICK_S = 0.15
@@ -48,10 +48,19 @@ def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, .
     totals = tuple(each for each in printed.intervals if each.kind == TOTAL)
     if not totals or not printed.ended:
         raise RunFailed("cassandra-stress's report is cut short")
-    operations, errors = totals[-1].operations, int(printed.results["errors"][TOTAL])
-    if errors > max_error_share * operations:
-        raise RunFailed(f"{errors} errors in {operations} operations")
+    operations, errors = totals[-1].operations, printed.results["errors"][TOTAL]
+    if not errors <= max_error_share * operations:  # NaN is no count
+        raise RunFailed(f"{errors:g} errors in {operations} operations")
+    _must_be_of_its_kinds(printed, operations)
     return totals
+
+
+def _must_be_of_its_kinds(printed: Printed, operations: int) -> None:
+    """Lines of a kind are printed where there are several; the last of each tells of all until then."""
+    last = {each.kind: each.operations for each in printed.intervals if each.kind != TOTAL}
+    if last and sum(last.values()) != operations:
+        told = ", ".join(f"{count} {kind}" for kind, count in last.items())
+        raise RunFailed(f"cassandra-stress's report is cut short: {told} are not its {operations} operations")
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ def measurement(printed: Printed, asked: Asked, logged: Logged | None = None) ->
         throughput_per_s=rate,
         queries_per_s=None,
         errors=int(printed.results["errors"][TOTAL]),
-        reconnects=0,
+        reconnects=None,
         latency=_of(logged.latency, TOTAL) or latency(printed, TOTAL, asked.timed_from),
         histogram=() if logged.latency is None else logged.latency.buckets(),
         windows=_windows(totals, asked.window_s),
@@ -145,16 +154,22 @@ def _windows(totals: Sequence[Interval], width: float | None) -> tuple[Window, .
     if width is None:
         return ()
     ends = [(each, each.figures["time_s"] - _EARLY_S) for each in totals]
-    return tuple(
-        Window(
-            end_s=end,
-            throughput_per_s=each.figures["op_rate"],
-            latency_p95_ms=each.figures["p95_ms"],
-            errors_per_s=0.0,
-            reconnects_per_s=0.0,
-        )
-        for each, end in ends
-        if end > 0 and abs(end / width - round(end / width)) * width < _TICK_S
+    whole = [
+        (each, end) for each, end in ends if end > 0 and abs(end / width - round(end / width)) * width < _TICK_S
+    ]
+    return tuple(window(each, end) for each, end in whole if math.isfinite(each.figures["op_rate"]))
+
+
+def window(line: Interval, end_s: float) -> Window:
+    """Of a line of all operations. Where there was none, 0.0 stands for its percentile; errors have no rate."""
+    figures = line.figures
+    known = figures["op_rate"] > 0 and math.isfinite(figures["p95_ms"])
+    return Window(
+        end_s=end_s,
+        throughput_per_s=figures["op_rate"],
+        latency_p95_ms=figures["p95_ms"] if known else None,
+        errors_per_s=0.0 if figures["errors"] == 0 else None,
+        reconnects_per_s=None,
     )
 
 

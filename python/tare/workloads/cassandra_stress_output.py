@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
-_LINE = re.compile(r"(total|[A-Z_]+), *(\d+)((?:, *(?:-?[\d.]+|NaN|-?Infinity))+),?\s*")
+_LINE = re.compile(r"(total|[A-Z_]+), *([0-9]{1,18})((?:, *(?:-?[0-9]+(?:\.[0-9]+)?|NaN|-?Infinity)){17})\s*")
 """A figure that is wider than its column has no blank before it: `stderr` is, where its mean comes near 0."""
-_TOTAL = re.compile(r"total, *\d")
-_SUMMARY = re.compile(r"([A-Z][A-Za-z0-9. ]*?) +: +([\d,]+(?:\.\d+)?|NaN)(?: [a-zA-Z/]+)?(?: +\[(.*)\])?")
-_KIND = re.compile(r"([A-Z_]+): ([\d,]+(?:\.\d+)?|NaN)")
+_BEGUN = re.compile(r"(?:total|[A-Z_]+), *[0-9]")
+_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,18})(?:\.[0-9]+)?|NaN"
+"""As an English locale writes it: of another one 24,8 would be read as 248."""
+_SUMMARY = re.compile(rf"([A-Z][A-Za-z0-9. ]{{0,40}}?) +: +({_NUMBER})(?: [a-zA-Z/]+)?(?: +\[(.*)\])?")
+_KIND = re.compile(rf"([A-Z_]+): ({_NUMBER})")
 _TIME = re.compile(r"Total operation time +: (\d+):(\d\d):(\d\d)")
 _RATE = re.compile(r"\s+OpsPer Sec: (-?\d+)")
 _EXCEPTION = re.compile(r"(?:Caused by: )?(?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)\b.*")
@@ -53,13 +56,15 @@ class Printed:
     """Everything that was found. `results`: figure → kind (or `total`) → value.
 
     `rate_per_s`: operations a second that were asked for, by `fixed=` or by `throttle=`, which 3.11 does not tell
-    apart; `None` where there was no limit. `ended`: the report has its last line. `complaints`: what was ignored,
-    lines of all operations that could not be read, and FAILURE. `exceptions`: first lines of Java's stack traces.
+    apart; `None` where there was no limit, or no word of one (`limit_told`). `ended`: the report has its last line.
+    `complaints`: what was ignored, a second report, figures that could not be read, FAILURE. `exceptions`: first
+    lines of Java's stack traces.
     """
 
     intervals: tuple[Interval, ...]
     results: Mapping[str, Mapping[str, float]]
     rate_per_s: int | None
+    limit_told: bool
     seconds: int | None
     ended: bool
     complaints: tuple[str, ...]
@@ -75,6 +80,7 @@ def read_output(*texts: str) -> Printed:
         intervals=tuple(_interval(match) for line in lines if (match := _LINE.fullmatch(line))),
         results=_results(lines),
         rate_per_s=next((rate for rate in rates if rate > 0), None),
+        limit_told=bool(rates),
         seconds=next((3600 * int(h) + 60 * int(m) + int(s) for h, m, s in (t.groups() for t in times)), None),
         ended="END" in lines,
         complaints=_complaints(lines),
@@ -83,7 +89,7 @@ def read_output(*texts: str) -> Printed:
 
 
 def _interval(match: re.Match[str]) -> Interval:
-    values = [float(value) for value in match.group(3).split(",") if value.strip()]
+    values = [float(value) for value in match.group(3).split(",")[1:]]
     return Interval(match.group(1), int(match.group(2)), dict(zip(_COLUMNS, values, strict=False)))
 
 
@@ -101,11 +107,22 @@ def _results(lines: list[str]) -> dict[str, dict[str, float]]:
 def _complaints(lines: list[str]) -> tuple[str, ...]:
     ignored = [
         f"{line} {after}"
-        for line, after in zip(lines, [*lines[1:], ""], strict=True)
+        for line, after in zip_longest(lines, lines[1:], fillvalue="")
         if line.startswith("Error processing command line")
     ]
-    strange = [f"cannot read {line!r}" for line in lines if _TOTAL.match(line) and not _LINE.fullmatch(line)]
-    return (*ignored, *strange, *(line for line in lines if line in {"FAILURE", "Invalid arguments"}))
+    more = ["its output holds more than one report"] if lines.count("Results:") > 1 else []
+    gave_up = [line for line in lines if line in {"FAILURE", "Invalid arguments"}]
+    return (*ignored, *more, *map(_strange, filter(_cannot_be_read, lines)), *gave_up)
+
+
+def _cannot_be_read(line: str) -> bool:
+    if _BEGUN.match(line):
+        return not _LINE.fullmatch(line)
+    return line.partition(":")[0].strip() in _FIGURES and not _SUMMARY.fullmatch(line.rstrip())
+
+
+def _strange(line: str) -> str:
+    return f"cannot read {line.rstrip()!r}: is it cut, or written in another locale than English?"
 
 
 def _number(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,24 @@ def test_importing_again_changes_nothing_and_other_files_need_another_store(tmp_
     assert "belongs to another plan" in str(CliRunner().invoke(app, command).exception)
 
 
+def test_one_file_under_two_names_is_told(tmp_path: Path, results: Path) -> None:
+    """Counted as two repetitions, it would make the interval narrower than what was measured."""
+    for name in ("r-true_true_2_x_1.txt", "r-true_true_2_x_2.txt"):
+        (results / "m1" / name).unlink()  # by chance as slow as two others
+    (results / "m1" / "r-true_true_2_x_9.txt").write_bytes((results / "m1" / "r-true_true_2_x_3.txt").read_bytes())
+    command = ["import", str(written(tmp_path, GOOD)), str(results), "--store", str(tmp_path / "store")]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0
+    assert "m1/r-true_true_2_x_3.txt and m1/r-true_true_2_x_9.txt hold the same bytes (and 1 more)" in told.output
+
+
+def test_a_name_that_no_record_can_hold_is_told(tmp_path: Path, results: Path) -> None:
+    name = os.fsdecode(b"r-true_true_2_x_4\xe9.txt")
+    (results / "m1" / name).write_text((YCSB / "hdr.stdout").read_text())
+    with pytest.raises(StudyError, match=r"cannot be kept by that name"):
+        imported(tmp_path, results)
+
+
 def test_two_files_of_one_run_are_refused(tmp_path: Path, results: Path) -> None:
     text = (YCSB / "hdr.stdout").read_text()
     (results / "m1" / "r-true_true_2_y_3.txt").write_text(text)
@@ -226,6 +245,28 @@ repetition: run
     assert empty["by_operation"]["read"]["latency"]["mean_ms"] is None
     assert rows["II", 2].outcome.reason == "3 errors"
     assert rows["II", 3].outcome.reason == f"no count of errors in {place / 'all.csv'}:6"
+    heading, good = (place / "all.csv").read_text().split("\n", 1)
+    for line, why in {
+        "II,10,4,1,000,200,0": "7 cells under 6 headings",
+        "II,10,4,1000": "4 cells under 6 headings",
+        "II,10,4,-5,200,0": "throughput cannot be -5",
+        "II,10,4,1000,-1,0": "read_latency_mean cannot be -1",
+        "II,10,4,1_000,200,0": "'1_000' is not a number",
+        f"II,10,4,{'1' * 200_000},200,0": "after line 6: field larger than field limit",
+    }.items():
+        (place / "all.csv").write_text(f"{heading}\n{good}{line}\n")
+        with pytest.raises(StudyError, match=rf"all\.csv(:7|,).*{why}"):
+            imported(tmp_path, place, text)
+    (place / "all.csv").write_text(f"{heading}\n{good}II,10,2\N{SUPERSCRIPT TWO},0,200,0\n")
+    reasons = {run.record.outcome.reason for run in imported(tmp_path, place, text).runs}
+    assert f"not one operation in {place / 'all.csv'}:7" in reasons
+    (place / "all.csv").write_text(f"{heading}\n")
+    with pytest.raises(StudyError, match="no run stands in the 1 files"):
+        imported(tmp_path, place, text)
+    (place / "all.csv").write_text(f"{heading},ops\n")
+    with pytest.raises(StudyError, match="several columns 'ops'"):
+        imported(tmp_path, place, text)
+    (place / "all.csv").write_text(f"{heading}\n{good}")
     with pytest.raises(StudyError, match="has no column 'ops a second'"):
         imported(tmp_path, place, text.replace("column: ops", "column: ops a second"))
     with pytest.raises(StudyError, match="cannot be in ms"):
