@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from docker.errors import ImageNotFound
 
 from tare.deployments import Layer, Task
+from tare.deployments.disk_below import must_share_disk
 from tare.deployments.networks import labels
 from tare.deployments.settling import settle
 from tare.errors import EnvironmentLacks, RunFailed
@@ -31,6 +32,7 @@ _REPOSITORY = "tare/run"
 def fill(host: Host, container: EngineContainer, task: Task, layer: Layer) -> None:
     """Put the data into the writable layer of a container that was made and has not been started."""
     upper = _directory(container, "UpperDir")
+    must_share_disk(host, upper, layer.source)
     _must_hide_nothing(host, task, layer)
     for part in reversed(PurePosixPath(layer.target).parents[:-1]):
         _like(host, f"{task.image.rootfs}{part}", f"{upper}{part}")

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import Right
+from tare.deployments.disk_below import lying_under
 from tare.deployments.paths import remove_tree
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import Lodging, Lot
-from tare.storage.mounting import CALL_S, data_below, lying_under
+from tare.storage.mounting import CALL_S, data_below
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -1,10 +1,9 @@
-"""What storages have in common that mount something: make, mount, and say what then lies there."""
+"""What storages have in common that mount something: make and mount."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tare.deployments.mountinfo import Mount, covering, parse_mountinfo
 from tare.deployments.paths import remove_tree
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
@@ -41,13 +40,3 @@ def mount(host: Host, home: str, argv: Sequence[str]) -> None:
 def unmount(host: Host, home: str) -> None:
     """Take away the directory and all that is mounted there."""
     remove_tree(host, home)
-
-
-def lying_under(host: Host, path: str) -> Mount:
-    """The mount on which a directory of the host lies."""
-    text = (host.read("/proc/self/mountinfo") or b"").decode(errors="replace")
-    real = host.run(["realpath", "--", path], timeout_s=CALL_S).text.rstrip("\n")
-    found = covering(parse_mountinfo(text), real)
-    if found is None:
-        raise EnvironmentLacks(f"the kernel does not say on which file system {path} lies")
-    return found

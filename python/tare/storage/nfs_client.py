@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tare.deployments.disk_below import lying_under
 from tare.deployments.mountinfo import Mount, covering, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
-from tare.storage.mounting import lying_under
 from tare.storage.nfs_server import GANESHA, PORT
 from tare.study.sizes import size_bytes
 

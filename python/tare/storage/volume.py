@@ -9,13 +9,14 @@ from docker.errors import DockerException, NotFound
 from requests.exceptions import RequestException
 
 from tare.deployments import Right
+from tare.deployments.disk_below import lying_under, must_share_disk
 from tare.deployments.networks import labels
 from tare.deployments.paths import remove_tree
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
 from tare.storage import Lodging, Lot
-from tare.storage.mounting import CALL_S, lying_under
+from tare.storage.mounting import CALL_S
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -50,6 +51,7 @@ class VolumeStorage:
                 f"the engine's volume {path} is not on {self.host.name}",
                 hint="the engine must run on the SUT's host",
             )
+        must_share_disk(self.host, path, lot.home.rpartition("/")[0])
         below = lying_under(self.host, path)
         return Lodging(path, below.fstype, below.device, volume=lot.name)
 
