@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +29,7 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
     """Show what docker stats, mpstat and others would have printed, what they did print, and why they differ."""
     if as_json and as_csv:
         raise StudyError("--json and --csv exclude each other", hint="give one of them")
-    if not every > 0:
+    if not 0 < every < math.inf:
         raise StudyError(f"--every {every:g} is no interval", hint="give seconds above 0")
     from tare.report import views_files, views_table  # polars is slow to import
 
@@ -37,6 +38,8 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
         text = views_files.as_json(found)
     elif as_csv:
         text = views_files.as_csv(found)
+        if not found.complete:
+            sys.stderr.write("tare: the trace is not complete: its end is missing, or rows of it\n")
     else:
         console = Console()
         colour = console.is_terminal and not console.no_color
@@ -56,4 +59,7 @@ def _found(run: str, store: Path | None, every: float) -> Views:
     attempts = [record for record in opened.records() if record.run_id == run]
     if not attempts:
         raise StudyError(f"the store {store} has no run {run}", hint="`tare plan` and the JSON report name them")
-    return views_of_run(opened, next((each for each in attempts if each.outcome.ok), attempts[-1]), every).views
+    record = next((each for each in attempts if each.outcome.ok), attempts[-1])
+    if not record.outcome.ok:
+        sys.stderr.write(f"tare: {run} is a failed run: {record.outcome.reason or 'its record does not say why'}\n")
+    return views_of_run(opened, record, every).views

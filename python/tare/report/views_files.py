@@ -25,7 +25,7 @@ def as_json(views: Views) -> str:
         "seconds": views.seconds,
         "interval_s": views.interval_s,
         "complete": views.complete,
-        "emulated": list(views.emulated),
+        "emulated": None if views.emulated is None else list(views.emulated),
         "lines": [entry(views, line) for line in views.lines],
         "why": list(views.why),
         "tools": [
@@ -69,5 +69,5 @@ def entry(views: Views, line: Line) -> dict[str, Any]:
         "low": None if real is None else real.low,
         "high": None if real is None else real.high,
         "agrees": None if real is None else real.agrees,
-        "emulated": bool(views.emulated),
+        "emulated": None if views.emulated is None else bool(views.emulated),
     }

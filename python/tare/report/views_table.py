@@ -36,6 +36,8 @@ def render(views: Views, *, width: int = 120, colour: bool = False, everything: 
         console.print(Text(said, style="bold red"))
     if not views.complete:
         console.print(Text("The trace is not complete: its end is missing, or rows of it.", style="bold red"))
+    if not any(line.quantity.kind is Kind.RATE for line in views.lines):
+        console.print(Text("Too short for two samples that far apart: there is no rate.", style="bold red"))
     for (measure, subject), group in _grouped(lines):
         console.print()
         console.print(Text(f"{measure}: {plain(subject, 60)}", style="bold"))

@@ -16,6 +16,8 @@ from tare.errors import StoreError
 VERSION = 1
 """Of the trace's format, as `header.trace_version` states it."""
 
+_NEEDED = ("cpus", "page_bytes", "period_ns", "ticks")
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -49,6 +51,8 @@ class Trace:
 
     def between(self, from_ns: int, to_ns: int) -> Trace:
         """The ticks that ran between two moments of CLOCK_MONOTONIC."""
+        if "tick" not in self.tables:
+            return replace(self, tables={})  # nothing ran
         ticks = self.tables["tick"].filter(pl.col("woke_ns").is_between(from_ns, to_ns)).select("tick")
         kept = {
             name: table.join(ticks, on="tick", how="semi") if "tick" in table.columns else table
@@ -75,7 +79,7 @@ def read_trace(path: Path) -> Trace:
     try:
         head = json.loads((path / "trace.json").read_text())
     except FileNotFoundError as error:
-        raise StoreError(f"{path} holds no trace", hint="`tare-probe record --out DIR` writes one") from error
+        raise StoreError(f"{path} holds no trace", hint=_what_makes_one(path)) from error
     except (OSError, ValueError) as error:
         raise StoreError(f"{path / 'trace.json'} cannot be read: {error}") from error
     header = head.get("header") if isinstance(head, dict) else None
@@ -84,12 +88,26 @@ def read_trace(path: Path) -> Trace:
     found = header.get("trace_version")
     if found != VERSION:
         raise StoreError(f"{path} is a trace of version {found}, this tare reads version {VERSION}")
+    if lacks := [key for key in _NEEDED if key not in header]:
+        raise StoreError(f"{path / 'trace.json'} has no {lacks[0]!r} in its header", hint="tare-probe writes it")
     try:
         tables = {file.stem: _whole(pl.read_parquet(file)) for file in sorted(path.glob("*.parquet"))}
     except (OSError, PolarsError) as error:
         hint = "`tare-probe convert DIR` makes its tables again where the journal is still there"
         raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
+    for name, rows in head.get("rows", {}).items():
+        if (there := len(tables.get(name, ()))) != rows:
+            hint = "copy the directory once more, with all its files"
+            raise StoreError(
+                f"{path / name}.parquet has {there} of the {rows} rows that trace.json tells", hint=hint
+            )
     return Trace(header, head.get("quanta", {}), bool(head.get("complete")), tables)
+
+
+def _what_makes_one(path: Path) -> str:
+    if (path / "journal.tare").is_file():
+        return f"`tare-probe convert {path}` makes it of the journal that is there"
+    return "`tare-probe record --out DIR` writes one; of a run of a study give --store STORE too"
 
 
 def _whole(table: pl.DataFrame) -> pl.DataFrame:

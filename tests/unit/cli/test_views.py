@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,10 +39,36 @@ def test_csv_goes_to_stdout() -> None:
     assert CliRunner().invoke(app, ["views", str(RECORDED), "--csv"]).stdout.startswith("measure,subject,tool")
 
 
-@pytest.mark.parametrize("options", [["--json", "--csv"], ["--every", "0"], ["--every", "nan"]])
+@pytest.mark.parametrize("options", [["--json", "--csv"], ["--every", "0"], ["--every", "nan"], ["--every", "inf"]])
 def test_options_that_cannot_be_meant_are_refused(options: list[str]) -> None:
     assert isinstance(CliRunner().invoke(app, ["views", str(RECORDED), *options]).exception, StudyError)
 
 
 def test_what_is_no_trace_is_told(tmp_path: Path) -> None:
     assert isinstance(CliRunner().invoke(app, ["views", str(tmp_path)]).exception, StoreError)
+
+
+def test_no_tool_is_shown_more_often_than_the_trace_has_readings() -> None:
+    done = CliRunner().invoke(app, ["views", str(RECORDED), "--every", "1e-9"])
+    assert "as tools see them that sample every 0.5 s" in done.stdout
+
+
+def test_a_trace_too_short_for_a_rate_says_so() -> None:
+    done = CliRunner().invoke(app, ["views", str(RECORDED), "--every", "1000"])
+    assert "Too short for two samples" in done.stdout
+    assert "Too short" not in CliRunner().invoke(app, ["views", str(RECORDED)]).stdout
+
+
+def test_of_a_recording_without_a_run_it_is_not_known_whether_it_was_emulated() -> None:
+    tree = json.loads(CliRunner().invoke(app, ["views", str(RECORDED), "--json"]).stdout)
+    assert tree["emulated"] is None
+    table = csv.DictReader(io.StringIO(CliRunner().invoke(app, ["views", str(RECORDED), "--csv"]).stdout))
+    assert {row["emulated"] for row in table} == {""}
+
+
+def test_a_table_for_machines_tells_that_the_trace_is_not_complete(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, tmp_path / "trace")
+    head = tmp_path / "trace" / "trace.json"
+    head.write_text(json.dumps(json.loads(head.read_text()) | {"complete": False}))
+    done = CliRunner().invoke(app, ["views", str(tmp_path / "trace"), "--csv"])
+    assert "the trace is not complete" in done.stderr

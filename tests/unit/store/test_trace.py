@@ -53,3 +53,26 @@ def test_a_damaged_table_is_told_with_what_mends_it(tmp_path: Path) -> None:
     (tmp_path / "trace" / "cpu.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(StoreError, match="tare-probe convert"):
         read_trace(tmp_path / "trace")
+
+
+def test_a_table_that_is_missing_or_short_is_no_quietly_shorter_trace(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, tmp_path / "trace")
+    disk = tmp_path / "trace" / "disk.parquet"
+    pl.read_parquet(disk)[:5].write_parquet(disk)
+    with pytest.raises(StoreError, match=r"disk.parquet has 5 of the 8 rows"):
+        read_trace(tmp_path / "trace")
+    disk.unlink()
+    with pytest.raises(StoreError, match=r"disk.parquet has 0 of the 8 rows"):
+        read_trace(tmp_path / "trace")
+
+
+def test_a_header_without_what_is_needed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(json.dumps({"header": {"trace_version": 1}}))
+    with pytest.raises(StoreError, match="has no 'cpus' in its header"):
+        read_trace(tmp_path)
+
+
+def test_a_journal_that_waits_is_told_with_what_makes_tables_of_it(tmp_path: Path) -> None:
+    (tmp_path / "journal.tare").touch()
+    with pytest.raises(StoreError, match="tare-probe convert"):
+        read_trace(tmp_path)

@@ -42,6 +42,9 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
 
     Raises `StoreError` where the run has no trace, or files of it are damaged.
     """
+    if not has_trace(store, record):
+        hint = "none is kept of runs that were imported, or that failed before or because their trace did"
+        raise StoreError(f"{record.run_id} has no trace, of which views are made", hint=hint)
     raw = store.raw(record, "")
     trace, measured = read_trace(store.raw(record, TRACE)), _measured(record)
     if measured is not None:
@@ -82,5 +85,5 @@ def _measured(record: RunRecord) -> tuple[int, int] | None:
 
 
 def _seconds(trace: Trace) -> float:
-    woke = trace.tables["tick"]["woke_ns"]
+    woke = trace.tables["tick"]["woke_ns"] if "tick" in trace.tables else ()
     return float(woke[-1] - woke[0]) / 1e9 if len(woke) else 0.0

@@ -11,6 +11,7 @@ from tare.analyze.views import VIEWS
 from tare.analyze.views.compare import OBSERVED, Comparison, compare
 from tare.analyze.views.compute import samples
 from tare.analyze.views.model import Kind, Measure, Quantity, View
+from tare.analyze.views.samples import NS
 from tare.analyze.views.why import why
 from tare.run.record import Side
 from tare.store.trace import Trace
@@ -22,7 +23,7 @@ class Figures:
 
     samples: int
     value: float | None
-    """Mean of a rate or gauge, growth of a total."""
+    """Mean of a rate or gauge, growth of a total; a mean time of requests is weighted with the requests."""
     least: float | None
     most: float | None
 
@@ -66,8 +67,8 @@ class Views:
     """What each tool would have printed, in time: `compute.SCHEMA`."""
     observed: pl.DataFrame
     """What real tools printed: `compare.OBSERVED`."""
-    emulated: tuple[Side, ...] = ()
-    """Which sides of the run had an emulated CPU; of a trace without a run it is not known."""
+    emulated: tuple[Side, ...] | None = None
+    """Which sides of the run had an emulated CPU; `None`: a trace without a run, of which it is not known."""
 
     @property
     def compared(self) -> tuple[Line, ...]:
@@ -81,7 +82,11 @@ class Views:
 
 
 def views_of(trace: Trace, interval_s: float = 1.0, observed: pl.DataFrame | None = None) -> Views:
-    """Every view of a trace, had the tools sampled every `interval_s`; `observed`: what real ones said."""
+    """Every view of a trace, had the tools sampled every `interval_s`; `observed`: what real ones said.
+
+    No tool is shown more often than the trace has readings.
+    """
+    interval_s = max(interval_s, trace.period_ns / NS)
     observed = pl.DataFrame(schema=OBSERVED) if observed is None else observed
     taken = samples(trace, interval_s)
     lines = tuple(_lines(trace, taken, interval_s, compare(trace, observed), VIEWS))
@@ -97,7 +102,7 @@ def _lines(
     for measure in Measure:
         for view in views.values():
             for quantity in (each for each in view.quantities if each.measure is measure):
-                own = taken.filter((pl.col("tool") == view.tool) & (pl.col("quantity") == quantity.name))
+                own = _with_events(taken.filter(pl.col("tool") == view.tool), quantity)
                 for (subject,), rows in own.group_by("subject", maintain_order=True):
                     yield Line(
                         view=view,
@@ -108,6 +113,15 @@ def _lines(
                         resolution=quantity.resolution(trace, interval_s, str(subject)),
                         real=beside.get((view.tool, quantity.name, str(subject))),
                     )
+
+
+def _with_events(of_tool: pl.DataFrame, quantity: Quantity) -> pl.DataFrame:
+    """Samples of a quantity; of a mean over events with the `events` a second that it is a mean of."""
+    own = of_tool.filter(pl.col("quantity") == quantity.name)
+    if quantity.weighted_by is None:
+        return own
+    events = of_tool.filter(pl.col("quantity") == quantity.weighted_by)
+    return own.join(events.select("subject", "to_ns", events=pl.col("value")), on=["subject", "to_ns"], how="left")
 
 
 def _figures(quantity: Quantity, known: pl.DataFrame) -> Figures:
@@ -125,5 +139,7 @@ def _figure(kind: Kind, rows: pl.DataFrame) -> float:
         return float(ordered[-1] - ordered[0])
     if kind is Kind.GAUGE:
         return float(rows["value"].sum()) / len(rows)
-    seconds = rows["to_ns"] - rows["from_ns"]
-    return float((rows["value"] * seconds).sum()) / float(seconds.sum())
+    weights = (rows["to_ns"] - rows["from_ns"]).cast(pl.Float64)
+    if "events" in rows.columns and float((weights * rows["events"]).sum()) > 0:
+        weights *= rows["events"]
+    return float((rows["value"] * weights).sum()) / float(weights.sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from tests.unit.analyze.views.test_compare import said
 from tests.unit.analyze.views.traces import trace, write
 
 from tare.analyze.views.of_run import has_trace, observed, telling, views_of_run
+from tare.analyze.views.summary import views_of
 from tare.errors import StoreError
 from tare.plan.expand import expand
 from tare.run.record import Phase, PhaseTime, RunRecord
@@ -80,7 +82,7 @@ def test_runs_without_a_trace_have_no_views(tmp_path: Path) -> None:
     (record,) = store.records()
     assert not has_trace(store, record)
     assert telling(store, store.records(), {"bare"}) is None
-    with pytest.raises(StoreError, match="holds no trace"):
+    with pytest.raises(StoreError, match=r"has no trace.*imported"):
         views_of_run(store, record)
 
 
@@ -94,3 +96,15 @@ def test_a_long_run_is_looked_at_less_often(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store")
     assert views_of_run(store, of_arm(store, "bare")).views.interval_s == 1.0
     assert views_of_run(store, of_arm(store, "bare"), 2.0).views.interval_s == 2.0
+
+
+def test_mean_times_of_requests_are_over_the_requests_and_not_over_idle_seconds() -> None:
+    still = trace()
+    writes = [0, 0, 0, 100, 100, 100, 100, 100, 100]
+    took_ms = [each * 2 for each in writes]
+    disk = still.tables["disk"].with_columns(writes=pl.Series(writes), write_ms=pl.Series(took_ms))
+    found = views_of(replace(still, tables={**still.tables, "disk": disk}))
+    (line,) = (one for one in found.lines if one.quantity.name == "write_await")
+    assert line.figures.samples == 4
+    assert line.figures.value == 2.0
+    assert line.figures.least == 0.0
