@@ -85,5 +85,5 @@ def _measured(record: RunRecord) -> tuple[int, int] | None:
 
 
 def _seconds(trace: Trace) -> float:
-    woke = trace.tables["tick"]["woke_ns"] if "tick" in trace.tables else ()
-    return float(woke[-1] - woke[0]) / 1e9 if len(woke) else 0.0
+    ticks = trace.table("tick")
+    return 0.0 if ticks is None or ticks.is_empty() else float(ticks["woke_ns"][-1] - ticks["woke_ns"][0]) / 1e9
