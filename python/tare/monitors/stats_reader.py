@@ -3,13 +3,15 @@
     python3 -I -S stats_reader.py ADDRESS DIRECTORY
 
 ADDRESS: `unix:///PATH` or `tcp://HOST:PORT`. The containers stand in DIRECTORY/containers, an id a line, read at
-the start and on each SIGHUP; DIRECTORY/ready is made then. SIGTERM ends it.
+the start and on each SIGHUP; DIRECTORY/ready is made then. SIGTERM ends it. It fails where the engine does not
+answer, or ends the statistics of a container that runs on.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import socket
 import sys
@@ -17,6 +19,8 @@ import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
+
+END_S, POLL_S = 2.0, 0.1
 
 
 class Engine(http.client.HTTPConnection):
@@ -48,6 +52,30 @@ def follow(address: str, ident: str, lock: threading.Lock) -> None:
             sys.stdout.flush()
 
 
+def runs(address: str, ident: str) -> bool:
+    """Whether a container runs, as the engine says; one that it does not know does not."""
+    engine = Engine(address)
+    engine.request("GET", f"/containers/{ident}/json")
+    answer = engine.getresponse()
+    told = json.load(answer)
+    return answer.status == http.client.OK and bool(told["State"]["Running"])
+
+
+def watch(address: str, ident: str, lock: threading.Lock) -> None:
+    """Follow a container to its end; where that is not what ended its frames, the whole program fails."""
+    try:
+        follow(address, ident, lock)
+        over = time.monotonic() + END_S  # the engine tells of a container's end after it has ended its frames
+        while runs(address, ident):
+            if time.monotonic() > over:
+                raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301
+            time.sleep(POLL_S)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
 def main(address: str, directory: str) -> None:
     """Threads for containers as they are named."""
     signals = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
@@ -58,7 +86,7 @@ def main(address: str, directory: str) -> None:
         for ident in listed.read_text().split():
             if ident not in known:
                 known.add(ident)
-                threading.Thread(target=follow, args=(address, ident, lock), daemon=True).start()
+                threading.Thread(target=watch, args=(address, ident, lock), daemon=True).start()
         (Path(directory) / "ready").touch()
         if signal.sigwait(signals) != signal.SIGHUP:
             return
