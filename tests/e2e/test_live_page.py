@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"
 WAIT_MS = 60_000
 PHONE = {"width": 390, "height": 844}
+REPORT = '<a href="data:application/yaml;base64,YTogMQo=" download="study.yaml">the study</a>'
 OFFLINE = ("net::ERR_", "Failed to load resource")
 """What the browser itself says of a server that is not there, which is what the test is about."""
 
@@ -159,5 +160,10 @@ def test_two_viewers_follow_a_run_through_reload_and_a_restarted_server(
             for viewer in (wide, phone):
                 viewer.shows({"g": 3, "f": 1})
                 expect(viewer.page.locator("#connection")).to_be_hidden()
+            (store / "report.html").write_text(REPORT)
+            wide.page.locator("#reports a").click(timeout=WAIT_MS)
+            with wide.page.expect_download(timeout=WAIT_MS) as saved:
+                wide.page.locator("a[download]").click()
+            assert saved.value.suggested_filename == "study.yaml"
         assert wide.complaints == []
         assert phone.complaints == []

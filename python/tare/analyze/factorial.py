@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tare.analyze.cell_means import contrast_of_means
 from tare.analyze.contrasts import Cell, Levels, Step, contrast, reference_of
 from tare.analyze.estimate import Estimate
+from tare.analyze.estimator import CONFIDENCE, paired
 from tare.analyze.metrics import Metric
-from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.runs import Runs, select_runs
+from tare.protocols.stopping import Rule
 from tare.run.emulated import emulated_arms
 from tare.run.record import RunRecord
 from tare.study.model import Study
@@ -56,7 +57,7 @@ def factorial(study: Study, records: Sequence[RunRecord], metrics: Sequence[Metr
 
     A block gives one number: the contrast of the logarithms over the arms that an effect takes, so that what all
     runs of a block have in common falls out; a block that lacks one of these arms does without. Over blocks the
-    numbers are independent, and their mean has a t interval (`paired_log_ratio_t`). Where a condition is part of
+    numbers are independent, and their mean has a t interval (`paired`). Where a condition is part of
     the effect, blocks of its levels are compared (`contrast_of_means`). Contrasts of factorial designs:
     Montgomery, Design and Analysis of Experiments, chapters 5 and 6.
     """
@@ -116,7 +117,7 @@ def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect 
     if not logs:
         return None
     if not outer:
-        estimate = paired_log_ratio_t([math.exp(value) for value in logs.values()])
+        estimate = paired(design.study, [math.exp(value) for value in logs.values()])
         return Effect(steps, metric.name, estimate, within_blocks=True, emulated=emulated)
     groups: dict[str, list[float]] = {}
     levels: dict[str, Levels] = {}
@@ -124,9 +125,11 @@ def _effect(design: _Design, steps: tuple[Step, ...], metric: Metric) -> Effect 
         name = str(sorted(design.conditions[block].items()))
         groups.setdefault(name, []).append(value)
         levels[name] = design.conditions[block]
-    compared = contrast_of_means(groups, contrast([Cell(name, each) for name, each in levels.items()], outer))
+    weights = contrast([Cell(name, each) for name, each in levels.items()], outer)
+    compared = contrast_of_means(groups, weights, 1 - Rule.of(design.study.protocol).alpha)
     if compared is None:
         return None
+    compared = replace(compared, confidence=CONFIDENCE)
     return Effect(steps, metric.name, compared, within_blocks=False, emulated=emulated)
 
 

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any
 
 from tare.analyze.estimate import Estimate
+from tare.analyze.estimator import paired
 from tare.analyze.histogram import Histogram, histograms_of, merged, percentile_of
 from tare.analyze.numbers import number_at
-from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.runs import Runs, select_runs
 from tare.run.record import RunRecord
 from tare.study.model import Study
@@ -54,7 +54,7 @@ def quantile_shifts(study: Study, records: Sequence[RunRecord]) -> tuple[Quantil
     """Of each arm in the study's order, by kind of operation where only these have histograms.
 
     Nothing of runs whose generator left no histogram. At each quantile of `PERCENTS` that `BEYOND` allows in every
-    run used, the runs are paired by block: `paired_log_ratio_t`. The shift of quantiles: Doksum (1974), "Empirical
+    run used, the runs are paired by block: `paired`. The shift of quantiles: Doksum (1974), "Empirical
     probability plots and statistical inference for nonlinear models", Annals of Statistics 2(2).
     """
     runs = select_runs(study, records)
@@ -62,7 +62,7 @@ def quantile_shifts(study: Study, records: Sequence[RunRecord]) -> tuple[Quantil
     kinds = dict.fromkeys(kind for each in parts.values() for kind in each)
     whole = [None] if None in kinds else sorted(kind for kind in kinds if kind is not None)
     shifts = [
-        QuantileShift(arm.name, baseline, kind, arm.control, _quantiles(runs, parts, arm.name, baseline, kind))
+        QuantileShift(arm.name, baseline, kind, arm.control, _quantiles(study, runs, parts, arm.name, kind))
         for arm in study.arms
         if (baseline := study.baseline_of(arm.name)) != arm.name
         for kind in whole
@@ -99,18 +99,19 @@ def _parts(run: RunRecord) -> Iterator[tuple[str | None, _Part]]:
             yield kind, _Part(histogram, part, sum(count for _, count in histogram))
 
 
-def _quantiles(runs: Runs, parts: Parts, arm: str, baseline: str, kind: str | None) -> tuple[Quantile, ...]:
+def _quantiles(study: Study, runs: Runs, parts: Parts, arm: str, kind: str | None) -> tuple[Quantile, ...]:
+    baseline = study.baseline_of(arm)
     blocks = [
         block
         for block in runs.blocks_of(arm)
         if all(kind in parts.get((block, side), ()) for side in (arm, baseline))
     ]
     ours, theirs = ([parts[block, side][kind] for block in blocks] for side in (arm, baseline))
-    found = (_quantile(percent, ours, theirs) for percent in PERCENTS)
+    found = (_quantile(study, percent, ours, theirs) for percent in PERCENTS)
     return tuple(each for each in found if each is not None)
 
 
-def _quantile(percent: float, ours: Sequence[_Part], theirs: Sequence[_Part]) -> Quantile | None:
+def _quantile(study: Study, percent: float, ours: Sequence[_Part], theirs: Sequence[_Part]) -> Quantile | None:
     """`None` where one of the runs does not tell it: the others alone would be a selection."""
     pairs = [(one.at(percent), other.at(percent)) for one, other in zip(ours, theirs, strict=True)]
     known = [(one, other) for one, other in pairs if one is not None and other is not None and one > 0 < other]
@@ -121,6 +122,6 @@ def _quantile(percent: float, ours: Sequence[_Part], theirs: Sequence[_Part]) ->
         percent=percent,
         baseline_ms=median(other for _, other in known),
         arm_ms=median(one for one, _ in known),
-        estimate=paired_log_ratio_t([one / other for one, other in known]),
+        estimate=paired(study, [one / other for one, other in known]),
         resolution=max((width for width in widths if width is not None), default=None),
     )

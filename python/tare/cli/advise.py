@@ -22,8 +22,10 @@ from tare.errors import StudyError
 from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
+from tare.knowledge.read import Known
 from tare.knowledge.rounds import calibrated_spread, rounds_of, target_of
 from tare.knowledge.smallest import smallest_study
+from tare.knowledge.words import plain
 from tare.plan.expand import expand
 from tare.sites.facts import host_facts
 from tare.sites.layout import default_layout
@@ -31,6 +33,7 @@ from tare.sites.local import LocalHost
 from tare.study.catalogue import find_study
 from tare.study.load import load, loads
 from tare.study.registry import installed
+from tare.study.suggest import did_you_mean
 
 
 class Production(StrEnum):
@@ -75,7 +78,8 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     else:
         loaded = load(find_study(study), installed(), scale)
         host = (client_host or Place.SAME).value
-        told = Asked(_told(benchmark_of(loaded, host, storage), comparing, production, gap), loaded)
+        kind = None if storage is None else _kind(storage, known)
+        told = Asked(_told(benchmark_of(loaded, host, kind), comparing, production, gap), loaded)
     advice = advise(told.benchmark, known)
     if study is None and write is None and told.study is not None and _open(advice):
         write = asked_where(f"{told.study.name}.yaml")
@@ -92,6 +96,17 @@ def _refuse_beside_dialogue(*given: object) -> None:
         raise StudyError(
             "options about a benchmark need a study", hint="name one, or leave them out: the dialogue asks for them"
         )
+
+
+def _kind(storage: str, claims: tuple[Known, ...]) -> str:
+    """A storage that tare or a claim knows; any other word would only make claims incomparable."""
+    setups = [known.claim.context.arm for known in claims if known.claim.context is not None]
+    words = {*installed().storages, *(setup.storage for setup in setups if setup.storage is not None)} - {"none"}
+    if storage not in words:
+        raise StudyError(
+            f"no storage {plain(storage)!r} is known", hint=did_you_mean(storage, words, kind="storages")
+        )
+    return storage
 
 
 def _told(

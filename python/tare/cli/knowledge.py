@@ -13,6 +13,7 @@ from tare.cli.claim_list import write_list
 from tare.errors import StudyError
 from tare.knowledge.export import EXPORTS, as_json
 from tare.knowledge.read import Known, claim_called, load_claims
+from tare.plural import counted
 from tare.sites.layout import default_layout
 from tare.store import open_store
 from tare.study.catalogue import claims_folder
@@ -86,7 +87,8 @@ def add(
     paths = write_claims(found, to or default_layout().knowledge)
     for path in paths:
         typer.echo(str(path))
-    typer.echo(f"{len(paths)} claims added; `tare advise` takes them into account.", err=True)
+    use = "`tare advise`" if to is None else f"`tare advise --claims {to}`"
+    typer.echo(f"{counted(len(paths), 'claim')} added; {use} takes them into account.", err=True)
 
 
 def _wanted(known: Known, study: str | None, database: str | None, metric: str | None) -> bool:

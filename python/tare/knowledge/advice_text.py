@@ -17,6 +17,8 @@ from tare.knowledge.words import interval, percent, plain
 
 _SHOWN = 6
 """Claims named in a line; `--json` has all."""
+_TOGETHER = "\N{NO-BREAK SPACE}"
+"""At which `textwrap` does not break a line."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ NOTHING_OPEN = Proposed()
 
 
 def lines(advice: Advice, proposed: Proposed, width: int) -> Iterator[str]:
-    """The advice in lines of at most `width` characters, but for words that are longer."""
+    """The advice in lines of at most `width` characters, but for words that are longer; figures keep their unit."""
     for line in _whole(advice, proposed):
         hang = " " * line.hang
-        yield from textwrap.wrap(
-            line.text, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
-        ) or [""]
+        text = line.text.replace(" %", f"{_TOGETHER}%").replace("± ", f"±{_TOGETHER}")
+        wrapped = textwrap.wrap(text, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
+        yield from (each.replace(_TOGETHER, " ") for each in wrapped or [""])
 
 
 def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
@@ -141,7 +143,9 @@ def _study(proposed: Proposed) -> Iterator[_Line]:
     yield _Line(f"The smallest study that would tell: {proposed.file or none}")
     rounds = proposed.rounds
     if rounds is not None:
-        time = "unknown time" if rounds.seconds is None else f"about {math.ceil(rounds.seconds / 60)} minutes"
+        from tare.report.figures import duration  # reports are slow to import
+
+        time = "unknown time" if rounds.seconds is None else f"about {duration(rounds.seconds)}"
         more = "" if rounds.enough else "more than "
         yield _Line(
             f"  {more}{rounds.blocks} rounds for ± {100 * rounds.target:g} %, {time} of machine time, "

@@ -72,7 +72,14 @@ def matches(claim: Claim, wanted: Key, database: str | None) -> bool:
     key = key_of(claim)
     if key is None or claim.context is None or key.differences(wanted):
         return False
-    return key.whole or _family(claim.context.database.name) == _family(database)
+    if wanted.storage == "none" and key.metric.startswith("disk_"):
+        return False  # without data there is nothing to read or write
+    return key.whole or of(claim, database)
+
+
+def of(claim: Claim, database: str | None) -> bool:
+    """Whether a claim is of this database or of one of its family."""
+    return claim.context is not None and _family(claim.context.database.name) == _family(database)
 
 
 def _family(database: str | None) -> str | None:

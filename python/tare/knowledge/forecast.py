@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tare.knowledge.benchmark import Benchmark, PlannedArm
-from tare.knowledge.comparable import Key, key_for, key_of, matches
+from tare.knowledge.comparable import Key, key_for, key_of, matches, of
 from tare.knowledge.pool import Pool, pool
 from tare.knowledge.read import Known
 
@@ -50,7 +50,7 @@ def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> t
         wanted = key_for(metric, arm.setup, arm.baseline, arm.client_host)
         if summed := pool(comparable(claims, wanted, database)):
             found.append(Forecast(arm.name, metric, summed))
-    return tuple(found) or (Forecast(arm.name, None, None, _nearest(arm, claims)),)
+    return tuple(found) or (Forecast(arm.name, None, None, _nearest(arm, database, claims)),)
 
 
 def comparable(claims: Sequence[Known], wanted: Key, database: str | None) -> tuple[Known, ...]:
@@ -58,8 +58,8 @@ def comparable(claims: Sequence[Known], wanted: Key, database: str | None) -> tu
     return tuple(known for known in claims if matches(known.claim, wanted, database))
 
 
-def _nearest(arm: PlannedArm, claims: Sequence[Known]) -> tuple[Near, ...]:
-    """Claims that differ in one or two parts of the key, fewest first; those over the same path before others."""
+def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> tuple[Near, ...]:
+    """Claims that differ in one or two parts of the key, fewest first; then those of the database, of the path."""
     wanted = key_for("", arm.setup, arm.baseline, arm.client_host)
     near = []
     for known in claims:
@@ -69,6 +69,9 @@ def _nearest(arm: PlannedArm, claims: Sequence[Known]) -> tuple[Near, ...]:
         differs = replace(key, metric="").differences(wanted)
         if len(differs) <= _MOST_DIFFERENCES:
             near.append(Near(known, differs))
-    ordered = sorted(near, key=lambda each: (len(each.differs_in), "network" in each.differs_in))
+    ordered = sorted(
+        near,
+        key=lambda each: (len(each.differs_in), not of(each.claim.claim, database), "network" in each.differs_in),
+    )
     one_a_kind = {(each.claim.study, each.differs_in): each for each in reversed(ordered)}
     return tuple(each for each in ordered if each in one_a_kind.values())[:_NEAREST]

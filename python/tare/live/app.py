@@ -33,8 +33,8 @@ from tare.live.view import View
 from tare.live.watch import Watch, ident, tags_of
 
 _STATIC = {"live.js": "text/javascript", "knowledge.js": "text/javascript", "live.css": "text/css"}
-_REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A report is shown with its own style and without any script, whatever is in the file."""
+_REPORT_POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""A report is shown with its own style and without any script, whatever is in the file. Its study can be saved."""
 
 
 class Page:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from tare.analyze.estimate import Estimate, Finding
 
 NONE = "—"
+_LEAST = 0.001
 
 _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 
@@ -47,9 +48,11 @@ def decimals_of(estimate: Estimate) -> int:
 
 
 def amount(value: float | None) -> str:
-    """A value in its own unit with three digits that matter: `1,905`, `8.41`."""
+    """A value in its own unit with three digits that matter: `1,905`, `8.41`; next to nothing is `<0.001`."""
     if value is None:
         return NONE
+    if 0 < value < _LEAST:
+        return f"<{_LEAST}"
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:#.3g}"

@@ -17,7 +17,7 @@ from tare.analyze.contrasts import Cell, Step, contrast, reference_of
 from tare.analyze.factorial import Effect, factorial
 from tare.analyze.metrics import METRICS
 from tare.run.record import RunRecord
-from tare.study.model import Study
+from tare.study.model import InterleaveSpec, Study
 
 THROUGHPUT = [METRICS["throughput"]]
 PLACES = {"deployment": ("bare", "container"), "disk": ("host", "overlay", "volume")}
@@ -172,3 +172,29 @@ def test_a_block_that_lacks_an_arm_does_without() -> None:
 def test_one_factor_alone_has_no_such_view() -> None:
     assert factorial(synthetic.study(), synthetic.records(), THROUGHPUT) == ()
     assert factorial(study_of(PLACES), [], THROUGHPUT) == ()
+
+
+def test_after_looks_intervals_are_as_wide_as_those_of_the_overheads() -> None:
+    """t at 0.9825 in place of 0.975, within blocks as between blocks of two conditions."""
+    factors = {**PLACES, "load": ("light", "full")}
+    study = study_of(factors, conditions=("load",))
+    looking = study.model_copy(update={"protocol": InterleaveSpec()})
+    records = [
+        each
+        for block in range(6)
+        for each in made(
+            study,
+            block,
+            lambda levels, n=block: cost(levels) * (1 + 0.01 * ((n * len(levels["deployment"])) % 7)),  # type: ignore[misc]
+            load=factors["load"][block % 2],
+        )
+    ]
+    for step in (("deployment", "container"), ("load", "full")):
+        before, after = (effect(factorial(each, records, THROUGHPUT), step).estimate for each in (study, looking))
+        assert before.low is not None
+        assert after.low is not None
+        assert before.high is not None
+        assert after.high is not None
+        assert after.low < before.low
+        assert after.high > before.high
+        assert (after.point, after.confidence) == (pytest.approx(before.point), 0.95)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.analyze.estimator import paired
 from tare.analyze.quantile_shift import QuantileShift, quantile_shifts
 from tare.run.record import RunRecord
+from tare.study.model import InterleaveSpec
 
 ARMS = ("bare", "bridge")
 
@@ -48,6 +50,22 @@ def test_known_answer_by_hand() -> None:
         assert quantile.estimate.low == pytest.approx(math.expm1(mean - reach), abs=1e-6)
         assert quantile.baseline_ms == pytest.approx(quantile.percent / 10)
         assert quantile.arm_ms == pytest.approx(1.2 * quantile.percent / 10)
+
+
+def test_after_looks_a_quantile_has_the_interval_that_the_metric_of_its_name_has() -> None:
+    study = synthetic.study(ARMS, blocks=9).model_copy(update={"protocol": InterleaveSpec()})
+    runs = [
+        each
+        for block, factor in enumerate((1.1, 1.2, 1.3))
+        for each in (run(block, "bare", even(10.0)), run(block, "bridge", even(10.0 * factor)))
+    ]
+    (shift,) = quantile_shifts(study, runs)
+    wanted = paired(study, [1.1, 1.2, 1.3])
+    for quantile in shift.quantiles:
+        assert quantile.estimate.low == pytest.approx(wanted.low)
+        assert quantile.estimate.high == pytest.approx(wanted.high)
+    (plain,) = shifts(*runs)
+    assert (plain.quantiles[0].estimate.low or 0) > (shift.quantiles[0].estimate.low or 0)
 
 
 def test_a_tail_alone_shifts_its_own_quantiles_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -125,3 +126,19 @@ def test_more_rounds_than_a_study_may_have_are_not_called_enough() -> None:
     assert not hopeless.enough
     assert hopeless.seconds is not None
     assert hopeless.seconds > 100 * (calm.seconds or 0)
+
+
+@pytest.mark.parametrize(
+    ("storage", "hint"), [("volumee", "volume"), ("foo bar", "storages: "), ("none", "storages: ")]
+)
+def test_a_storage_that_nobody_knows_is_refused_with_those_that_are_known(storage: str, hint: str) -> None:
+    found = CliRunner().invoke(app, ["advise", "percona-2016", "--storage", storage])
+    assert isinstance(found.exception, StudyError)
+    assert hint in str(found.exception)
+
+
+def test_machine_time_is_told_in_hours_and_no_line_ends_within_a_figure() -> None:
+    shown = CliRunner().invoke(app, ["advise", "grambow-2018", "--storage", "layer", "--client-host", "other"])
+    assert re.search(r"about \d+ h \d+ min of machine time", shown.stdout)
+    assert "[+1.5 %, +6.0 %]" in " ".join(shown.stdout.split())
+    assert not [line for line in shown.stdout.splitlines() if line.lstrip().startswith("%") or line.endswith("±")]

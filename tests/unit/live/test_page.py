@@ -144,7 +144,9 @@ def test_a_report_is_shown_but_nothing_in_it_may_run(store: Path, visit: Visit) 
     assert "report.html" in told(page)[0]["reports"]
     answer = page.get("/report/report.html")
     assert answer.text == "<script>alert(1)</script>"
-    assert answer.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    assert answer.headers["content-security-policy"].startswith(
+        "sandbox allow-downloads; default-src 'none'"
+    )  # its study can be saved
 
 
 def test_no_other_file_of_the_machine_can_be_had(store: Path, visit: Visit) -> None:
