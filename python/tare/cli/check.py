@@ -47,12 +47,14 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     most = limit(max_overhead)
     from tare.analyze.limit import Outcome  # scipy is slow to import
     from tare.cli.unfinished import unfinished
-    from tare.report import write
+    from tare.report import refuse_place, write
     from tare.report.check import json_file, terminal
     from tare.report.check import markdown as summary
     from tare.report.check.content import Asked, build_check
     from tare.store import open_store
 
+    refuse_place(junit)
+    refuse_place(markdown)
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
     asked = Asked(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)

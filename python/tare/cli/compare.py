@@ -39,11 +39,12 @@ def compare(
     """
     from tare.analyze.comparison import Recorded  # scipy is slow to import
     from tare.analyze.comparison import compare as compared
-    from tare.report import write
+    from tare.report import refuse_place, write
     from tare.report.comparison.content import build_comparison
     from tare.report.comparison.marks import with_both_marks
     from tare.store import open_store
 
+    refuse_place(output)
     stores = [open_store(path) for path in (store_a, store_b)]
     made = [Recorded(store.plan, store.records()) for store in stores]
     _refuse_the_same(stores, made)

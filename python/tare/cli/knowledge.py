@@ -13,10 +13,12 @@ from tare.cli.claim_list import write_list
 from tare.errors import StudyError
 from tare.knowledge.export import EXPORTS, as_json
 from tare.knowledge.read import Known, claim_called, load_claims
+from tare.knowledge.words import plain
 from tare.plural import counted
 from tare.sites.layout import default_layout
 from tare.store import open_store
 from tare.study.catalogue import claims_folder
+from tare.study.suggest import did_you_mean
 
 app = typer.Typer(
     help="Claims of what dockerizing costs: those that come with tare, and your own.", no_args_is_help=True
@@ -44,9 +46,11 @@ def list_claims(
     claims: Folder = None,
 ) -> None:
     """List the claims; into a pipe or file one a line: id, effect and what it is of, with tabs between."""
-    found = [known for known in every_claim(claims) if _wanted(known, study, database, metric)]
+    every = every_claim(claims)
+    _refuse_unknown(every, study=study, database=database, metric=metric)
+    found = [known for known in every if _wanted(known, study, database, metric)]
     write_list(found, Console(highlight=False))
-    typer.echo(f"{len(found)} claims; `tare knowledge show CLAIM` tells the source of one.", err=True)
+    typer.echo(f"{counted(len(found), 'claim')}; `tare knowledge show CLAIM` tells the source of one.", err=True)
 
 
 @app.command()
@@ -89,6 +93,20 @@ def add(
         typer.echo(str(path))
     use = "`tare advise`" if to is None else f"`tare advise --claims {to}`"
     typer.echo(f"{counted(len(paths), 'claim')} added; {use} takes them into account.", err=True)
+
+
+def _refuse_unknown(claims: tuple[Known, ...], **wanted: str | None) -> None:
+    """A misspelt name would else look as if nothing was known of it."""
+    contexts = [known.claim.context for known in claims]
+    names = {
+        "study": {known.study for known in claims},
+        "database": {context.database.name for context in contexts if context is not None},
+        "metric": {known.claim.effect.metric for known in claims} - {None},
+    }
+    for key, name in wanted.items():
+        if name is not None and name not in names[key]:
+            there = {each for each in names[key] if each is not None}
+            raise StudyError(f"no claim is of a {key} {plain(name)!r}", hint=did_you_mean(name, there, kind=key))
 
 
 def _wanted(known: Known, study: str | None, database: str | None, metric: str | None) -> bool:

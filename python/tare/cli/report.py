@@ -54,12 +54,14 @@ def report(
     Ends with 1 where no arm could be compared with the baseline, and where the control arm differs from it, so that
     the study is invalid; the report then says why.
     """
-    _check(style, table, to_file=output is not None)
-    from tare.report import EXPORTERS, build_report, terminal, write  # drawing charts is slow to import
+    _check(style, table, runs, to_file=output is not None)
+    # Drawing charts is slow to import.
+    from tare.report import EXPORTERS, build_report, refuse_place, terminal, write
     from tare.report.content import told_of
     from tare.report.in_full import in_full
     from tare.report.quantities import with_quantities
 
+    refuse_place(output)
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
     ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
@@ -86,9 +88,11 @@ def report(
         raise typer.Exit(1)
 
 
-def _check(style: Format, table: Table | None, *, to_file: bool) -> None:
+def _check(style: Format, table: Table | None, runs: list[str] | None, *, to_file: bool) -> None:
     if table is not None and style not in (Format.CSV, Format.PARQUET):
         raise StudyError(f"--table says nothing with --format {style}", hint="it is for csv and parquet")
+    if runs and style not in (Format.HTML, Format.MD):
+        raise StudyError(f"--run says nothing with --format {style}", hint="it is for html and md")
     if style is Format.PARQUET and not to_file and sys.stdout.isatty():
         raise StudyError("a terminal cannot show Parquet", hint="name a file with --output")
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from tare.report import csv_rows, findings_file, markdown, terminal
 from tare.report.content import Report, build_report
-from tare.report.write import write
+from tare.report.write import refuse_place, write
 
-__all__ = ["EXPORTERS", "Report", "build_report", "write"]
+__all__ = ["EXPORTERS", "Report", "build_report", "refuse_place", "write"]
 
 
 def _html(report: Report) -> str:

@@ -99,6 +99,17 @@ def test_hostile_texts_stay_on_their_line_and_are_cut(home: Path) -> None:
     assert len(shown.stdout) < 4_000
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "hint"),
+    [("study", "percona", "percona-2016"), ("database", "cassandr", "cassandra"), ("metric", "nope", "throughput")],
+)
+def test_a_name_that_no_claim_has_is_refused_with_those_that_there_are(option: str, name: str, hint: str) -> None:
+    refused = CliRunner().invoke(app, ["knowledge", "list", f"--{option}", name]).exception
+    assert isinstance(refused, StudyError)
+    assert name in str(refused)
+    assert hint in str(refused.hint)
+
+
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     error = CliRunner().invoke(app, ["knowledge", "list", "--claims", str(tmp_path / "nothing")]).exception
     assert isinstance(error, StudyError)

@@ -10,6 +10,7 @@ from tests.unit.analyze import synthetic
 from typer.testing import CliRunner
 
 from tare.cli import app
+from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.run.record import RunRecord
 from tare.store import resume_store
@@ -83,3 +84,21 @@ def test_a_study_whose_control_differs_is_reported_and_ends_with_1(tmp_path: Pat
     done = CliRunner().invoke(app, ["report", str(store_of(tmp_path / "store", made))])
     assert done.exit_code == 1
     assert "INVALID (control-differs)" in done.stdout
+
+
+def test_a_place_that_is_none_is_refused_before_anything_is_drawn(store: Path, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere" / "x")
+    for words in (
+        ["report", str(store), "--format", "html", "--output", str(tmp_path)],
+        ["compare", str(store), str(store), "--output", nowhere],
+        ["check", str(store), "--max-overhead", "5%", "--junit", nowhere],
+        ["check", str(store), "--max-overhead", "5%", "--markdown", nowhere],
+    ):
+        refused = CliRunner().invoke(app, words).exception
+        assert isinstance(refused, StudyError)
+        assert "cannot be written" in str(refused)
+
+
+def test_a_run_to_draw_is_refused_where_nothing_is_drawn(store: Path) -> None:
+    refused = CliRunner().invoke(app, ["report", str(store), "--run", "b01-0-bare"]).exception
+    assert isinstance(refused, StudyError)

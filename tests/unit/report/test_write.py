@@ -23,3 +23,17 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot be written"):
         write("new", tmp_path / "report.html")
     assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_place_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path, why in (
+        (Path(), "a folder"),
+        (tmp_path, "a folder"),
+        (file / "x", "no folder"),
+        (Path("/no/x"), "no folder"),
+    ):
+        with pytest.raises(StudyError, match=why):
+            write("new", path)
+    assert list(tmp_path.iterdir()) == [file]
