@@ -49,7 +49,7 @@ def environment() -> Environment:
         moment=figures.moment,
         second=figures.second,
         size=figures.size,
-        minus=figures.signed,
+        figures=figures.on_the_line,
     )
     return made
 

@@ -39,6 +39,11 @@ def signed(text: str) -> str:
     return _MINUS.sub("\N{MINUS SIGN}", text)
 
 
+def on_the_line(text: str) -> str:
+    """The same, with a figure and its percent sign never on two lines."""
+    return signed(text).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def decimals_of(estimate: Estimate) -> int:
     """As many decimals of a percentage as the interval bears out."""
     if estimate.low is None or estimate.high is None:

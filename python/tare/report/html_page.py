@@ -25,7 +25,7 @@ from tare.report.citing import again, citation
 from tare.report.content import Report
 from tare.report.drawings import drawings
 from tare.report.effect_rows import effect_rows
-from tare.report.known import compared, known, known_by_operation, published_in
+from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
 from tare.report.laid_rows import PANELS, hiding, laid_rows
 from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
 from tare.report.made_of import unpaired
@@ -36,7 +36,7 @@ from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.setting import BY_OTHERS
 from tare.report.shift_rows import shift_rows
-from tare.report.strata import TITLES, strata_rows
+from tare.report.strata import STRATA_TITLE, strata_of
 from tare.report.summary import summary
 from tare.report.validity import warnings
 from tare.report.verdicts import method, verdicts
@@ -98,11 +98,12 @@ def render(report: Report) -> str:
         citation=citation(report),
         again=again(report.study),
         study_file=_as_link(report.study.text),
-        strata_titles=TITLES,
-        strata_rows=strata_rows(report),
+        strata=strata_of(report),
+        strata_title=STRATA_TITLE,
         metrics=known(report.analysis),
         compared=compared(report.analysis),
         by_operation=known_by_operation(report.analysis),
+        compared_by_operation=compared_by_operation(report.analysis),
         published_in=partial(published_in, report.analysis),
         PRIMARY=PRIMARY,
         unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),
@@ -126,7 +127,7 @@ def render(report: Report) -> str:
 def typeset(text: object) -> Markup:
     """Text with true minus signs; figures keep their units, and intervals their ends, on the line."""
     whole = re.sub(r"(\[[^\[\], ]+,) (?=[^\[\], ]+\])", "\\1\N{NO-BREAK SPACE}", str(text))
-    return ticked(figures.signed(whole).replace(" %", "\N{NO-BREAK SPACE}%"))
+    return ticked(figures.on_the_line(whole))
 
 
 def two_lines(text: Markup) -> Markup:

@@ -27,8 +27,18 @@ def known_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
 
 def compared(analysis: Analysis) -> tuple[Metric, ...]:
     """Of `known` those in which an arm could be compared; the primary one always. Of nothing there is no ratio."""
-    told = {one.metric for one in analysis.findings if one.estimate.point is not None}
+    told = _told(analysis)
     return tuple(metric for metric in known(analysis) if metric.name == PRIMARY or metric.name in told)
+
+
+def compared_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
+    """The same of `known_by_operation`."""
+    told = _told(analysis)
+    return tuple(metric for metric in known_by_operation(analysis) if metric.name in told)
+
+
+def _told(analysis: Analysis) -> frozenset[str]:
+    return frozenset(one.metric for one in analysis.findings if one.estimate.point is not None)
 
 
 def published_in(analysis: Analysis, metric: str) -> bool:

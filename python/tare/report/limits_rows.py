@@ -18,7 +18,8 @@ LIMIT_COLUMNS = (
 LIMIT_READING = (
     "Medians over an arm's good runs, read off their traces: CPU time used of what each side could use; share of "
     "the time in which a thread of the SUT waited for I/O; of the busiest disk, share of the time with a request "
-    "under way, requests under way, and a second. Bound by: what was at its end in most runs."
+    "under way, requests under way, and a second. Bound by: what was at its end in most runs, used 90 % of the "
+    "time, waited for 81 % of it (as others had it), or with its quota of CPU time out in half of the periods."
 )
 _WORDS: Mapping[Limit, str] = {"client": "client's CPU", "sut": "SUT's CPU", "disk": "disk"}
 

@@ -10,7 +10,7 @@ from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
-from tare.report.known import compared, known_by_operation
+from tare.report.known import compared, compared_by_operation
 from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.markdown_details import details
@@ -19,7 +19,7 @@ from tare.report.notes import failures
 from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
-from tare.report.strata import TITLES, strata_rows
+from tare.report.strata import STRATA_TITLE, strata_of
 from tare.report.summary import summary
 from tare.report.validity import warnings
 from tare.report.verdicts import method, verdicts
@@ -124,7 +124,7 @@ def _table(report: Report) -> list[str]:
 
 def _by_operation(report: Report) -> list[str]:
     """A table of latencies by kind of operation, where the generator tells them apart."""
-    metrics = known_by_operation(report.analysis)
+    metrics = compared_by_operation(report.analysis)
     if not metrics:
         return []
     titles = ["arm", *(metric.title for metric in metrics)]
@@ -137,15 +137,10 @@ def _by_operation(report: Report) -> list[str]:
 
 def _strata(report: Report) -> list[str]:
     """What was published beside what the runs say, by stratum."""
-    rows = strata_rows(report)
-    if not rows:
+    found = strata_of(report)
+    if found is None:
         return []
-    lines = [
-        "",
-        "| " + " | ".join(text(title) for title in TITLES) + " |",
-        "|---|---|---|" + "---:|" * (len(TITLES) - 3),
-    ]
-    return lines + ["| " + " | ".join(text(cell) for cell in row.cells) + " |" for row in rows]
+    return ["", f"## {STRATA_TITLE}", "", *table(found.titles, found.rows, left=3), "", text(found.reading, 400)]
 
 
 def _baseline(arm: ArmSummary) -> list[str]:

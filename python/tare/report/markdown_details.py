@@ -9,7 +9,7 @@ from tare.report.citing import again, citation
 from tare.report.content import Report
 from tare.report.effect_rows import EffectRow, effect_rows
 from tare.report.figures import NONE, amount, percent
-from tare.report.known import known
+from tare.report.known import known, known_by_operation
 from tare.report.laid_rows import PANELS, laid_rows
 from tare.report.markdown_text import code, fenced, folded, table, text
 from tare.report.plain import plain_lines
@@ -81,7 +81,7 @@ def _blocks(report: Report) -> list[str]:
 
 
 def _values(report: Report) -> list[str]:
-    metrics = known(report.analysis)
+    metrics = (*known(report.analysis), *known_by_operation(report.analysis))
     rows = [
         (arm.arm, arm.good, *(amount(arm.values[metric.name].median) for metric in metrics))
         for arm in report.analysis.arms
@@ -124,7 +124,8 @@ def _alike(report: Report) -> list[str]:
     same = sum(not each.differs for each in setting.parity)
     path = _properties(setting.path)
     lines = ["", "## Were the arms alike?", ""]
-    lines += [f"{same} properties that were read are the same in every arm.", ""] if same else []
+    one = "property that was read is" if same == 1 else "properties that were read are"
+    lines += [f"{same} {one} the same in every arm.", ""] if same else []
     lines += differing or ["Nothing that was read differs between arms."]
     return [*lines, *(["", "The way from client to server:", "", *path] if path else [])]
 

@@ -81,7 +81,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         effective=compare((record.arm, _without_names(record.effective, record.run_id)) for record in used),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
         parity=_without_repeats(compare((record.arm, _parity(record)) for record in used)),
-        path=compare((record.arm, record.path) for record in used),
+        path=compare((record.arm, _way(record.path)) for record in used),
     )
 
 
@@ -164,6 +164,24 @@ def _one_text(texts: Sequence[str]) -> str:
         more = f" and {len(texts) - _SHOWN_VALUES} more" if len(texts) > _SHOWN_VALUES else ""
         return f"from run to run: {'; '.join(sorted(texts)[:_SHOWN_VALUES])}{more}"
     return f"{numbers[0]:.15g} to {numbers[-1]:.15g}"
+
+
+def _way(path: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The path without what each run is given anew: ports, the proxy's process, numbers of namespaces."""
+    if path is None:
+        return None
+    names = ("client_namespace", "server_namespace")
+    way = {key: _address(value) for key, value in path.items() if key not in {*names, "proxy"}}
+    if "proxy" in path:
+        way["docker_proxy"] = path["proxy"] is not None
+    client, server = (path.get(name) for name in names)
+    if client is not None and server is not None:
+        way["one_network_namespace"] = client == server
+    return way
+
+
+def _address(value: Any) -> Any:
+    return value.get("address") if isinstance(value, Mapping) and "port" in value else value
 
 
 def _parity(record: RunRecord) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from rich.table import Column, Table
 from rich.text import Text
@@ -15,22 +16,34 @@ from tare.report.content import Report
 from tare.report.figures import NONE, interval, percent, point
 from tare.report.plain import plain
 
-TITLES = ("condition", "metric", "arm", "n", "published", "its way", "overhead", "95 % interval")
+STRATA_TITLE = "By condition, as published and by tare"
+_TITLES = ("condition", "metric", "arm", "n", "published", "source's way", "overhead", "95 % interval")
+_PUBLISHED, _THEIRS = 4, 5
 _TWO_DECIMALS = 2
+
+Cells = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Row:
-    """A finding as `TITLES` has it."""
+class Strata:
+    """Findings by condition as text: condition, metric, arm, what is known of each. `reading`: what it means."""
 
-    cells: tuple[str, ...]
+    titles: Cells
+    rows: tuple[Cells, ...]
+    reading: str
+
+    def conditions(self) -> Iterator[tuple[str, tuple[tuple[str, tuple[Cells, ...]], ...]]]:
+        """Each condition with its metrics, each metric with its rows, from the arm on."""
+        for words, of_one in groupby(self.rows, key=itemgetter(0)):
+            metrics = groupby(of_one, key=itemgetter(1))
+            yield words, tuple((metric, tuple(row[2:] for row in rows)) for metric, rows in metrics)
 
 
-def strata_rows(report: Report) -> tuple[Row, ...]:
-    """Every stratum, then all of them together where there are several; nothing where the study has none."""
+def strata_of(report: Report) -> Strata | None:
+    """Every stratum, then all of them together where there are several; `None` where the study has none."""
     strata = report.analysis.strata
     if not strata:
-        return ()
+        return None
     together = (("all", report.analysis.findings),) if len(strata) > 1 else ()
     metrics = [PRIMARY, *(each.name for each in report.analysis.metrics if _told(each.name, each.operation))]
     telling = [factor for factor in strata[0].levels if len({each.levels[factor] for each in strata}) > 1]
@@ -41,21 +54,30 @@ def strata_rows(report: Report) -> tuple[Row, ...]:
         ),
         *together,
     ]
-    return tuple(row for words, findings in parts for row in _rows(words, findings, metrics))
+    rows = [row for words, findings in parts for row in _rows(words, findings, metrics)]
+    nothing = {n for n in (_PUBLISHED, _THEIRS) if all(row[n] == NONE for row in rows)}
+    shown = [n for n in range(len(_TITLES)) if n not in nothing]
+    several = ", of all their mean" if together else ""
+    theirs = f" Source's way: the relative change of averages over runs{several}; it has no interval."
+    return Strata(
+        titles=tuple(_TITLES[n] for n in shown),
+        rows=tuple(tuple(row[n] for n in shown) for row in rows),
+        reading=f"Overhead and interval are tare's.{'' if _THEIRS in nothing else theirs}",
+    )
 
 
-def strata_tables(report: Report) -> tuple[Table, ...]:
+def strata_tables(found: Strata) -> tuple[Table, ...]:
     """The same for a terminal, whose lines are too short for the condition: a table each, under its name."""
     made = []
-    for words, rows in groupby(strata_rows(report), key=lambda row: row.cells[0]):
+    for words, rows in groupby(found.rows, key=itemgetter(0)):
         columns = [
-            Column(title, justify="left" if n < 2 or n == len(TITLES) - 2 else "right", no_wrap=n > 1)
-            for n, title in enumerate(TITLES[1:])
+            Column(title, justify="left" if n < 2 or n == len(found.titles) - 2 else "right", no_wrap=n > 1)
+            for n, title in enumerate(found.titles[1:])
         ]
         table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.title, table.title_justify, table.title_style = Text(words), "left", "bold"
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row.cells[1:]))
+            table.add_row(*(Text(cell) for cell in row[1:]))
         made.append(table)
     return tuple(made)
 
@@ -64,21 +86,19 @@ def _told(name: str, operation: str | None) -> bool:
     return operation is not None and name.endswith("latency_mean")
 
 
-def _rows(words: str, findings: tuple[Finding, ...], metrics: list[str]) -> Iterator[Row]:
+def _rows(words: str, findings: tuple[Finding, ...], metrics: list[str]) -> Iterator[Cells]:
     for metric in metrics:
         for finding in (each for each in findings if each.metric == metric):
             theirs = finding.as_published
-            yield Row(
-                (
-                    words,
-                    metric_named(metric).short.removesuffix(" latency"),
-                    plain(finding.arm, 40),
-                    str(finding.estimate.n),
-                    NONE if finding.published is None else percent(finding.published, _TWO_DECIMALS),
-                    NONE if theirs is None else percent(theirs.point, _TWO_DECIMALS),
-                    point(finding),
-                    interval(finding.estimate),
-                )
+            yield (
+                words,
+                metric_named(metric).short.removesuffix(" latency"),
+                plain(finding.arm, 40),
+                str(finding.estimate.n),
+                NONE if finding.published is None else percent(finding.published, _TWO_DECIMALS),
+                NONE if theirs is None else percent(theirs.point, _TWO_DECIMALS),
+                point(finding),
+                interval(finding.estimate),
             )
 
 

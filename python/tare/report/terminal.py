@@ -24,7 +24,7 @@ from tare.report.operations import operations_table
 from tare.report.plain import plain
 from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
-from tare.report.strata import strata_tables
+from tare.report.strata import strata_of, strata_tables
 from tare.report.validity import warnings
 from tare.report.verdicts import method, verdicts
 
@@ -50,10 +50,14 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     console.print()
     console.print(_table(report, width))
     console.print()
-    for table in (operations_table(report), *strata_tables(report)):
+    strata = strata_of(report)
+    for table in (operations_table(report), *(() if strata is None else strata_tables(strata))):
         if table is not None:
             console.print(table)
             console.print()
+    if strata is not None:
+        console.print(Text(strata.reading, style="dim"))
+        console.print()
     console.print(Text(report.answer))
     _verdicts(report, console)
     _quantities(console, report, width)

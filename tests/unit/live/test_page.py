@@ -161,6 +161,8 @@ def test_no_other_file_of_the_machine_can_be_had(store: Path, visit: Visit) -> N
 def test_the_knowledge_base_is_there(visit: Visit) -> None:
     text = visit().get("/knowledge").text
     assert "percona-2016-published-port" in text
+    assert text.count("could not be told to come from the container or from compaction") == 1
+    assert "\N{MINUS SIGN}69.0\N{NO-BREAK SPACE}%" in text
 
 
 def _of_720_runs(path: Path) -> None:

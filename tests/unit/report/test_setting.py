@@ -113,6 +113,30 @@ def test_what_is_nothing_but_its_parts_has_no_line_of_its_own() -> None:
     assert texts(found) == {"hop": [("—", ())], "proxy.pid": [("—", ("a",)), ("1", ("b",))]}
 
 
+def test_of_the_way_is_told_what_is_not_given_anew_to_each_run() -> None:
+    proxied = {
+        "client_dialled": {"address": "127.0.0.1", "port": 32772},
+        "server_sees": {"address": "172.18.0.1", "port": 9},
+        "client_namespace": "1", "server_namespace": "2", "connections": 8, "hop": "docker-proxy",
+        "proxy": {"boot_id": "x", "pid": 7, "started_ticks": 9},
+    }  # fmt: skip
+    unseen = {**proxied, "hop": None, "proxy": None, "server_sees": None, "server_namespace": "1"}
+    seen = {"bare": unseen, "bridge": proxied}
+
+    def go(tree: dict[str, Any]) -> None:
+        tree["path"] = seen[tree["arm"]]
+
+    made = [synthetic.changed(each, go) for each in synthetic.records(("bare", "bridge"), blocks=1)]
+    assert texts(setting_of(synthetic.study(("bare", "bridge")), made).path) == {
+        "client_dialled": [("127.0.0.1", ())],
+        "server_sees": [("—", ("bare",)), ("172.18.0.1", ("bridge",))],
+        "connections": [("8", ())],
+        "hop": [("—", ("bare",)), ("docker-proxy", ("bridge",))],
+        "docker_proxy": [("no", ("bare",)), ("yes", ("bridge",))],
+        "one_network_namespace": [("yes", ("bare",)), ("no", ("bridge",))],
+    }
+
+
 def test_hierarchies_that_differ_are_told_one_by_one() -> None:
     def part(tree: dict[str, Any]) -> None:
         tree["parity"]["sut"]["cgroups"] = {"cpu": "/a", "memory": "/b"}

@@ -75,7 +75,7 @@ PODMAN_STATS = View(
         ),
         Quantity(
             name="memory_bytes_raw",
-            shown="MEM USAGE before that",
+            shown="MEM USAGE, with cache",
             unit="B",
             measure=Measure.CONTAINER_MEMORY,
             kind=Kind.GAUGE,

@@ -65,14 +65,19 @@ def cgroup_cpu(trace: Trace) -> pl.DataFrame:
 
 
 def cgroup_memory(trace: Trace) -> pl.DataFrame:
-    """Memory of control groups with limit (the machine's memory where there is none) and page cache."""
+    """Memory of control groups with limit (the machine's memory where there is none) and page cache.
+
+    Limits are read once a second: before the first reading of a cut the next one holds.
+    """
     table, host = trace.table("cgroup"), trace.table("memory")
     if table is None:
         return NO_READINGS
     total = None if host is None else host["total_bytes"].drop_nulls().first()
+    limit = pl.min_horizontal("memory_limit_bytes", pl.lit(total, pl.Int64))
+    read = pl.when(pl.col("limit_t0_ns").is_not_null()).then(limit)
     return _sorted(
         table.sort("target", "tick")
-        .with_columns(pl.col("memory_limit_bytes").forward_fill().over("target"))
+        .with_columns(read.forward_fill().backward_fill().over("target").alias("limit_bytes"))
         .filter(pl.col("memory_bytes").is_not_null() & pl.col("inactive_file_bytes").is_not_null())
         .select(
             *_keys(),
@@ -81,7 +86,7 @@ def cgroup_memory(trace: Trace) -> pl.DataFrame:
             "inactive_file_bytes",
             "cache_bytes",
             "anon_bytes",
-            pl.min_horizontal("memory_limit_bytes", pl.lit(total, pl.Int64)).alias("limit_bytes"),
+            "limit_bytes",
         )
     )
 

@@ -34,6 +34,13 @@ def test_a_limit_is_carried_on_and_never_above_the_machine() -> None:
     assert set(cgroup_memory(Trace(whole.header, whole.quanta, True, tables))["limit_bytes"]) == {1000 * MIB}
 
 
+def test_before_the_first_reading_of_a_cut_the_limit_is_the_one_read_next() -> None:
+    whole = trace()
+    later = pl.col("limit_t0_ns", "memory_limit_bytes").shift(3)
+    tables = {**whole.tables, "cgroup": whole.tables["cgroup"].with_columns(later)}
+    assert set(cgroup_memory(Trace(whole.header, whole.quanta, True, tables))["limit_bytes"]) == {200 * MIB}
+
+
 def test_all_is_the_sum_of_the_cpus() -> None:
     cpus = host_cpu(trace())
     ends = cpus.filter(pl.col("subject") == "all")["user_ticks"]

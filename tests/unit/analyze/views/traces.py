@@ -70,6 +70,7 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True, name: str 
             "memory_t0_ns": at, "memory_t1_ns": at, "memory_bytes": [100 * MIB] * len(at),
             "inactive_file_bytes": [20 * MIB] * len(at), "cache_bytes": [30 * MIB] * len(at),
             "anon_bytes": [65 * MIB] * len(at), "memory_limit_bytes": [200 * MIB, *nothing[1:]],
+            "limit_t0_ns": [0, *nothing[1:]],
             "io_t0_ns": at, "io_t1_ns": at,
             "read_bytes": nothing if empty_io else [0] * len(at),
             "written_bytes": nothing if empty_io else written,
@@ -77,7 +78,8 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True, name: str 
             "block_at_ns": at, "block_read_bytes": [0] * len(at), "block_written_bytes": written,
         },
         schema_overrides=dict.fromkeys(
-            ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes", "memory_limit_bytes"), pl.Int64
+            ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes", "memory_limit_bytes", "limit_t0_ns"),
+            pl.Int64,
         ),
     )  # fmt: skip
     spent = {
