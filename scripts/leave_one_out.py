@@ -39,8 +39,9 @@ def _rows(study: str, claims: Sequence[Known]) -> Iterator[tuple[str, str, str, 
     others = [known for known in claims if known.study != study]
     four = [known for known in others if known.study in FIVE]
     for (key, database), held_out in groups.items():
-        told = (key.deployment, key.network or "path not told", key.storage or "storage not told")
-        effect = f"{', '.join(told)}, {key.client_host or 'unknown'} host: {key.metric}"
+        host = f"{key.client_host} host" if key.client_host else "host not told"
+        told = (key.deployment, key.network or "path not told", key.storage or "storage not told", host)
+        effect = f"{', '.join(told)}: {key.metric}"
         yield (
             study,
             effect,

@@ -124,8 +124,18 @@ def _pool(summed: Pool) -> str:
     size = ", size only, the sign is not known" if summed.size_only else ""
     many = "1 claim" if len(summed.listed) == 1 else f"{len(summed.listed)} claims"
     if summed.low == summed.high:
-        return f"{percent(summed.low)} in {many}, no interval{size}"
-    return f"{percent(summed.low)} to {percent(summed.high)} in {many}, not pooled{size}"
+        return f"{percent(summed.low)} in {many}, no interval{size}{_untold(summed)}"
+    return f"{percent(summed.low)} to {percent(summed.high)} in {many}, not pooled{size}{_untold(summed)}"
+
+
+def _untold(summed: Pool) -> str:
+    """What the figure may have been measured with other than planned, as its source does not say."""
+    of = len(summed.listed)
+    told = [
+        name.replace("_", " ") + ("" if claims == of else f" by {claims} of {of}")
+        for name, claims in summed.untold.items()
+    ]
+    return f"; not told: {', '.join(told)}" if told else ""
 
 
 def _pooled(effect: Pooled) -> str:
@@ -174,6 +184,7 @@ def _forecast_tree(forecast: Forecast) -> dict[str, Any]:
         "weighted": [known.id for known in summed.weighted] if effect else [],
         "range": [math.expm1(summed.low), math.expm1(summed.high)],
         "size_only": summed.size_only,
+        "untold": dict(summed.untold),
         "why_not_pooled": summed.why,
         "pooled": None if effect is None else _pooled_tree(effect),
     }

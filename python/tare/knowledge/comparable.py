@@ -32,7 +32,13 @@ class Key:
     @property
     def whole(self) -> bool:
         """Whether all of it is told: only then may it be pooled."""
-        return all(getattr(self, each.name) is not None for each in fields(self))
+        return not self.untold
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """What is not told of arm or baseline: `network`, `storage`, `engine`, `runtime`, `client_host`."""
+        names = (each.name for each in fields(self) if getattr(self, each.name) is None)
+        return tuple(dict.fromkeys(name.removeprefix("baseline_") for name in names))
 
     def differences(self, other: Key) -> tuple[str, ...]:
         """Names of the parts that are told in both and differ."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.errors import StudyError
@@ -36,6 +37,12 @@ class Pool:
     def studies(self) -> tuple[str, ...]:
         """Of the weighted claims where they are pooled, else of the listed."""
         return tuple(dict.fromkeys(known.study for known in (self.weighted if self.effect else self.listed)))
+
+    @property
+    def untold(self) -> Mapping[str, int]:
+        """Parts of the key that listed claims do not tell, and how many of them do not."""
+        keys = [key for known in self.listed if (key := key_of(known.claim)) is not None]
+        return Counter(name for key in keys for name in key.untold)
 
     @property
     def bounds(self) -> tuple[float, float]:

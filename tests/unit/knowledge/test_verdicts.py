@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tare.knowledge.advice import Advice, advise
+from tare.knowledge.advice_text import NOTHING_OPEN, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, PlannedArm, benchmark_of
 from tare.knowledge.claim import Setup
 from tare.knowledge.read import Known, load_claims
@@ -212,6 +213,17 @@ def test_of_an_arm_that_nothing_is_known_of_no_ranking_is_promised(claims: tuple
 def test_what_keeps_no_data_is_told_nothing_of_disks(claims: tuple[Known, ...]) -> None:
     advice = advise(shipped("casalicchio-2017/cpu"), claims)
     assert {each.metric for each in advice.forecasts} == {"cpu_used", "execution_time"}
+
+
+def test_what_a_claim_does_not_tell_is_told_of_its_forecast(claims: tuple[Known, ...]) -> None:
+    """Percona's post does not say where the data lay, and an overlay is where it matters most."""
+    advice = advise(shipped("seybold-2018"), claims)
+    (layer,) = [each for each in advice.forecasts if each.arm.startswith("P-C-L") and each.pool is not None]
+    assert layer.pool is not None
+    assert layer.pool.untold == {"storage": 1}
+    told = " ".join(lines(advice, NOTHING_OPEN, 400))
+    assert "+0.0 % in 1 claim, no interval; not told: storage [percona-2016-host]" in told
+    assert "-1.3 % to +0.0 % in 2 claims, not pooled; not told: storage by 1 of 2 [moby" in told
 
 
 def test_of_claims_equally_near_those_of_the_same_database_are_named_first(claims: tuple[Known, ...]) -> None:
