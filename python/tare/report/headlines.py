@@ -67,7 +67,7 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
         return
     estimate, name, baseline = control.estimate, plain(control.arm, 60), plain(study.baseline, 60)
     if estimate.point is None or estimate.low is None:
-        yield Headline(f"Control: no interval yet for {name} against {baseline}, {estimate.why}.", grave=False)
+        yield Headline(f"Control: no interval for {name} against {baseline}, {estimate.why}.", grave=False)
         return
     effect = f"{percent(estimate.point, decimals_of(estimate))} throughput, 99 % interval {interval(estimate)} %"
     told = f"{name}, a second instance of {baseline}: {effect} over {counted(estimate.n, 'block')}"

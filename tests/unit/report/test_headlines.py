@@ -75,7 +75,7 @@ def test_without_a_control_that_is_said() -> None:
 
 def test_before_an_interval_the_control_says_why_there_is_none() -> None:
     (headline,) = build_report(controlled(), records(0.0, blocks=2)).headlines
-    assert "no interval yet for baseline-again against bare, 2 blocks only" in headline.text
+    assert "no interval for baseline-again against bare, 2 blocks only" in headline.text
     assert not headline.grave
 
 
