@@ -17,7 +17,7 @@ from tare.analyze.timelines.laid_over import Laid, LaidOver
 from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
-from tare.report.charts.blocks import blocks
+from tare.report.charts.blocks import blocks, in_words
 from tare.report.charts.theme import NARROW, WIDE
 from tare.report.content import Report, build_report
 from tare.report.drawings import drawings
@@ -306,3 +306,12 @@ def test_a_column_of_published_effects_is_there_only_where_there_are_any(monkeyp
         study = synthetic.study(("bare", "bridge"), published=published)
         whole = Page(html_page.render(build_report(study, made)))
         assert ("throughput published" in whole.text) is there
+
+
+def test_of_many_blocks_the_words_tell_the_range_and_the_middle_half() -> None:
+    (finding,) = build_report(
+        synthetic.study(("bare", "bridge")), synthetic.records(("bare", "bridge"))
+    ).analysis.findings[:1]
+    few, many = (replace(finding, blocks=tuple((n, n / 1000) for n in range(1, most + 1))) for most in (2, 101))
+    assert in_words([few]).endswith("bridge: block 1 +0.1 %, block 2 +0.2 %.")
+    assert in_words([many]).endswith("bridge: 101 blocks, +0.1 % to +10.1 %, half of them +2.6 % to +7.6 %.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import quantiles
 from typing import Any
 
 import altair as alt
@@ -16,6 +17,8 @@ _PANEL_PX = 92
 _LABELS_PX = 62
 _GAPS = alt.RowColnumber(row=62, column=76)
 """Between the plots themselves, so that panels stand in line however long their labels are."""
+_MOST_TOLD = 30
+"""Effects in the words of an arm."""
 
 
 def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
@@ -51,11 +54,18 @@ def _panel(finding: Finding, label: str, frame: Frame) -> Any:
 
 def in_words(findings: Sequence[Finding]) -> str:
     """The chart for those who cannot see it."""
-    told = []
-    for finding in findings:
-        effects = ", ".join(f"block {block} {percent(effect)}" for block, effect in finding.blocks) or "no block"
-        told.append(f"{plain(finding.arm, 60)}: {effects}")
+    told = [f"{plain(finding.arm, 60)}: {_effects(finding.blocks)}" for finding in findings]
     return f"Chart: the effect on throughput in each block. {'; '.join(told)}."
+
+
+def _effects(found: Sequence[tuple[int, float]]) -> str:
+    """Each by itself, as far as somebody would listen; else their range and the middle half."""
+    if len(found) <= _MOST_TOLD:
+        return ", ".join(f"block {block} {percent(effect)}" for block, effect in found) or "no block"
+    effects = [effect for _, effect in found]
+    first, _, third = quantiles(effects, method="inclusive")
+    ends = f"{percent(min(effects))} to {percent(max(effects))}"
+    return f"{len(effects)} blocks, {ends}, half of them {percent(first)} to {percent(third)}"
 
 
 def _rows(finding: Finding) -> list[dict[str, Any]]:
