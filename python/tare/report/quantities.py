@@ -11,6 +11,7 @@ import polars as pl
 
 from tare.analyze.quantities import Seen, Told, quantities
 from tare.analyze.views.compute import SCHEMA
+from tare.analyze.views.of_run import read_samples
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, decimals_of, interval, percent
 from tare.report.plain import plain
@@ -40,7 +41,10 @@ _KEPT = "kept"
 
 
 def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> Report:
-    """The report with what its study's source reports by definitions of its own, read off records and traces."""
+    """The report with what its study's source reports by definitions of its own, read off records and traces.
+
+    Raises `StoreError` where a file of them is damaged.
+    """
     if report.study.quantities is None:
         return report
     return replace(report, quantities=quantities(report.study, records, lambda record: _seen(record, raw)))
@@ -53,7 +57,7 @@ def _seen(record: RunRecord, raw: Raw) -> Seen:
 
 def _observed(monitors: Path) -> pl.DataFrame | None:
     """The kept samples of all tools that watched the run: docs/reference/monitors.md."""
-    tables = [pl.read_parquet(path) for path in sorted(monitors.glob("*.parquet"))]
+    tables = [read_samples(path) for path in sorted(monitors.glob("*.parquet"))]
     kept = [table.filter(pl.col(_KEPT)) for table in tables if {*SCHEMA, _KEPT} <= set(table.columns)]
     alike = [table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()) for table in kept]
     return pl.concat(alike) if alike else None

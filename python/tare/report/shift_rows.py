@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.analyze.quantile_shift import PERCENTS, Quantile, QuantileShift
-from tare.report.figures import NONE, interval, percent
+from tare.report.figures import NONE, decimals_of, interval, percent
 from tare.report.plain import plain
 
 
@@ -48,5 +48,7 @@ def title(one: QuantileShift, longest: int = 40) -> str:
 def shifted(one: Quantile) -> str:
     """`+8.5 % [+6.1, +10.9]`; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
     bounds = interval(one.estimate)
-    middle = percent(one.estimate.point) if one.resolved else f"≤{percent(one.resolution, signed=False)}"
+    middle = f"≤{percent(one.resolution, signed=False)}"
+    if one.resolved:
+        middle = percent(one.estimate.point, decimals_of(one.estimate))
     return middle if bounds == NONE else f"{middle} {bounds}"

@@ -14,6 +14,7 @@ from tests.unit.analyze.views.traces import trace
 
 from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.quantities import Seen, Told, quantities
+from tare.errors import StoreError
 from tare.report import EXPORTERS
 from tare.report.content import build_report
 from tare.report.quantities import with_quantities
@@ -160,3 +161,9 @@ def test_a_report_tells_them_with_what_was_published() -> None:
         ("e_ovh", "sysbench"),
         ("cpu_ovh", "control group"),
     }
+
+
+def test_damaged_samples_are_told(tmp_path: Path) -> None:
+    (tmp_path / "mpstat.parquet").write_bytes(b"no table")
+    with pytest.raises(StoreError, match=r"mpstat\.parquet cannot be read"):
+        with_quantities(build_report(study(), records()), records(), lambda _, name: tmp_path)

@@ -58,14 +58,19 @@ def observed(monitors: Path) -> pl.DataFrame:
     """Samples that the study keeps, of all tools that left any (docs/reference/monitors.md): `compare.OBSERVED`."""
     parts = [pl.DataFrame(schema=OBSERVED)]
     for path in sorted(monitors.glob("*.parquet")):
-        try:
-            table = pl.read_parquet(path)
-        except (OSError, PolarsError) as error:
-            raise StoreError(f"the samples {path} cannot be read: {error}") from error
+        table = read_samples(path)
         if set(OBSERVED) <= set(table.columns):
             table = table.filter("kept") if "kept" in table.columns else table
             parts.append(table.select(pl.col(name).cast(kind) for name, kind in OBSERVED.items()))
     return pl.concat(parts)
+
+
+def read_samples(path: Path) -> pl.DataFrame:
+    """A table of a tool's samples. Raises `StoreError` where it is damaged."""
+    try:
+        return pl.read_parquet(path)
+    except (OSError, PolarsError) as error:
+        raise StoreError(f"the samples {path} cannot be read: {error}") from error
 
 
 def telling(store: Store, records: Sequence[RunRecord], others: Collection[str]) -> RunViews | None:

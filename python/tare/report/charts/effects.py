@@ -66,10 +66,12 @@ def drawable(found: Sequence[Effect]) -> list[Effect]:
 
 def in_words(found: Sequence[Effect]) -> str:
     """The chart for those who cannot see it."""
-    told = [
-        f"{name(each)} {percent(each.estimate.point)}, 95 % interval {interval(each.estimate)}" for each in found
-    ]
+    told = [f"{name(each)} {_point(each)}, 95 % interval {interval(each.estimate)}" for each in found]
     return f"Chart: what each factor does to throughput. {'; '.join(told)}."
+
+
+def _point(effect: Effect) -> str:
+    return percent(effect.estimate.point, decimals_of(effect.estimate))
 
 
 def _row(effect: Effect, label: str) -> dict[str, Any]:
@@ -80,5 +82,5 @@ def _row(effect: Effect, label: str) -> dict[str, Any]:
         "point": estimate.point,
         "low": estimate.low,
         "high": estimate.high,
-        "words": signed(f"{percent(estimate.point, decimals_of(estimate))}  {interval(estimate)}"),
+        "words": signed(f"{_point(effect)}  {interval(estimate)}"),
     }

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from tare.analyze import guest
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.timelines.of_study import spans
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
-from tare.analyze.views.of_run import TRACE
-from tare.errors import StoreError
+from tare.analyze.views.of_run import TRACE, read_samples
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import is_trace, read_trace
@@ -90,10 +88,7 @@ def _of_windows(tool: str, windows: Any) -> Iterator[tuple[object, ...]]:
 def _observed(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.DataFrame]:
     """What tools said that really ran; without a place on their clock for second 0, nothing."""
     for path in sorted(store.raw(run, "monitors").glob("*.parquet")) if zero_s is not None else ():
-        try:
-            table = pl.read_parquet(path)
-        except (OSError, PolarsError) as error:
-            raise StoreError(f"the samples {path} cannot be read: {error}") from error
+        table = read_samples(path)
         if {"tool", "quantity", "subject", "from_ns", "to_ns", "value"} <= set(table.columns):
             kept = pl.col("kept") if "kept" in table.columns else pl.lit(value=True)
             yield _placed(table.with_columns(kept.alias("kept")), "tool", zero_s or 0.0)
