@@ -78,8 +78,7 @@ def trace(seconds: int = 4, *, steal: int = 0, empty_io: bool = True, name: str 
             "block_at_ns": at, "block_read_bytes": [0] * len(at), "block_written_bytes": written,
         },
         schema_overrides=dict.fromkeys(
-            ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes", "memory_limit_bytes", "limit_t0_ns"),
-            pl.Int64,
+            ("read_bytes", "written_bytes", "bfq_read_bytes", "bfq_written_bytes", "memory_limit_bytes"), pl.Int64
         ),
     )  # fmt: skip
     spent = {
