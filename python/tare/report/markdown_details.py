@@ -19,6 +19,8 @@ from tare.report.views_rows import monitors
 
 _MOST_FACTS = 120
 """In one list; a pull request takes 65,536 characters."""
+_MOST_COLUMNS = 20
+"""Blocks across the page."""
 
 
 def details(report: Report) -> list[str]:
@@ -71,13 +73,17 @@ def _shifts(report: Report) -> list[str]:
 
 
 def _blocks(report: Report) -> list[str]:
+    """A column a block, or where that makes too many a row a block."""
     found = [one for one in report.analysis.findings if one.metric == PRIMARY and one.blocks]
-    blocks = sorted({block for one in found for block, _ in one.blocks})
-    rows = [
-        (one.arm, *(percent(dict(one.blocks)[block]) if block in dict(one.blocks) else NONE for block in blocks))
-        for one in found
-    ]
-    return folded("Throughput block by block", table(("arm", *(f"block {block}" for block in blocks)), rows))
+    effects = {one.arm: dict(one.blocks) for one in found}
+    blocks = sorted({block for told in effects.values() for block in told})
+    if len(blocks) <= _MOST_COLUMNS:
+        titles = ("arm", *(f"block {block}" for block in blocks))
+        rows = [(arm, *(percent(told.get(block)) for block in blocks)) for arm, told in effects.items()]
+    else:
+        titles = ("block", *effects)
+        rows = [(str(block), *(percent(told.get(block)) for told in effects.values())) for block in blocks]
+    return folded("Throughput block by block", table(titles, rows))
 
 
 def _values(report: Report) -> list[str]:

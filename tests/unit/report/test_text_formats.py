@@ -47,6 +47,14 @@ def test_markdown_of_a_study_without_a_good_run_says_so_and_how_to_run_it() -> N
     assert "tare run study.yaml" in text
 
 
+def test_many_blocks_stand_below_each_other() -> None:
+    arms = ("bare", "bridge", "host")
+    text = markdown.render(build_report(synthetic.study(arms, blocks=30), synthetic.records(arms, blocks=30)))
+    assert "| block | bridge | host |" in text
+    assert "| 29 | " in text
+    assert max(map(len, text.splitlines())) < 1000
+
+
 @pytest.mark.parametrize("report", [REPORT, EMPTY], ids=["usual", "empty"])
 def test_json_keeps_to_the_published_schema(report: Any) -> None:
     kept = json.loads((SCHEMAS / schema.FINDINGS_SCHEMA.name).read_text(encoding="utf-8"))
