@@ -15,7 +15,6 @@ from tare.analyze.metrics import METRICS
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import RULES, Alarm, check
 from tare.analyze.validity.blocks import grubbs_share
-from tare.analyze.validity.load import between
 from tare.analyze.validity.series import pettitt
 from tare.run.record import RunRecord
 from tare.study.model import Imported, InterleaveSpec
@@ -231,11 +230,6 @@ def test_runs_that_are_slow_where_the_hypervisor_steals_are_told_though_arms_are
     assert found.arm is None
     assert "the hypervisor stole" in found.what
     assert len(found.runs) == 32
-
-
-def test_no_negative_share_of_the_machine_is_told_of_others() -> None:
-    assert between([0.012, 0.034]) == "1.2 % to 3.4 %"
-    assert between([-0.085, 0.739]) == "up to 73.9 %"
 
 
 def test_a_drifting_ratio_is_found() -> None:
