@@ -98,15 +98,16 @@ def add(
 def _refuse_unknown(claims: tuple[Known, ...], **wanted: str | None) -> None:
     """A misspelt name would else look as if nothing was known of it."""
     contexts = [known.claim.context for known in claims]
-    names = {
+    names: dict[str, set[str]] = {
         "study": {known.study for known in claims},
         "database": {context.database.name for context in contexts if context is not None},
-        "metric": {known.claim.effect.metric for known in claims} - {None},
+        "metric": {name for known in claims if (name := known.claim.effect.metric) is not None},
     }
     for key, name in wanted.items():
         if name is not None and name not in names[key]:
-            there = {each for each in names[key] if each is not None}
-            raise StudyError(f"no claim is of a {key} {plain(name)!r}", hint=did_you_mean(name, there, kind=key))
+            raise StudyError(
+                f"no claim is of a {key} {plain(name)!r}", hint=did_you_mean(name, names[key], kind=key)
+            )
 
 
 def _wanted(known: Known, study: str | None, database: str | None, metric: str | None) -> bool:

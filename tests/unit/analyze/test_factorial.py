@@ -197,4 +197,5 @@ def test_after_looks_intervals_are_as_wide_as_those_of_the_overheads() -> None:
         assert after.high is not None
         assert after.low < before.low
         assert after.high > before.high
-        assert (after.point, after.confidence) == (pytest.approx(before.point), 0.95)
+        assert after.point == pytest.approx(before.point)
+        assert after.confidence == pytest.approx(0.95)
