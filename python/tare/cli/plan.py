@@ -162,10 +162,20 @@ def _expectation(made: Plan, expected: PlanEstimate) -> str:
     return (
         f"{_how_many(made.study, expected)}\n"
         f"{_piloted(made.study)}"
-        f"Estimated time: {_duration(expected.total_s)}{most} ({loading}, "
+        f"Estimated time: {_bound(expected)}{_duration(expected.total_s)}{most} ({loading}, "
         f"a block {_duration(block_s)}; without building images).\n"
+        f"{_early(expected)}"
         + (f"Estimated disk: {disk} for loaded data, without images." if expected.data_sets else "No data on disk.")
     )
+
+
+def _bound(expected: PlanEstimate) -> str:
+    return "at most " if expected.at_most and expected.total_s == expected.most_s else ""
+
+
+def _early(expected: PlanEstimate) -> str:
+    words = "Runs that end with a number of operations are reckoned with all of their measure_s.\n"
+    return words if expected.at_most else ""
 
 
 def _piloted(study: Study) -> str:

@@ -83,7 +83,7 @@ class PlanEstimate:
     `load_s`: loading each data set once. `block_copy_s`: an identical copy of it for every run of one block (of one
     block in the mean, where blocks are not of the same arms).
     `block_run_s`: the phases of these runs with starting and stopping. `disk_bytes`: every snapshot, and the
-    largest working copy.
+    largest working copy. `at_most`: some runs end with a number of operations, and `measure_s` only bounds them.
     """
 
     data_sets: int
@@ -92,6 +92,7 @@ class PlanEstimate:
     block_copy_s: float | None
     block_run_s: float
     disk_bytes: float | None
+    at_most: bool = False
 
     @property
     def total_s(self) -> float | None:
@@ -129,6 +130,7 @@ def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> PlanEsti
         block_copy_s=copy_s,
         block_run_s=run_s,
         disk_bytes=_sum((*sizes, *[largest] * copies)),
+        at_most=any(arm.settings.workload.get("operations") for arm in study.arms),
     )
 
 

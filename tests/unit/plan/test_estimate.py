@@ -25,12 +25,19 @@ from tare.study.model import Arm, ArmSettings, InterleaveSpec, Placement, Study,
 from tare.workloads import Parameters, Workload
 
 
-def settings(deployment: str = "container", measure_s: float = 10.0, rows: int = 1000) -> ArmSettings:
+def settings(deployment: str = "container", measure_s: float = 10.0, rows: int = 1000, **more: int) -> ArmSettings:
     return ArmSettings(
         sut=SutSpec(image="i", database="d", deployment=deployment),
         client=Placement(image="i", deployment="bare"),
         workload_name="load",
-        workload={"warmup_s": 2.0, "measure_s": measure_s, "window_s": 1.0, "cooldown_s": 1.0, "rows": rows},
+        workload={
+            "warmup_s": 2.0,
+            "measure_s": measure_s,
+            "window_s": 1.0,
+            "cooldown_s": 1.0,
+            "rows": rows,
+            **more,
+        },
     )
 
 
@@ -65,6 +72,11 @@ def test_time_is_phases_overhead_loads_and_copies() -> None:
     assert expected.total_s == pytest.approx(
         2 * expected.block_run_s + expected.load_s + 4 * size / COPY_BYTES_PER_S
     )
+
+
+def test_a_run_that_ends_with_its_operations_makes_all_of_it_a_bound() -> None:
+    assert estimate(a_plan(settings(), settings(operations=7000)), rows_of).at_most
+    assert not estimate(a_plan(settings()), rows_of).at_most
 
 
 def test_blocks_are_told_as_least_expected_and_most() -> None:
