@@ -17,6 +17,8 @@ _FIELDS = {
     "kB_ccwr/s": "cancelled_kib",
 }  # fmt: skip
 _GAUGES = {"resident_kib"}
+_IO, _REFUSED = {"read_kib", "written_kib", "cancelled_kib"}, -1.0
+"""Printed where /proc/PID/io cannot be read (pidstat.c, NO_PID_IO): no figure."""
 _LATER = "later"
 
 
@@ -76,7 +78,8 @@ def _rows(
             if pid in names:
                 subject = f"{names[pid]} pid {pid}"
                 for name, value in sysstat.named(cells, _FIELDS):
-                    yield Row(name, subject, moment, value, is_gauge=name in _GAUGES)
+                    if value != _REFUSED or name not in _IO:
+                        yield Row(name, subject, moment, value, is_gauge=name in _GAUGES)
 
 
 def _names(directory: Path) -> dict[int, str]:

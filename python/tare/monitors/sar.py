@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,8 +15,10 @@ from tare.sites import Host
 
 _FILE = "sar.bin"
 _JSON = "sar.json"
+_VERSION = "sar.version"
 _CPU = ("user", "nice", "system", "iowait", "steal", "idle")
-_MEMORY = {"memused": "memory_used_kib"}
+_AVAILABLE_SINCE = (12, 7, 8)
+"""The version whose used memory is what is not available (sysstat, commit 6f34da35)."""
 _DISK = {"rkB": "disk_rkb", "wkB": "disk_wkb"}
 _INTERFACE = {"rxkB": "rxkb", "txkB": "txkb"}
 
@@ -39,9 +42,12 @@ class Sar:
         return None
 
     def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:
-        """Its file as JSON."""
+        """Its file as JSON, and its version, on which the meaning of its used memory depends."""
         what = ("-u", "-r", "-d", "-p", "-n", "DEV")
-        return {_JSON: ("sadf", "-j", "-U", f"{scene.directory}/{_FILE}", "--", *what)}
+        return {
+            _JSON: ("sadf", "-j", "-U", f"{scene.directory}/{_FILE}", "--", *what),
+            _VERSION: ("sar", "-V"),
+        }
 
     def read(self, scene: Scene, directory: Path) -> Reading:
         """Sadf's JSON; the moments are those at which sar printed its line, as the file knows seconds only."""
@@ -53,15 +59,31 @@ class Sar:
             raise RunFailed(f"sadf made no whole JSON of what sar wrote: {error}") from error
         # The file is read just before sar is stopped: its last sample may be printed and not written, or otherwise.
         both = list(zip(moments(came, scene.interval_s), told, strict=False))
-        rows = [row for moment, sample in both for row in _rows(moment, sample)]
+        used = "memory_used_kib_12_7_8" if _version(directory) >= _AVAILABLE_SINCE else "memory_used_kib"
+        rows = [row for moment, sample in both for row in _rows(moment, sample, used)]
         return Reading(len(both), table("sar", rows), {})
 
 
-def _rows(moment: Moment, sample: Mapping[str, Any]) -> Iterator[Row]:
+def _version(directory: Path) -> tuple[int, ...]:
+    """What `sar -V` says of itself, whatever the language."""
+    try:
+        told = (directory / _VERSION).read_text()
+    except OSError as error:
+        raise RunFailed(f"the version of sar is not known: {error}") from error
+    if found := re.search(r"(\d+)\.(\d+)\.(\d+)", told):
+        return tuple(int(part) for part in found.groups())
+    raise RunFailed(
+        f"sar -V tells no version: {told[:60]!r}", hint="its used memory changed its meaning with 12.7.8"
+    )
+
+
+def _rows(moment: Moment, sample: Mapping[str, Any], used: str) -> Iterator[Row]:
     for cpu in sample.get("cpu-load", ()):
         yield from (Row(name, cpu["cpu"], moment, value) for name, value in sysstat.named(cpu, _CPU))
     memory = sample.get("memory", {})
-    yield from (Row(name, "host", moment, value, is_gauge=True) for name, value in sysstat.named(memory, _MEMORY))
+    yield from (
+        Row(name, "host", moment, value, is_gauge=True) for name, value in sysstat.named(memory, {"memused": used})
+    )
     for disk in sample.get("disk", ()):
         yield from (Row(name, disk["disk-device"], moment, value) for name, value in sysstat.named(disk, _DISK))
     for one in sample.get("network", {}).get("net-dev", ()):

@@ -101,6 +101,50 @@ def test_page_cache_is_taken_off_on_either_version_of_control_groups() -> None:
     assert used_memory({"usage": 20, "stats": {"inactive_file": 30}}) == 20
 
 
+@pytest.mark.parametrize(
+    ("version", "quantity"),
+    [("12.7.7", "memory_used_kib"), ("12.7.8", "memory_used_kib_12_7_8"), ("13.0.1", "memory_used_kib_12_7_8")],
+)
+def test_used_memory_of_sar_means_what_its_version_means(version: str, quantity: str, tmp_path: Path) -> None:
+    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "sar.version").write_text(f"S_COLORS=never\nsysstat version {version}\n(C) Sebastien Godard\n")
+    told = read("sar", tmp_path).table
+    assert told is not None
+    assert set(told.filter(subject="host")["quantity"]) == {quantity}
+
+
+def test_a_sar_that_tells_no_version_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "sar.version").write_text("sar: what?\n")
+    with pytest.raises(RunFailed, match="tells no version"):
+        read("sar", tmp_path)
+
+
+def test_disk_io_that_pidstat_may_not_read_is_none(tmp_path: Path) -> None:
+    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "pidstat.stdout"
+    lines = file.read_text().splitlines()
+    heading = next(line.partition("\t#")[2] for line in lines if "\t#" in line)
+    at = heading.split().index("kB_rd/s")
+    file.write_text("\n".join(refused(line, at) for line in lines))
+    whole, told = read("pidstat").table, read("pidstat", tmp_path).table
+    assert whole is not None
+    assert told is not None
+    io = ["read_kib", "written_kib", "cancelled_kib"]
+    assert not whole.filter(pl.col("quantity").is_in(io)).is_empty()
+    assert told.equals(whole.filter(~pl.col("quantity").is_in(io)))
+
+
+def refused(line: str, at: int) -> str:
+    """A line of pidstat's with -1.00 for its three columns of disk I/O, of which the first is `at`."""
+    stamp, _, rest = line.partition("\t")
+    words = rest.split()
+    if not rest[:1].isdecimal():
+        return line
+    words[at : at + 3] = ["-1.00"] * 3
+    return f"{stamp}\t{' '.join(words)}"
+
+
 @pytest.mark.parametrize("name", TOOLS)
 def test_output_that_was_cut_short_is_no_output(name: str, tmp_path: Path) -> None:
     shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)

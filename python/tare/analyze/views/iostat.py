@@ -52,7 +52,7 @@ def _quantity(
         readings="disks",
         formula=formula,
         says=says,
-        cites=f"{_LINE}; common.c compute_ext_disk_stats" if name == "util" else _LINE,
+        cites=f"{_LINE}; rd_stats.c compute_ext_disk_stats" if name == "util" else _LINE,
         one={"1/s": 1.0, "KiB/s": 0.5}.get(unit, 0.0),
         grain=grain,
     )

@@ -8,19 +8,27 @@ import polars as pl
 
 from tare.analyze.views.model import View
 from tare.analyze.views.samples import risen
-from tare.analyze.views.sysstat import INTERVAL, SOURCE, share_of, share_of_cpus, without_guest
+from tare.analyze.views.sysstat import (
+    INTERVAL,
+    SOURCE,
+    idle_ticks,
+    iowait_ticks,
+    share_of,
+    share_of_cpus,
+    without_guest,
+)
 
 _PRINTED = {
     "usr": without_guest("user", "guest"),
     "nice": without_guest("nice", "guest_nice"),
     "sys": risen("system_ticks"),
-    "iowait": risen("iowait_ticks"),
+    "iowait": iowait_ticks(),
     "irq": risen("irq_ticks"),
     "soft": risen("softirq_ticks"),
     "steal": risen("steal_ticks"),
     "guest": risen("guest_ticks"),
     "gnice": risen("guest_nice_ticks"),
-    "idle": risen("idle_ticks"),
+    "idle": idle_ticks(),
 }
 
 

@@ -8,15 +8,23 @@ import polars as pl
 
 from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.samples import at_readings, hundredths, over_intervals, risen
-from tare.analyze.views.sysstat import INTERVAL, SOURCE, per_second, share_of, share_of_cpus
+from tare.analyze.views.sysstat import (
+    INTERVAL,
+    SOURCE,
+    idle_ticks,
+    iowait_ticks,
+    per_second,
+    share_of,
+    share_of_cpus,
+)
 
 _PRINTED = {
     "user": risen("user_ticks"),
     "nice": risen("nice_ticks"),
     "system": risen("system_ticks") + risen("irq_ticks") + risen("softirq_ticks"),
-    "iowait": risen("iowait_ticks"),
+    "iowait": iowait_ticks(),
     "steal": risen("steal_ticks"),
-    "idle": risen("idle_ticks"),
+    "idle": idle_ticks(),
 }
 
 

@@ -15,20 +15,30 @@ OF_ONE_CPU = partial(Grain, column="user_ticks", worth=lambda trace: 100 / trace
 """Ticks of user time, of which a second's are 100 % of one CPU; the mean over all CPUs is finer by their number."""
 per_second = partial(Quantity, kind=Kind.RATE, step=0.01, clock_s=lambda _: 0.01)
 """A quantity divided by /proc/uptime in hundredths of a second, and printed with two decimals."""
-_WHOLE = ("user_ticks", "nice_ticks", "system_ticks", "iowait_ticks", "irq_ticks", "softirq_ticks", "steal_ticks")
+_RISING = ("user_ticks", "nice_ticks", "system_ticks", "irq_ticks", "softirq_ticks", "steal_ticks")
+
+
+def idle_ticks() -> pl.Expr:
+    """Growth of idle time; a CPU whose counter fell came back and counts from 0."""
+    passed = grown("idle_ticks")
+    return pl.when(passed < 0).then("idle_ticks").otherwise(passed)
+
+
+def iowait_ticks() -> pl.Expr:
+    """Growth of iowait, which may fall: none where idle time grew, else that of a CPU that came back."""
+    passed = grown("iowait_ticks")
+    fell = passed < 0
+    return pl.when(fell & (grown("idle_ticks") > 0)).then(0).when(fell).then("iowait_ticks").otherwise(passed)
 
 
 def cpu_interval() -> pl.Expr:
     """Ticks that passed for a CPU: the growth of its eight fields, guest time being within user and nice.
 
-    An idle counter that fell means a CPU that came back and counts from 0. Where guest time grew faster than the
-    user time that holds it, the difference is added.
+    Where guest time grew faster than the user time that holds it, the difference is added.
     """
-    idle = pl.when(grown("idle_ticks") < 0).then(pl.col("idle_ticks")).otherwise(grown("idle_ticks"))
-    fields = [risen(column) for column in _WHOLE]
-    return pl.sum_horizontal(
-        *fields, idle, _ahead("user", "guest"), _ahead("nice", "guest_nice"), ignore_nulls=False
-    )
+    fields = [risen(column) for column in _RISING]
+    guests = (_ahead("user", "guest"), _ahead("nice", "guest_nice"))
+    return pl.sum_horizontal(*fields, iowait_ticks(), idle_ticks(), *guests, ignore_nulls=False)
 
 
 def passed(readings: pl.DataFrame) -> pl.DataFrame:

@@ -156,12 +156,30 @@ def test_mpstat_calls_a_cpu_without_ticks_idle() -> None:
     assert values(mpstat.share(still, "usr")) == [0.0]
 
 
-def test_mpstat_lets_no_counter_fall() -> None:
-    # iowait may fall; a CPU that came back counts idle from 0.
-    assert values(mpstat.share(cpu_ticks([0, 1], iowait=[9, 5], idle=[0, 100]), "iowait")) == [0.0]
-    back = cpu_ticks([0, 1], idle=[5000, 30], user=[100, 170])
-    assert values(mpstat.share(back, "usr")) == [70.0]
-    assert values(mpstat.share(back, "idle")) == [0.0]
+def shares(ticks: pl.DataFrame) -> dict[str, float | None]:
+    return {field: values(mpstat.share(ticks, field))[0] for field in ("usr", "iowait", "idle")}
+
+
+def test_mpstat_lets_iowait_fall_where_the_cpu_was_idle() -> None:
+    assert shares(cpu_ticks([0, 1], iowait=[9, 5], idle=[0, 100])) == {"usr": 0.0, "iowait": 0.0, "idle": 100.0}
+
+
+def test_mpstat_counts_idle_and_iowait_of_a_cpu_that_came_back_from_zero() -> None:
+    back = cpu_ticks([0, 1], idle=[5000, 25], iowait=[300, 5], user=[100, 170])
+    assert shares(back) == {"usr": 70.0, "iowait": 5.0, "idle": 25.0}
+    assert {field: values(sar.share(back, field))[0] for field in ("user", "iowait", "idle")} == {
+        "user": 70.0, "iowait": 5.0, "idle": 25.0,
+    }  # fmt: skip
+
+
+def test_mpstat_takes_a_busy_cpu_whose_iowait_fell_for_one_that_came_back() -> None:
+    # As the tool does: its whole iowait since boot is then of this second.
+    assert shares(cpu_ticks([0, 1], iowait=[901, 900], user=[0, 100])) == {"usr": 10.0, "iowait": 90.0, "idle": 0.0}
+
+
+def test_a_missing_field_makes_no_share() -> None:
+    ticks = cpu_ticks([0, 1], user=[0, 50], idle=[0, 50]).with_columns(iowait_ticks=pl.Series([None, 7]))
+    assert shares(ticks) == {"usr": None, "iowait": None, "idle": None}
 
 
 def test_sar_counts_guests_as_user_and_interrupts_as_system() -> None:

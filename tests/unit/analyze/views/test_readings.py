@@ -41,6 +41,14 @@ def test_before_the_first_reading_of_a_cut_the_limit_is_the_one_read_next() -> N
     assert set(cgroup_memory(Trace(whole.header, whole.quanta, True, tables))["limit_bytes"]) == {200 * MIB}
 
 
+def test_a_limit_that_was_taken_away_is_not_carried_on() -> None:
+    whole = trace()
+    until = pl.when(pl.col("tick") < 4).then("memory_limit_bytes")
+    tables = {**whole.tables, "cgroup": whole.tables["cgroup"].with_columns(until.alias("memory_limit_bytes"))}
+    limits = cgroup_memory(Trace(whole.header, whole.quanta, True, tables))["limit_bytes"].to_list()
+    assert limits == [200 * MIB] * 4 + [1000 * MIB] * 5
+
+
 def test_all_is_the_sum_of_the_cpus() -> None:
     cpus = host_cpu(trace())
     ends = cpus.filter(pl.col("subject") == "all")["user_ticks"]
