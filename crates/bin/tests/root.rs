@@ -175,6 +175,45 @@ fn block_requests_are_counted_for_the_group_and_its_parent() {
 
 #[test]
 #[ignore = "needs root; `make test-probe-root` runs it"]
+fn a_group_that_is_two_targets_is_counted_for_both_from_when_each_was_opened() {
+    let group = Group::new("twice");
+    let child = group.child("db");
+    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
+    let (out, targets) = (home.path().join("trace"), home.path().join("targets"));
+    fs::write(&targets, "").expect("no targets yet");
+    let asked = format!(
+        "--cgroup named=/{} --children /{} --targets {} --hz 20 --duration 6",
+        child.path,
+        group.path,
+        targets.display()
+    );
+    let recording = start(&out, &asked.split(' ').collect::<Vec<_>>());
+    std::thread::sleep(Duration::from_millis(500));
+    let write = |mib: u32| {
+        let file = home.path().join("file");
+        let script = format!(
+            "dd if=/dev/zero of={} bs=1M count={mib} oflag=direct 2>/dev/null",
+            file.display()
+        );
+        child.shell(&script).status().expect("written");
+    };
+    write(16);
+    fs::write(&targets, format!("cgroup later=/{}\n", child.path)).expect("handed in");
+    Command::new("kill").args(["-HUP", &recording.id().to_string()]).status().expect("told");
+    std::thread::sleep(Duration::from_millis(1500));
+    write(4);
+    finish(recording);
+    // A file's metadata comes on top.
+    for (name, mib) in [("named", 20), ("db", 20), ("later", 4)] {
+        let name = Value::Text(name.to_owned());
+        let last = rows(&out, "cgroup").into_iter().rev().find(|row| row["name"] == name);
+        let written = number(&last.expect("rows"), "block_written_bytes").expect("counted");
+        assert!((mib << 20..(mib << 20) + (1 << 20)).contains(&written), "{name:?}: {written}");
+    }
+}
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
 fn a_group_that_vanishes_ends_and_its_return_is_a_new_target() {
     let group = Group::new("gone");
     let home = tempfile::tempdir().expect("a directory");
@@ -204,13 +243,54 @@ fn five_hundred_groups_are_sampled_without_a_drop() {
     let children: Vec<Group> = (0..500).map(|number| group.child(&format!("c{number}"))).collect();
     let home = tempfile::tempdir().expect("a directory");
     let out = home.path().join("trace");
-    let path = format!("/{}", group.path);
-    finish(start(&out, &["--children", &path, "--hz", "5", "--duration", "2"]));
+    let record = recorder(&out, &group, "--duration 2");
+    // What a shell gives, of which five hundred groups would need seven times as much.
+    finish(shell(&format!("ulimit -Sn 1024; {record}")).spawn().expect("tare-probe starts"));
     drop(children);
     let rows = rows(&out, "cgroup");
     let ticks = rows.iter().filter_map(|row| number(row, "tick")).max().expect("ticks") + 1;
     assert_eq!(rows.len() as i64 % 500, 0, "a tick has all groups");
     assert!(rows.len() as i64 >= 500 * (ticks - 2), "{} rows in {ticks} ticks", rows.len());
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    command
+}
+
+/// A shell's command that records a group's children.
+fn recorder(out: &Path, group: &Group, more: &str) -> String {
+    let out = out.display();
+    format!("exec {PROBE} record --out {out} --children /{} --hz 5 {more}", group.path)
+}
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
+fn a_group_for_whose_files_there_is_no_room_is_refused_and_not_passed_over() {
+    let group = Group::new("room");
+    let children: Vec<Group> = (0..20).map(|number| group.child(&format!("c{number}"))).collect();
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let record = recorder(&out, &group, "--duration 1");
+    let output = shell(&format!("ulimit -n 100; {record}")).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("Too many open files"), "{}", text(&output));
+    assert!(text(&output).contains("ulimit -Hn"), "{}", text(&output));
+    let waiting = recorder(&out, &group, "--duration 2 --wait");
+    finish(shell(&format!("ulimit -n 100; {waiting}")).spawn().expect("tare-probe starts"));
+    drop(children);
+    // Names of groups that are sampled, and of those that are told of.
+    let named = |table: &str, column: &str| -> std::collections::BTreeSet<String> {
+        let texts = rows(&out, table).into_iter().filter_map(|mut row| match row.remove(column) {
+            Some(Value::Text(text)) => text.split(':').next().map(str::to_owned),
+            _ => None,
+        });
+        texts.filter(|name| name.starts_with('c') && name[1..].parse::<u8>().is_ok()).collect()
+    };
+    let (sampled, refused) = (named("target", "name"), named("event", "detail"));
+    assert!(!sampled.is_empty() && !refused.is_empty());
+    assert_eq!(sampled.union(&refused).count(), 20, "{sampled:?} {refused:?}");
 }
 
 #[test]

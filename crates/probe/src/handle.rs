@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::io::{Errno, pread};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Above this much, one read may not have been all: a `seq_file` hands out whole records up to a page.
 ///
@@ -60,6 +61,14 @@ impl Handle {
     pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(path)
     }
+}
+
+/// Raises how many files this program may have open to the most that it is allowed: shells and systemd
+/// give 1024, of which some fifty control groups take all.
+pub fn allow_most_open() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, the file that finds no room says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::discover::watcher::{BlockState, Pace, Watcher};
 use crate::discover::{Mailbox, Registry, Spec};
 use crate::error::ProbeError;
 use crate::facts;
+use crate::handle;
 use crate::pump::{News, Pump, Pumped};
 use crate::ring;
 use crate::sampler::{Command, Lines, Retired, Sampler, Slot, Summary};
@@ -88,6 +89,7 @@ pub fn record(
         return Err(ProbeError::NothingToSample);
     }
     sys::take_stop_signals(false);
+    handle::allow_most_open();
     let (news_sender, news) = mpsc::channel();
     let pace = Pace {
         host_every: config.host_every(),

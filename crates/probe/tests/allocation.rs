@@ -49,7 +49,8 @@ fn sources() -> Vec<Box<dyn Source>> {
     let targets = StatTargets { host: 1, all: 2, cpus: vec![3, 4] };
     let directories =
         Hierarchies::of_host().directories(&CgroupPlace::OfProcess(std::process::id()));
-    let group = CgroupSource::new(5, cgroup::open(&directories, 100).items, None);
+    let group =
+        CgroupSource::new(5, cgroup::open(&directories, 100).expect("own group").items, None);
     let mut sources: Vec<Box<dyn Source>> = vec![
         Box::new(StatSource::open(&proc.join("stat"), targets).expect("stat")),
         Box::new(MemorySource::open(proc, 1).expect("meminfo")),

@@ -9,6 +9,7 @@ use tare_probe::clock;
 use tare_probe::discover::Spec;
 use tare_probe::discover::cgroup;
 use tare_probe::discover::hierarchy::Hierarchies;
+use tare_probe::handle;
 use tare_probe::schedule::Schedule;
 use tare_probe::source::SCRATCH_BYTES;
 use tare_probe::source::item::Item;
@@ -19,7 +20,8 @@ use crate::options::FloorOptions;
 use crate::record::stop_on_signals;
 
 pub(crate) fn run(options: &FloorOptions) -> Result<(), Failure> {
-    let mut items = open(options);
+    handle::allow_most_open();
+    let mut items = open(options)?;
     let files = items.len();
     let stop = stop_on_signals()?;
     if let Err(error) = sys::set_policy(options.sampling.scheduler.0) {
@@ -46,12 +48,16 @@ pub(crate) fn run(options: &FloorOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn open(options: &FloorOptions) -> Vec<Item> {
+fn open(options: &FloorOptions) -> Result<Vec<Item>, Failure> {
     let hierarchies = Hierarchies::of_host();
     let user_hz = clock::ticks().user_hz;
     let groups = options.sampling.cgroup.iter().filter_map(|spec| match spec {
         Spec::Cgroup { place, .. } => Some(place),
         _ => None,
     });
-    groups.flat_map(|place| cgroup::open(&hierarchies.directories(place), user_hz).items).collect()
+    let mut items = Vec::new();
+    for place in groups {
+        items.append(&mut cgroup::open(&hierarchies.directories(place), user_hz)?.items);
+    }
+    Ok(items)
 }

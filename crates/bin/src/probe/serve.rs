@@ -32,9 +32,13 @@ pub(crate) fn start(address: SocketAddr, board: SharedBoard) -> Result<(), Failu
     })?;
     eprintln!("tare-probe: serving http://{}/metrics", listener.local_addr()?);
     thread::Builder::new().name("server".to_owned()).spawn(move || {
-        for connection in listener.incoming().flatten() {
-            // A scraper that went away has nobody left to be told.
-            let _ = answer(connection, &board);
+        for connection in listener.incoming() {
+            match connection {
+                // A scraper that went away has nobody left to be told.
+                Ok(connection) => drop(answer(connection, &board)),
+                // Where there is no room for one, it waits, and this thread would run in a circle.
+                Err(_) => thread::sleep(PATIENCE),
+            }
         }
     })?;
     Ok(())

@@ -8,6 +8,7 @@
 mod btf;
 mod program;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -45,29 +46,49 @@ pub struct BlockCounter {
     counters: OwnedFd,
     view: Arc<CounterView>,
     free: Vec<u32>,
+    /// The kernel knows one slot for each group, however many targets it is.
+    shared: BTreeMap<u64, Shared>,
     _program: OwnedFd,
     _link: OwnedFd,
 }
 
-/// One control group's counters. Read from the sampling thread, without a system call.
+/// A slot, and how many targets count by it.
+struct Shared {
+    slot: u32,
+    targets: usize,
+}
+
+/// One control group's counters for one target. Read from the sampling thread, without a system call.
 #[derive(Clone, Debug)]
 pub struct BlockSlot {
     view: Arc<CounterView>,
     slot: u32,
     group: u64,
+    /// What another target had counted before this one was added.
+    before: BlockCounts,
 }
 
 impl BlockSlot {
     #[must_use]
     pub fn counts(&self) -> Option<BlockCounts> {
-        let first = self.slot as usize * COUNTERS;
+        let (now, before) = (load(&self.view, self.slot)?, self.before);
         Some(BlockCounts {
-            read_bytes: self.view.load(first)?,
-            reads: self.view.load(first + 1)?,
-            written_bytes: self.view.load(first + 2)?,
-            writes: self.view.load(first + 3)?,
+            read_bytes: now.read_bytes.checked_sub(before.read_bytes)?,
+            reads: now.reads.checked_sub(before.reads)?,
+            written_bytes: now.written_bytes.checked_sub(before.written_bytes)?,
+            writes: now.writes.checked_sub(before.writes)?,
         })
     }
+}
+
+fn load(view: &CounterView, slot: u32) -> Option<BlockCounts> {
+    let first = slot as usize * COUNTERS;
+    Some(BlockCounts {
+        read_bytes: view.load(first)?,
+        reads: view.load(first + 1)?,
+        written_bytes: view.load(first + 2)?,
+        writes: view.load(first + 3)?,
+    })
 }
 
 impl BlockCounter {
@@ -86,7 +107,8 @@ impl BlockCounter {
         let link = bpf::attach_tracing(&program)?;
         let view = Arc::new(CounterView::map(&counters, SLOTS as usize * COUNTERS)?);
         let free = (0..SLOTS).rev().collect();
-        Ok(Self { groups, counters, view, free, _program: program, _link: link })
+        let shared = BTreeMap::new();
+        Ok(Self { groups, counters, view, free, shared, _program: program, _link: link })
     }
 
     /// Counts for the control group of a directory from now on.
@@ -96,15 +118,34 @@ impl BlockCounter {
     pub fn add(&mut self, directory: &Path) -> io::Result<BlockSlot> {
         // A control group's id is the inode of its directory (kernfs_id_ino, include/linux/kernfs.h).
         let group = directory.metadata()?.ino();
+        if let Some(shared) = self.shared.get_mut(&group) {
+            let before = load(&self.view, shared.slot)
+                .ok_or_else(|| io::Error::other("its counters cannot be read"))?;
+            shared.targets += 1;
+            return Ok(BlockSlot {
+                view: Arc::clone(&self.view),
+                slot: shared.slot,
+                group,
+                before,
+            });
+        }
         let slot =
             self.free.pop().ok_or_else(|| io::Error::other("all 1024 block slots are taken"))?;
         bpf::update_map(&self.counters, &slot, &[0_u64; COUNTERS])?;
         bpf::update_map(&self.groups, &group, &slot)?;
-        Ok(BlockSlot { view: Arc::clone(&self.view), slot, group })
+        self.shared.insert(group, Shared { slot, targets: 1 });
+        let before = BlockCounts::default();
+        Ok(BlockSlot { view: Arc::clone(&self.view), slot, group, before })
     }
 
-    /// Stops counting for a control group that ended.
+    /// Stops counting for a target of a control group that ended.
     pub fn remove(&mut self, slot: &BlockSlot) {
+        let Some(shared) = self.shared.get_mut(&slot.group) else { return };
+        shared.targets -= 1;
+        if shared.targets > 0 {
+            return;
+        }
+        self.shared.remove(&slot.group);
         // A group that the kernel forgot first is as good as removed.
         let _ = bpf::delete_from_map(&self.groups, &slot.group);
         self.free.insert(0, slot.slot);

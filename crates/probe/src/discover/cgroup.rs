@@ -1,7 +1,9 @@
 //! Opens the files of a control group: for each group of columns the first one that is there.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use tare_record::tables::cgroup as cell;
 
 use super::hierarchy::{Directories, UNIFIED};
@@ -272,18 +274,19 @@ pub struct Opened {
 }
 
 /// Opens what there is of a control group.
-#[must_use]
-pub fn open(directories: &Directories, user_hz: u64) -> Opened {
+///
+/// # Errors
+/// Where no more files may be open: half a group would look like one that has no more.
+pub fn open(directories: &Directories, user_hz: u64) -> io::Result<Opened> {
     let mut opened = Opened { items: Vec::new(), sources: Sources::new() };
     let mut paths: Vec<PathBuf> = Vec::new();
     for group in GROUPS.iter().chain(&QUOTA) {
-        let served = group.candidates.iter().find_map(|candidate| {
-            let path = directories.of(candidate.controller)?.join(candidate.file);
-            open_one(&path, candidate, group, user_hz).map(|item| (path, item))
-        });
-        let Some((path, item)) = served else {
-            opened.sources.insert(group.name.to_owned(), "absent: no such file".to_owned());
-            continue;
+        let (path, item) = match first_of(group, directories, user_hz)? {
+            Served::By(path, item) => (path, item),
+            Served::Not(why) => {
+                opened.sources.insert(group.name.to_owned(), format!("absent: {why}"));
+                continue;
+            }
         };
         opened.sources.insert(group.name.to_owned(), path.display().to_string());
         // A file that serves several groups is opened once, and each item has its path at its place.
@@ -294,15 +297,41 @@ pub fn open(directories: &Directories, user_hz: u64) -> Opened {
             opened.items.push(item);
         }
     }
-    opened
+    Ok(opened)
 }
 
-fn open_one(path: &Path, candidate: &Candidate, group: &Group, user_hz: u64) -> Option<Item> {
-    let sample = std::fs::read(path).ok()?;
+/// What serves a group of columns, or why nothing does.
+enum Served {
+    By(PathBuf, Item),
+    Not(String),
+}
+
+fn first_of(group: &Group, directories: &Directories, user_hz: u64) -> io::Result<Served> {
+    let mut why = "no such file".to_owned();
+    for candidate in group.candidates {
+        let Some(directory) = directories.of(candidate.controller) else { continue };
+        let path = directory.join(candidate.file);
+        match open_one(&path, candidate, group, user_hz) {
+            Ok(item) => return Ok(Served::By(path, item)),
+            Err(error) if is_no_room(&error) => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => why = format!("{}: {error}", path.display()),
+        }
+    }
+    Ok(Served::Not(why))
+}
+
+/// Whether this program, or the machine, may not have another file open.
+fn is_no_room(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
+fn open_one(path: &Path, candidate: &Candidate, group: &Group, user_hz: u64) -> io::Result<Item> {
+    let sample = std::fs::read(path)?;
     let mut windows = Windows::default();
     windows.add(group.windows);
-    Some(Item {
-        handle: Handle::open(path).ok()?,
+    Ok(Item {
+        handle: Handle::open(path)?,
         shape: (candidate.shape)(&sample, user_hz),
         windows,
         cadence: group.cadence,

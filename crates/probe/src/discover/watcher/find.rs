@@ -18,7 +18,8 @@ use crate::source::perf::PerfSource;
 use crate::source::process::ProcessSource;
 
 impl Watcher {
-    /// Opens what is there and not open yet; the names of what is missing, and why.
+    /// Opens what is there and not open yet; the names of what is missing, and why. What could not be
+    /// opened of the children of a group is told once, among the news.
     pub(super) fn scan(&mut self) -> Vec<(String, String)> {
         let mut missing = Vec::new();
         let specs: Vec<Spec> = self.all_specs().cloned().collect();
@@ -45,7 +46,9 @@ impl Watcher {
         if directories.is_empty() {
             return Err(format!("no control group {at}"));
         }
-        let mut opened = cgroup::open(&directories, self.pace.user_hz);
+        let mut opened = cgroup::open(&directories, self.pace.user_hz).map_err(|error| {
+            format!("{error}: it has some twenty; `ulimit -Hn` says how many this program may have")
+        })?;
         if opened.items.is_empty() {
             return Err("its control group has no file that could be read".to_owned());
         }
@@ -95,8 +98,16 @@ impl Watcher {
         for name in names {
             let below = format!("{above}{name}");
             let called = self.child_name(&below, &name);
+            let place = CgroupPlace::Path(below.clone());
+            let Err(reason) = self.find_cgroup(&called, &place) else {
+                self.refused.remove(&below);
+                continue;
+            };
             // One that went between the listing and now is none of ours.
-            let _ = self.find_cgroup(&called, &CgroupPlace::Path(below));
+            let is_there = !self.hierarchies.directories(&place).is_empty();
+            if is_there && self.refused.insert(below) {
+                self.news.push((called, reason));
+            }
         }
         if parent.is_empty() { Err(format!("no control group at {path}")) } else { Ok(()) }
     }

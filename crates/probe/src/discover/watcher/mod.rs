@@ -4,6 +4,7 @@ mod devices;
 mod find;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,6 +27,9 @@ use crate::source::{Life, Source};
 const SCAN: Duration = Duration::from_secs(1);
 /// Between two looks for new disks and interfaces, where nothing else is looked for.
 const DEVICE_SCAN: Duration = Duration::from_secs(10);
+
+/// Journal, tail, the probe's own cost.
+const SPARE_FILES: usize = 8;
 
 /// How often host and targets are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +85,10 @@ pub struct Watcher {
     device_targets: BTreeMap<(Place, Vec<u8>), u32>,
     /// Path of each child of a watched group that is there → what it is called.
     child_names: BTreeMap<String, String>,
+    /// Paths of children that are there and could not be opened.
+    refused: BTreeSet<String>,
+    /// Names of those that were found to be so since the last look, and why.
+    news: Vec<(String, String)>,
     /// Handed in last and not looked for yet.
     unseen: Vec<Spec>,
     next_slot: u32,
@@ -111,6 +119,8 @@ impl Watcher {
             device_names: BTreeMap::new(),
             device_targets: BTreeMap::new(),
             child_names: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            news: Vec::new(),
             unseen: Vec::new(),
             next_slot: 0,
             fresh: Vec::new(),
@@ -146,19 +156,23 @@ impl Watcher {
     /// # Errors
     /// Where a target is not there and `wait_for_targets` is not set.
     pub fn open_first(&mut self, wait_for_targets: bool) -> Result<Vec<Slot>, ProbeError> {
+        // So that what is to be recorded leaves room for those who record it.
+        let spare: Vec<_> = (0..SPARE_FILES).map(|_| File::open("/dev/null")).collect();
         if self.with_host {
             for source in host::open_fixed(&mut self.registry)? {
                 self.add(Place::Host("fixed"), source, Vec::new(), self.pace.host_every);
             }
         }
         self.scan_devices();
-        let missing = self.scan();
+        let mut missing = self.scan();
+        missing.append(&mut self.news);
         for (name, reason) in missing {
             if !wait_for_targets {
                 return Err(ProbeError::TargetNotFound { name, reason, advice: MISSING_ADVICE });
             }
             self.tell_missing(&name, &reason);
         }
+        drop(spare);
         Ok(std::mem::take(&mut self.fresh))
     }
 
@@ -187,6 +201,9 @@ impl Watcher {
                     if unseen.iter().any(|spec| spec.name() == name) {
                         self.tell_missing(&name, &reason);
                     }
+                }
+                for (name, reason) in std::mem::take(&mut self.news) {
+                    self.tell_missing(&name, &reason);
                 }
             }
             let now_ns = clock::monotonic_ns();
@@ -306,4 +323,4 @@ impl Watcher {
     }
 }
 
-const MISSING_ADVICE: &str = "check its name, or give --wait to record once it is there";
+const MISSING_ADVICE: &str = "check its name, or give --wait to record it once it can be";
