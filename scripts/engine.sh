@@ -47,6 +47,7 @@ start() {
         say "starting Docker (systemctl start docker)"
         units="docker.socket docker.service"
         systemctl is-active --quiet containerd.service || units="$units containerd.service"
+        # Its state is shown as far as there is one: that it did not start is the failure.
         timeout "$deadline_s" systemctl start docker || { systemctl status --no-pager --lines=20 docker >&2 || true; exit 3; }
         echo "$units" >"$units_file"
     else
@@ -76,7 +77,7 @@ up() {
 down() {
     if [ -f "$units_file" ]; then
         say "stopping Docker (systemctl stop docker)"
-        # shellcheck disable=SC2046  # one word a unit
+        # shellcheck disable=SC2046  # one word a unit; what does not stop says so, and the rest is stopped too
         timeout "$deadline_s" systemctl stop $(cat "$units_file") || true
         rm -f "$units_file"
     fi
@@ -91,7 +92,7 @@ down() {
         umount "$mount" || say "could not unmount $mount"
     done
     if [ -f "$state/bridge-is-ours" ]; then
-        ip link delete docker0 2>/dev/null || true
+        ip link delete docker0 2>/dev/null || true  # it may have taken it along
         rm -f "$state/bridge-is-ours"
     fi
 }
@@ -101,7 +102,7 @@ stop_process() {
     kill -TERM "$1" 2>/dev/null || return 0
     waited_s=0
     while alive; do
-        [ "$waited_s" -lt 60 ] || kill -KILL "$1" 2>/dev/null || true
+        [ "$waited_s" -lt 60 ] || kill -KILL "$1" 2>/dev/null || true  # ended meanwhile
         sleep 1
         waited_s=$((waited_s + 1))
     done

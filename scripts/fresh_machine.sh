@@ -76,7 +76,7 @@ outside() {
 
 clean_up() {
     for process in $machine $network; do
-        kill "$process" 2>/dev/null || true
+        kill "$process" 2>/dev/null || true  # ended meanwhile
     done
     wait
     rm -rf --one-file-system "$root"

@@ -27,6 +27,7 @@ if ! ../scripts/engine.sh answers; then
     # With AppArmor in the kernel, dockerd refuses to start without its tools.
     [ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" != Y ] || set -- "$@" apparmor_parser:apparmor
 fi
+# Empty where it is not installed yet.
 had_prometheus=$(command -v prometheus || true)
 had_ganesha=$(command -v ganesha.nfsd || true)
 had_rpcbind=$(command -v rpcbind || true)

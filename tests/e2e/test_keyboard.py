@@ -46,7 +46,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(request: pytest.FixtureRequest, browser: Browser, report: Path) -> Iterator[Page]:
     """The report."""
     size = PHONE if request.param == "phone" else {"width": 1200, "height": 800}
-    context = browser.new_context(viewport=size)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=size)  # type: ignore[arg-type]  # of the right shape
     found = context.new_page()
     found.goto(report.as_uri())
     yield found

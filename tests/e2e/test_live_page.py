@@ -70,7 +70,7 @@ class Viewer:
     """A browser's window of its own, and all that its console complained of."""
 
     def __init__(self, browser: Browser, **options: object) -> None:
-        self.context = browser.new_context(**options)  # type: ignore[arg-type]
+        self.context = browser.new_context(**options)  # type: ignore[arg-type]  # whatever the browser's context takes
         self.context.set_default_timeout(WAIT_MS)
         self.page: Page = self.context.new_page()
         self.complaints: list[str] = []

@@ -77,7 +77,7 @@ def running(*argv: str, log: Path) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            print(f"{argv[0]}, exit code {process.poll()}: {log.read_text(errors='replace')[-2000:]}")  # noqa: T201
+            print(f"{argv[0]}, exit code {process.poll()}: {log.read_text(errors='replace')[-2000:]}")  # noqa: T201 - shown where the test fails
             raise
         finally:
             process.terminate()
@@ -102,7 +102,7 @@ def serving(*targets: str, log: Path) -> Iterator[str]:
 
 def families(address: str) -> Mapping[str, Metric]:
     text, _ = get(f"http://{address}/metrics")
-    parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    parsed = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # prometheus_client is typed in part
     return {family.name: family for family in parsed}
 
 

@@ -15,7 +15,7 @@ ARMS = ("bare", "host", "bridge")
 
 
 def test_no_outputs_are_kept() -> None:
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells  # type: ignore[no-untyped-call]
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells  # type: ignore[no-untyped-call]  # nbformat is typed in part
     code = [cell for cell in cells if cell.cell_type == "code"]
     assert len(code) >= 6
     assert not [cell for cell in code if cell.outputs or cell.execution_count is not None]
@@ -30,7 +30,7 @@ def test_it_comes_to_the_same_estimates_and_draws_them(tmp_path: Path, monkeypat
     monkeypatch.setenv("TARE_STORE", str(store_of(tmp_path / "store", made)))
     for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]  # nbformat is typed in part
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     printed = "".join(output.get("text", "") for output in outputs)

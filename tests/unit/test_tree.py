@@ -31,6 +31,12 @@ PRIVATE = re.compile(
     )
 )
 
+# An exception from a rule, with nothing behind it that says why.
+UNTOLD = {
+    ".py": re.compile(r"# (no" r"qa(: [A-Z0-9, ]+)?|type: ig" r"nore(\[[^\]]*\])?)\s*$"),
+    ".rs": re.compile(r"^\s*#!?\[((allow|expect)\(.*\)|ig" r"nore)\]\s*$"),
+    ".sh": re.compile(r"\|\| (true|:)\s*($|;|\))"),
+}
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"^#+\s+(.+?)\s*#*$", re.MULTILINE)
@@ -89,6 +95,34 @@ def test_nothing_names_this_workplace_or_a_registry() -> None:
             continue
         found += [f"{named(path)}: {match.group()}" for match in PRIVATE.finditer(text)]
     assert not found
+
+
+def untold(suffix: str, text: str) -> Iterator[int]:
+    """Lines with an exception from a rule and no reason: behind it, or for a shell's in a comment just above."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        above = lines[max(0, number - 4) : number - 1] if suffix == ".sh" else []
+        if UNTOLD[suffix].search(line) and not any(each.lstrip().startswith("#") for each in above):
+            yield number
+
+
+def test_every_exception_from_a_rule_says_why() -> None:
+    sources = [path for path in FILES if path.suffix in UNTOLD and not named(path).startswith(GENERATED)]
+    found = {named(path): list(untold(path.suffix, path.read_text())) for path in sources}
+    assert not {name: lines for name, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "found"),
+    [
+        (".py", ("a = b  # no" "qa: S101\nc = d  # no" "qa: S101 - for the type alone"), [1]),
+        (".py", ("a = b  # type: ig" "nore[misc]\nc = d  # type: ig" "nore[misc]  # a partial"), [1]),
+        (".rs", ("#[allow(x)]\nfn a() {}\n#[allow(x)] // for people\nfn b() {}\n#[ig" "nore]"), [1, 5]),
+        (".sh", "stop || true\n# It may have ended.\nstop || true\nstop || true  # likewise", [1]),
+    ],
+)  # fmt: skip
+def test_an_exception_without_a_reason_is_found(suffix: str, text: str, found: list[int]) -> None:
+    assert list(untold(suffix, text)) == found
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)

@@ -31,7 +31,7 @@ impl Lateness {
 
     /// Upper bound of the bucket that holds the given share of all durations; 0 where there are none.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)]
+    #[allow(clippy::cast_precision_loss)] // a share of a count
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let rank = ((self.total as f64) * share).ceil() as u64;
         let mut seen = 0;

@@ -66,7 +66,7 @@ impl Config {
         (1e9 / self.rate_hz).round() as u64
     }
 
-    #[allow(clippy::cast_precision_loss)]
+    #[allow(clippy::cast_precision_loss)] // 10,000 at most
     fn host_every(&self) -> u64 {
         (self.rate_hz / self.host_rate_hz).round().max(1.0) as u64
     }

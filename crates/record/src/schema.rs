@@ -139,7 +139,7 @@ macro_rules! table {
             $( $id:ident $name:literal $kind:ident $quantum:ident $source:literal $meaning:literal; )+
         }
     ) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)] // names of constants, counted
         enum Position { $($id),+ }
         $(
             #[doc = $meaning]
@@ -149,7 +149,7 @@ macro_rules! table {
         /// Cells in one row.
         pub const WIDTH: usize = [$($name),+].len();
         $(#[doc = $doc])+
-        #[allow(clippy::doc_markdown)]
+        #[allow(clippy::doc_markdown)] // as above
         pub static TABLE: $crate::schema::Table = $crate::schema::Table {
             name: $table,
             meaning: concat!($($doc),+),

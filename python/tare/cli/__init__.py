@@ -44,7 +44,7 @@ def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer's callback
 
 @app.callback()
 def _root(
-    _version: Annotated[  # noqa: FBT002
+    _version: Annotated[  # noqa: FBT002 - an option, given by name
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print tare's version.")
     ] = False,
 ) -> None:

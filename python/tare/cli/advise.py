@@ -65,7 +65,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     client_host: Annotated[Place | None, typer.Option(help="Host of the load generator (default: same).")] = None,
     storage: Annotated[str | None, typer.Option(help="Where containers keep data (default: bind).")] = None,
     write: Annotated[Path | None, typer.Option(help="File for the smallest study that would tell more.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     claims: Folder = None,
 ) -> None:
     """Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing."""

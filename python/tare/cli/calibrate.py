@@ -65,9 +65,9 @@ def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
     studies: Annotated[int | None, typer.Option(min=1, help="End after so many studies.")] = None,
     only: Annotated[list[KindName] | None, typer.Option(metavar="KIND", help=_KINDS)] = None,
     home: Annotated[Path | None, typer.Option(help="Where tare keeps its things, in place of $TARE_HOME.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Only print what is known.")] = False,  # noqa: FBT002
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
+    show: Annotated[bool, typer.Option("--show", help="Only print what is known.")] = False,  # noqa: FBT002 - an option, given by name
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Prove the rig: identical servers, and effects of known size, judged as any study is.
 

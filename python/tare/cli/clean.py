@@ -30,9 +30,9 @@ class Format(StrEnum):
 
 
 def clean(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,  # noqa: FBT002
-    keep_images: Annotated[bool, typer.Option("--keep-images", help="Keep images and loaded data.")] = False,  # noqa: FBT002
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be removed.")] = False,  # noqa: FBT002
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,  # noqa: FBT002 - an option, given by name
+    keep_images: Annotated[bool, typer.Option("--keep-images", help="Keep images and loaded data.")] = False,  # noqa: FBT002 - an option, given by name
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be removed.")] = False,  # noqa: FBT002 - an option, given by name
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
 ) -> None:
     """Remove what tare made on this machine: containers, networks, control groups, processes, copies, caches.

@@ -24,7 +24,7 @@ _STYLES = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.CANNOT: "bold
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print lines and facts as JSON.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print lines and facts as JSON.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Examine this machine: what it can do, what it cannot, what to do about it (exit code 3: no study can run)."""
     layout = default_layout()

@@ -38,7 +38,7 @@ Meant = Annotated[list[str], typer.Argument(help="Digest, the beginning of one, 
 
 
 @app.command("list")
-def show_all(as_json: AsJson = False) -> None:  # noqa: FBT002
+def show_all(as_json: AsJson = False) -> None:  # noqa: FBT002 - an option, given by name
     """List the images that are ready on this machine."""
     _show(_shelf().all(), as_json=as_json)
 
@@ -46,8 +46,8 @@ def show_all(as_json: AsJson = False) -> None:  # noqa: FBT002
 @app.command()
 def build(
     references: Annotated[list[str], typer.Argument(help="Recipe, docker://REF, oci:PATH[:TAG] or tar:PATH.")],
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Even what was built before.")] = False,  # noqa: FBT002
-    as_json: AsJson = False,  # noqa: FBT002
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Even what was built before.")] = False,  # noqa: FBT002 - an option, given by name
+    as_json: AsJson = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Make images ready: built or fetched, unpacked, and in the engine where one answers."""
     shelf, made = _shelf(), list[Shelved]()
@@ -88,7 +88,7 @@ def verify(meant: Meant = [], as_json: AsJson = False) -> None:  # noqa: B006, F
 
 
 @app.command()
-def remove(meant: Meant, as_json: AsJson = False) -> None:  # noqa: FBT002
+def remove(meant: Meant, as_json: AsJson = False) -> None:  # noqa: FBT002 - an option, given by name
     """Remove images from this machine and its engine; one that a run uses is refused."""
     shelf, removed, refused = _shelf(), list[Shelved](), list[TareError]()
     with local_engine() as engine, shelf.lock(), _ending_cleanly():

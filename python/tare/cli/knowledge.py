@@ -56,7 +56,7 @@ def list_claims(
 @app.command()
 def show(
     claim: Annotated[str, typer.Argument(help="Id of the claim.")],
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     claims: Folder = None,
 ) -> None:
     """Show one claim with its source."""

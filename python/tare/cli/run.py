@@ -42,8 +42,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
-    serve: Annotated[bool, typer.Option("--serve", help="Show the run as a page meanwhile.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+    serve: Annotated[bool, typer.Option("--serve", help="Show the run as a page meanwhile.")] = False,  # noqa: FBT002 - an option, given by name
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0: any that is free.")] = 0,
 ) -> None:
     """Run a study, or go on with one that was broken off; every finished run is kept."""

@@ -45,7 +45,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-sweep-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Run one arm at rising numbers of threads; tell full load, and the threads that give two thirds of it.
 

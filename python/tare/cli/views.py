@@ -23,8 +23,8 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
     everything: Annotated[  # noqa: FBT002 - typer's way
         bool, typer.Option("--all", help="Single CPUs too, and devices and processes that did nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002
-    as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
+    as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Show what docker stats, mpstat and others would have printed, what they did print, and why they differ."""
     if as_json and as_csv:

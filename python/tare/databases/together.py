@@ -46,14 +46,14 @@ def main(what: str, path: str) -> int:
         if why:
             sys.stderr.write(f"together: {why}\n")
         return _FAILED if why else _ENDED
-    with open(f"{path}.pid", encoding="ascii") as file:  # noqa: PTH123
+    with open(f"{path}.pid", encoding="ascii") as file:  # noqa: PTH123 - pathlib is not in every small Python
         os.kill(int(file.read()), signal.SIGTERM)
     return _ENDED
 
 
 def run(path: str) -> str:
     """Carry out the steps, then watch what lives; why it did not end well, in a line, or nothing."""
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is not in every small Python
         steps = read_steps(file.read())
     running: list[tuple[subprocess.Popen[bytes], signal.Signals]] = []
     for each in (signal.SIGTERM, signal.SIGINT):

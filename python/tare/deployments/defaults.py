@@ -20,7 +20,7 @@ class Scratch:
     mode: str
 
 
-SCRATCH = (Scratch("/tmp", "1777"), Scratch("/var/tmp", "1777"), Scratch("/run", "755"))  # noqa: S108
+SCRATCH = (Scratch("/tmp", "1777"), Scratch("/var/tmp", "1777"), Scratch("/run", "755"))  # noqa: S108 - where images expect them
 """The only places of a task's root that can be written to. The root itself is read-only in every deployment:
 the bare one's is shared by all runs, and a write to a container's layer would cost what a bare write does not.
 """

@@ -31,7 +31,7 @@ def ask(line: str, pid: int, seconds: float) -> int:
     deadline = time.monotonic() + seconds
     request = {**json.load(sys.stdin), "id": uuid4().hex}
     # Both are opened for both directions, as QEMU does, so that neither open waits for the other end.
-    with open(f"{line}.in", "r+b", buffering=0) as there, open(f"{line}.out", "r+b", buffering=0) as back:  # noqa: PTH123
+    with open(f"{line}.in", "r+b", buffering=0) as there, open(f"{line}.out", "r+b", buffering=0) as back:  # noqa: PTH123 - no path is made of them
         while not _locked(there):
             if (code := _pointless(pid, deadline)) is not None:
                 return code

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtrit
-from statsmodels.regression.linear_model import WLS  # type: ignore[import-untyped]
-from statsmodels.stats.meta_analysis import combine_effects  # type: ignore[import-untyped]
+from statsmodels.regression.linear_model import WLS  # type: ignore[import-untyped]  # has no stubs
+from statsmodels.stats.meta_analysis import combine_effects  # type: ignore[import-untyped]  # has no stubs
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
@@ -66,7 +66,7 @@ def with_moderators(
 def residual_tau2(y: Floats, variance: Floats, design: Floats) -> float:
     """Paule and Mandel's variance with moderators: weighted residuals as many as degrees of freedom; 0 at least."""
     free = len(y) - design.shape[1]
-    excess: Callable[[float], float] = lambda tau2: _fit(y, variance, design, tau2)[2] - free  # noqa: E731
+    excess: Callable[[float], float] = lambda tau2: _fit(y, variance, design, tau2)[2] - free  # noqa: E731 - a name for its type
     if excess(0.0) <= 0:
         return 0.0
     high = float(np.var(y)) + 1e-9

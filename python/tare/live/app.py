@@ -85,7 +85,7 @@ class Page:
             return PlainTextResponse("There is no such arm.\n", 404)
         return self._html("arm.html.j2", arm=found)
 
-    async def charts(self, request: Request) -> Response:  # noqa: ARG002
+    async def charts(self, request: Request) -> Response:  # noqa: ARG002 - a handler's
         """How the browser draws what it is sent."""
         return JSONResponse(specifications())
 
@@ -96,7 +96,7 @@ class Page:
             return PlainTextResponse("There is no such file.\n", 404)
         return Response(self._static[name], media_type=_STATIC[name])
 
-    async def vega(self, request: Request) -> Response:  # noqa: ARG002
+    async def vega(self, request: Request) -> Response:  # noqa: ARG002 - a handler's
         """The charting library."""
         script = await to_thread.run_sync(self._script)
         return Response(script, media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"})
@@ -109,7 +109,7 @@ class Page:
         headers = {**HEADERS, "Content-Security-Policy": _REPORT_POLICY}
         return FileResponse(self._looking.path / name, media_type="text/html", headers=headers)
 
-    async def knowledge(self, request: Request) -> Response:  # noqa: ARG002
+    async def knowledge(self, request: Request) -> Response:  # noqa: ARG002 - a handler's
         """The claims that come with tare, and one's own."""
         try:
             claims = await to_thread.run_sync(claim_rows)

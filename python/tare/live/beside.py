@@ -59,7 +59,7 @@ def _hand(child: subprocess.Popen[bytes], token: str) -> None:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    assert child.stdin is not None  # noqa: S101
+    assert child.stdin is not None  # noqa: S101 - for the type alone
     with contextlib.suppress(OSError):
         child.stdin.close()
     try:

@@ -92,20 +92,20 @@ class View:
     @property
     def fixed(self) -> bool:
         """Whether it is known beforehand how many blocks there will be."""
-        assert self.known is not None  # noqa: S101
+        assert self.known is not None  # noqa: S101 - for the type alone
         rule = rule_of(self.known.plan.study)
         return rule.target is None and rule.seconds is None
 
     @property
     def cap(self) -> int:
         """Blocks of the plan, which are made at most."""
-        assert self.known is not None  # noqa: S101
+        assert self.known is not None  # noqa: S101 - for the type alone
         return max((run.block for run in self.known.plan.runs), default=0)
 
     @property
     def expected(self) -> int:
         """Runs that are expected in all; of the plan's, while nothing better is known."""
-        assert self.known is not None  # noqa: S101
+        assert self.known is not None  # noqa: S101 - for the type alone
         planned = len(self.known.plan.runs)
         blocks = self.blocks
         return planned if blocks is None else min(planned, runs_of_blocks(self.known.plan.study, blocks))
@@ -113,13 +113,13 @@ class View:
     @property
     def left_s(self) -> float | None:
         """Machine time that is expected yet, at the mean of the good runs so far; `None` where there is none."""
-        assert self.known is not None  # noqa: S101
+        assert self.known is not None  # noqa: S101 - for the type alone
         run_s, left = self._run_s, self.expected - len(self.known.done.good)
         return None if run_s is None or left <= 0 else left * run_s
 
     @property
     def _run_s(self) -> float | None:
         """Machine time of a good run, their mean."""
-        assert self.known is not None  # noqa: S101
+        assert self.known is not None  # noqa: S101 - for the type alone
         done = self.known.done
         return fmean(done.seconds[run] for run in done.good) if done.good else None

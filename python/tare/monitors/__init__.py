@@ -134,13 +134,13 @@ class Monitor(Protocol):
 
 
 from tare.monitors.cadvisor import Cadvisor  # noqa: E402 - implementations build on the contract above
-from tare.monitors.docker_stats import DockerStats  # noqa: E402
-from tare.monitors.fake import FakeMonitor  # noqa: E402
-from tare.monitors.iostat import Iostat  # noqa: E402
-from tare.monitors.mpstat import Mpstat  # noqa: E402
-from tare.monitors.pidstat import Pidstat  # noqa: E402
-from tare.monitors.probe import Probe  # noqa: E402
-from tare.monitors.sar import Sar  # noqa: E402
+from tare.monitors.docker_stats import DockerStats  # noqa: E402 - implementations build on the contract above
+from tare.monitors.fake import FakeMonitor  # noqa: E402 - implementations build on the contract above
+from tare.monitors.iostat import Iostat  # noqa: E402 - implementations build on the contract above
+from tare.monitors.mpstat import Mpstat  # noqa: E402 - implementations build on the contract above
+from tare.monitors.pidstat import Pidstat  # noqa: E402 - implementations build on the contract above
+from tare.monitors.probe import Probe  # noqa: E402 - implementations build on the contract above
+from tare.monitors.sar import Sar  # noqa: E402 - implementations build on the contract above
 
 MONITORS: Mapping[str, Monitor] = {
     "probe": Probe(),

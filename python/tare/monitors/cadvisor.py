@@ -80,7 +80,7 @@ class Cadvisor:
         reader = ("python3", "-I", "-S", f"{scene.directory}/{READER.name}", scene.directory)
         return {_ANSWERS: (*reader, f"{scene.interval_s:g}", f"{RANGE_S:g}", SUT)}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The answers of Prometheus. Raises `RunFailed` for a control group of which there is nothing."""
         try:
             told = json.loads((directory / _ANSWERS).read_text())

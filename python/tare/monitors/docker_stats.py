@@ -28,7 +28,7 @@ class DockerStats:
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman", "shim"})
     tells_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
         """Only the engine, which its arms need anyway."""
         if interval_s != 1:
             return f"the engine gives a frame a second, not one in {interval_s:g} s; set interval_s: 1"
@@ -54,11 +54,11 @@ class DockerStats:
         idents = _idents(later)
         return Handed(_LISTED, _idents(scene.watched) + idents, "HUP") if idents else None
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The frames. The first has no sample before it: the client shows it as 0, and it is dropped here."""
         lines = (directory / "docker-stats.stdout").read_text().splitlines()
         try:

@@ -16,7 +16,7 @@ class FakeMonitor:
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = True
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
         """Nothing."""
         return None
 
@@ -24,14 +24,14 @@ class FakeMonitor:
         """One process."""
         return (Program("fake", ("sleep", f"{scene.most_s:g}")),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
         """A signal that a sleeper ignores by default."""
         return Handed("later", "".join(f"{each.name}\n" for each in later), "CONT")
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """What was handed to it, of which there is something in any run."""
         return Reading(samples=0, table=None, told={"handed": (directory / "later").read_text().split()})

@@ -23,7 +23,7 @@ class Iostat:
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
         """Sysstat."""
         return sysstat.lacks(host, "iostat", interval_s)
 
@@ -31,11 +31,11 @@ class Iostat:
         """One."""
         return (sysstat.program(scene, "iostat", "-o", "JSON", "-x", "-d", "-t", "-y"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
         """It looks at the host alone."""
         return None
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 

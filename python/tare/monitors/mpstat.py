@@ -19,7 +19,7 @@ class Mpstat:
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
         """Sysstat."""
         return sysstat.lacks(host, "mpstat", interval_s)
 
@@ -27,11 +27,11 @@ class Mpstat:
         """One."""
         return (sysstat.program(scene, "mpstat", "-o", "JSON", "-P", "ALL"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
         """It looks at the host alone."""
         return None
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 

@@ -28,7 +28,7 @@ class Pidstat:
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
         """Sysstat."""
         return sysstat.lacks(host, "pidstat", interval_s)
 
@@ -36,11 +36,11 @@ class Pidstat:
         """One."""
         return (sysstat.program(scene, "pidstat", "-h", "-H", "-u", "-r", "-d"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
         """It sees whatever comes; only the names are kept, by a signal that changes nothing."""
         return Handed(_LATER, "".join(f"{each.pid} {each.name}\n" for each in later), "CONT")
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 

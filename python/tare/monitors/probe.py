@@ -25,7 +25,7 @@ class Probe:
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = True
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
         """The program itself; what it may not read it leaves out and says so."""
         if not _FASTEST_S <= interval_s <= _SLOWEST_S:
             return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
@@ -45,16 +45,16 @@ class Probe:
         )
         return (Program("probe", argv, started=f"{trace}/journal.tare"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
         """It reads the file anew on SIGHUP."""
         lines = [f"{kind} {what}\n" for each in later for kind, what in targets(each)]
         return Handed(TARGETS, "".join(lines), "HUP")
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing: it writes its tables when it ends."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002
+    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The end of the trace, and what the probe says of itself; `RunFailed` for a trace that is not whole."""
         try:
             trace = json.loads((directory / TRACE / "trace.json").read_text())

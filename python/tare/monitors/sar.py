@@ -29,7 +29,7 @@ class Sar:
     daemons: ClassVar[frozenset[str]] = frozenset()
     tells_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002
+    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
         """Sysstat."""
         return sysstat.lacks(host, "sar", interval_s)
 
@@ -37,7 +37,7 @@ class Sar:
         """sar, which has sadc write all it can into a file and prints CPU, so that it tells when it sampled."""
         return (sysstat.program(scene, "sar", "-u", "-o", f"{scene.directory}/{_FILE}"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002
+    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
         """It looks at the host alone."""
         return None
 

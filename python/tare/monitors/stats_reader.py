@@ -68,7 +68,7 @@ def watch(address: str, ident: str, lock: threading.Lock) -> None:
         over = time.monotonic() + END_S  # the engine tells of a container's end after it has ended its frames
         while runs(address, ident):
             if time.monotonic() > over:
-                raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301
+                raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301 - told as all that ends it is
             time.sleep(POLL_S)
     except (OSError, http.client.HTTPException, ValueError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")

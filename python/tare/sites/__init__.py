@@ -93,6 +93,6 @@ class Site:
 
 
 from tare.sites.fake import FakeHost  # noqa: E402 - implementations build on the contract above
-from tare.sites.local import LocalHost  # noqa: E402
+from tare.sites.local import LocalHost  # noqa: E402 - implementations build on the contract above
 
 HOSTS: Mapping[str, type[Host]] = {"local": LocalHost, "fake": FakeHost}

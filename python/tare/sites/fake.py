@@ -76,7 +76,7 @@ class FakeHost:
         """Take a process from the machine."""
         self.files.pop(f"/proc/{process.pid}/stat", None)
 
-    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:  # noqa: ARG002
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:  # noqa: ARG002 - the contract's
         """Keep the content under the path."""
         content = source if isinstance(source, bytes) else source.read_bytes()
         self.asked.append(Asked("put", path=target, content=content))

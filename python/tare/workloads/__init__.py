@@ -198,13 +198,13 @@ class Workload(Protocol[On_contra]):
 
 
 from tare.workloads.cassandra_stress import CassandraStress  # noqa: E402 - implementations need the contract above
-from tare.workloads.fake import FakeWorkload  # noqa: E402
-from tare.workloads.fake_program import FakeProgram  # noqa: E402
-from tare.workloads.fio import Fio  # noqa: E402
-from tare.workloads.sysbench import Sysbench  # noqa: E402
-from tare.workloads.sysbench_cpu import SysbenchCpu  # noqa: E402
-from tare.workloads.sysbench_fileio import SysbenchFileio  # noqa: E402
-from tare.workloads.ycsb import Ycsb  # noqa: E402
+from tare.workloads.fake import FakeWorkload  # noqa: E402 - implementations build on the contract above
+from tare.workloads.fake_program import FakeProgram  # noqa: E402 - implementations build on the contract above
+from tare.workloads.fio import Fio  # noqa: E402 - implementations build on the contract above
+from tare.workloads.sysbench import Sysbench  # noqa: E402 - implementations build on the contract above
+from tare.workloads.sysbench_cpu import SysbenchCpu  # noqa: E402 - implementations build on the contract above
+from tare.workloads.sysbench_fileio import SysbenchFileio  # noqa: E402 - implementations build on the contract above
+from tare.workloads.ycsb import Ycsb  # noqa: E402 - implementations build on the contract above
 
 WORKLOADS: Mapping[str, Workload[Any]] = {
     "sysbench": Sysbench(),

@@ -50,17 +50,17 @@ class FakeProgram:
         size = _own(parameters).bytes
         return {"bytes": size} if size else {}
 
-    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002
+    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Make the file."""
         return _command(_own(parameters), target, "load", 0.0)
 
-    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002
+    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
         """The same as `measure`, not counted."""
         if parameters.warmup_s == 0:
             return None
         return _command(_own(parameters), target, "warm-up", parameters.warmup_s)
 
-    def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002
+    def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Count."""
         return _command(_own(parameters), target, "measure", parameters.measure_s)
 

@@ -33,7 +33,7 @@ class Fio:
         own = _own(parameters)
         return {"numjobs": own.numjobs, "bytes": own.size_bytes}
 
-    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002
+    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Write every byte of every file: fio's own layout would leave files that are only written unwritten."""
         own = _own(parameters)
         bs = _MIB if own.size_bytes % _MIB == 0 else own.bs_bytes
@@ -41,7 +41,7 @@ class Fio:
         timeout_s = _LOAD_BASE_S + own.numjobs * own.size_bytes / _LOAD_BYTES_PER_S
         return ClientCommand(argv, _ENV, {}, timeout_s=timeout_s, workdir=target.path)
 
-    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002
+    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
         """The same mix over the same files in a process of its own; with another seed, lest offsets repeat."""
         own = _own(parameters)
         if own.warmup_s == 0:

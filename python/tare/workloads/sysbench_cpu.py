@@ -60,15 +60,15 @@ class SysbenchCpu:
         """Nothing."""
         return {}
 
-    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002
+    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Never asked for, as there is no data set."""
         raise RunFailed("sysbench cpu has nothing to load")
 
-    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002
+    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
         """The same in a process of its own, not counted: clocks and caches are up when the measure phase begins."""
         return None if parameters.warmup_s == 0 else _run(_own(parameters), parameters.warmup_s)
 
-    def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002
+    def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Find primes for `measure_s`, with a report each window and the histogram at the end."""
         return _run(_own(parameters), parameters.measure_s)
 

@@ -43,7 +43,7 @@ class SysbenchFileio:
         own = _own(parameters)
         return {"file_num": own.file_num, "bytes": own.total_bytes}
 
-    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002
+    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Make the files, and fsync each; by O_DIRECT, lest they push everything else out of the page cache."""
         own = _own(parameters)
         timeout_s = _PREPARE_BASE_S + own.total_bytes / _PREPARE_BYTES_PER_S
@@ -52,7 +52,7 @@ class SysbenchFileio:
             options = (*_files(own), f"--file-block-size={own.block_bytes}")
         return prepare("fileio", options, timeout_s=timeout_s, workdir=target.path)
 
-    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002
+    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
         """The same mix over the same files in a process of its own; with another seed, lest offsets repeat."""
         own = _own(parameters)
         if own.warmup_s == 0:
@@ -60,7 +60,7 @@ class SysbenchFileio:
         seed = None if own.seed is None else own.seed % (2**31 - 1) + 1
         return _run(own.model_copy(update={"seed": seed}), target, own.warmup_s)
 
-    def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002
+    def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Read and write for `measure_s`, with a report each window and the histogram at the end."""
         own = _own(parameters)
         return _run(own, target, own.measure_s)

@@ -131,5 +131,5 @@ def _own_key(given: dict[str, Any], key: str, value: str, where: str) -> None:
         raise ValueError(f"{where}: {value!r} is no whole number") from error
 
 
-def _text(value: str | float | bool) -> str:  # noqa: FBT001
+def _text(value: str | float | bool) -> str:  # noqa: FBT001 - a value of any plain kind
     return str(value).lower() if isinstance(value, bool) else str(value)

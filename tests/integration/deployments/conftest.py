@@ -54,7 +54,7 @@ def make_task(image: Image, parent: str, tmp_path: Path) -> Callable[..., Task]:
     def make(*argv: str, name: str = "task", **given: object) -> Task:
         output = Output(str(tmp_path / f"{name}.out"), str(tmp_path / f"{name}.err"))
         unique = f"{parent.replace('/', '-')}-{name}"
-        return Task(unique, image, argv, output, parent, **given)  # type: ignore[arg-type]
+        return Task(unique, image, argv, output, parent, **given)  # type: ignore[arg-type]  # whatever a test gives
 
     return make
 

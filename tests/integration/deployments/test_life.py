@@ -121,7 +121,7 @@ def test_a_task_that_ends_at_once_has_started_and_tells_its_end(
 def test_what_cannot_be_started_says_why_and_leaves_nothing(
     deployment: Deployment, make_task: MakeTask, change: dict[str, object], reason: str
 ) -> None:
-    task = replace(make_task("sleep", "1000"), **change)  # type: ignore[arg-type]
+    task = replace(make_task("sleep", "1000"), **change)  # type: ignore[arg-type]  # whatever a case changes
     with pytest.raises(RunFailed, match=f"cannot be started: .*{reason}"):
         deployment.start(task)
 

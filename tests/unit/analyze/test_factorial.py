@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyped]  # has no stubs
-from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ignore[import-untyped]
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 from tests.unit.analyze import synthetic
 
 from tare.analyze.contrasts import Cell, Step, contrast, reference_of
@@ -82,7 +82,7 @@ def test_what_a_whole_block_has_in_common_falls_out_and_the_interval_is_of_the_b
         for run in made(
             study,
             block,
-            lambda levels, own=each, shift=block: (  # type: ignore[misc]
+            lambda levels, own=each, shift=block: (  # type: ignore[misc]  # a default that binds the variable
                 (1 + 5 * shift)
                 * cost(levels)
                 * (own if levels == {"deployment": "container", "disk": "overlay"} else 1)
@@ -125,7 +125,7 @@ def test_conditions_are_compared_between_blocks_as_welch_and_statsmodels_do() ->
     runs: list[RunRecord] = []
     for block, (threads, ratio) in enumerate([*(("1", each) for each in few), *(("8", each) for each in many)]):
         tps = {"bare": 1_000.0 * (block + 1), "container": 1_000.0 * (block + 1) * ratio}
-        runs += made(study, block, lambda levels, tps=tps: tps[levels["deployment"]], threads=threads)  # type: ignore[misc]
+        runs += made(study, block, lambda levels, tps=tps: tps[levels["deployment"]], threads=threads)  # type: ignore[misc]  # a default that binds the variable
     effects = factorial(study, runs, THROUGHPUT)
     found = effect(effects, ("deployment", "container"), ("threads", "8"))
     compared = CompareMeans(DescrStatsW(np.log(many)), DescrStatsW(np.log(few)))

@@ -96,7 +96,7 @@ def test_a_limit_that_the_kernel_refuses_is_the_environments_lack(host: FakeHost
     def refuse(source: Any, target: str, *, mode: int = 0o644) -> None:
         raise RunFailed(f"{target} cannot be written on fake: Permission denied")
 
-    host.put = refuse  # type: ignore[method-assign]
+    host.put = refuse  # type: ignore[method-assign]  # a method in place of a method
     with pytest.raises(EnvironmentLacks, match="limit '0-1' is refused"):
         placement_of(host, ledger, None).make(TASK)
 

@@ -53,7 +53,7 @@ def hard_link(name: str, target: str) -> Entry:
 
 
 def write_tar(path: Path, entries: Iterable[Entry], mode: str = "w") -> Path:
-    with tarfile.open(path, mode, format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
+    with tarfile.open(path, mode, format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]  # the mode is a text here
         for entry in entries:
             tar.addfile(entry.member, io.BytesIO(entry.content) if entry.content else None)
     return path

@@ -329,6 +329,6 @@ def _with_checksums(content: bytes) -> bytes:
     for block in blocks:
         if block[257:262] == b"ustar":
             total = sum(block[:148]) + sum(block[156:]) + 8 * 0x20
-            block = block[:148] + b"%06o\0 " % total + block[156:]  # noqa: PLW2901
+            block = block[:148] + b"%06o\0 " % total + block[156:]  # noqa: PLW2901 - the sum stands in the block itself
         mended.append(block)
     return b"".join(mended)

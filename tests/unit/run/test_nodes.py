@@ -104,7 +104,7 @@ def test_nodes_that_never_see_each_other_fail_the_run(empty_rig: Rig, monkeypatc
 
 
 def test_a_node_that_cannot_start_takes_the_others_with_it(empty_rig: Rig, noted: type[Noted]) -> None:
-    class Refusing(noted):  # type: ignore[misc, valid-type]
+    class Refusing(noted):  # type: ignore[misc, valid-type]  # a class that a fixture made
         def start(self, task: Task) -> Any:
             if task.name.endswith("-sut-3"):
                 raise OSError("no room for a third")

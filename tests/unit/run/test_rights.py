@@ -116,7 +116,7 @@ def test_means_are_read_from_the_host(plan: Plan) -> None:
             "/proc/meminfo": b"MemTotal:       2048 kB\nMemFree: 1 kB\n",
         },
     )
-    means = means_of(host, Layout("/var/lib/tare"), no_engine="none", no_image=lambda _: "no", plan=plan)  # type: ignore[arg-type]
+    means = means_of(host, Layout("/var/lib/tare"), no_engine="none", no_image=lambda _: "no", plan=plan)  # type: ignore[arg-type]  # a fake in place of a host
     assert means == Means(
         root=False,
         no_engine="none",

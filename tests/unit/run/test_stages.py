@@ -84,7 +84,7 @@ def test_both_are_served_by_one_process_that_ends_with_the_last(rig: Any, staged
 def counting(deployment: Any, started: list[str]) -> Any:
     """The deployment, telling of each task that it starts."""
 
-    class Counting(deployment):  # type: ignore[misc]
+    class Counting(deployment):  # type: ignore[misc]  # a class that is known at run time
         def start(self, task: Any) -> Any:
             started.append(task.name.rpartition("-")[2])
             return super().start(task)

@@ -1,5 +1,5 @@
 //! The one network card: address, mask, default route. netdevice(7), as no `ip` is here.
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // ioctl(2), which rustix does not wrap for interfaces
 
 use std::io;
 use std::net::Ipv4Addr;

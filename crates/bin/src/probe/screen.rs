@@ -64,7 +64,7 @@ fn percent(rate: Option<Rate>, unit_per_s: f64) -> Option<String> {
     })
 }
 
-#[allow(clippy::cast_precision_loss)]
+#[allow(clippy::cast_precision_loss)] // for people
 fn bytes(value: Option<u64>) -> Option<String> {
     value.map(|value| scaled(value as f64))
 }
@@ -83,7 +83,7 @@ fn scaled(mut value: f64) -> String {
     format!("{value:.1}T")
 }
 
-#[allow(clippy::cast_precision_loss)]
+#[allow(clippy::cast_precision_loss)] // for people
 fn own(board: &Board, page: &mut String) {
     let at = |column| board.value(tables::TICK, PROBE_TARGET, column);
     let late = at(tick::WOKE_NS).zip(at(tick::DUE_NS)).map(|(woke, due)| (woke - due) as f64 / 1e3);

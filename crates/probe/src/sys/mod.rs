@@ -2,7 +2,7 @@
 //!
 //! Each function is a safe face over one call; its `SAFETY` comment says why the call cannot touch
 //! memory that it was not given.
-#![allow(unsafe_code)]
+#![allow(unsafe_code)] // see above
 
 pub mod bpf;
 pub mod map;

@@ -54,7 +54,7 @@ def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, A
     left = alt.layer(*_distributions(one, x), _heading(words, frame))
     # Beside a long name there is no room on a phone; what is right is told below the chart too.
     right = alt.layer(*_shifts(one, x), _heading("shift" if frame.values or len(words) <= _SHORT else "", frame))
-    return tuple(panel.properties(width=width, height=_PANEL_PX) for panel in (left, right))  # type: ignore[return-value]
+    return tuple(panel.properties(width=width, height=_PANEL_PX) for panel in (left, right))  # type: ignore[return-value]  # of two, as it was given
 
 
 def _distributions(one: QuantileShift, x: alt.X) -> list[Any]:

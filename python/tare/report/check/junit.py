@@ -23,7 +23,7 @@ def render(check: Check) -> str:
         cases = [_case(check, one, names[one.arm]) for one in check.held if one.metric == metric]
         suite.add_testcases(cases)
         whole.add_testsuite(suite)
-    whole.update_statistics()  # type: ignore[no-untyped-call]
+    whole.update_statistics()  # type: ignore[no-untyped-call]  # junitparser is typed in part
     out = io.BytesIO()
     whole.write(out, pretty=True)
     return out.getvalue().decode("utf-8")
