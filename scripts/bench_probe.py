@@ -32,7 +32,7 @@ from statistics import fmean
 from scipy.stats import mannwhitneyu
 
 from bench_rates import WHOLE_SECONDS_HZ, docker_stats_hz, scraped_hz
-from bench_servers import CADVISOR_PORT, NODE_EXPORTER_PORT, cadvisor, metrics_of, node_exporter, scrape
+from bench_servers import CADVISOR_PORT, NODE_EXPORTER_PORT, answers, cadvisor, metrics_of, node_exporter, scrape
 from bench_tables import CADVISOR, Cost, Rapid, table
 from idle_containers import CONTAINERS, containers, group_of
 
@@ -105,15 +105,15 @@ class Second:
     daemons: float
 
 
-def watch(pids: set[int], seconds: float, each_second: Callable[[], None] | None = None) -> list[Second]:
-    """CPU time of a tool and of the daemons, second by second."""
+def watch(pids: set[int], seconds: float, each_second: Callable[[], bool] | None = None) -> list[Second]:
+    """CPU time of a tool and of the daemons, second by second, while it is asked in each."""
     passed = []
     own, daemons = sum(map(cpu_s, pids)), daemons_s()
     end = time.monotonic()
     for _ in range(round(seconds)):
         end += 1.0
-        if each_second is not None:
-            each_second()
+        if each_second is not None and not each_second():
+            raise SystemExit("a server did not answer, so what it costs to be asked is not known")
         time.sleep(max(0.0, end - time.monotonic()))
         own_now, daemons_now = sum(map(cpu_s, pids)), daemons_s()
         passed.append(Second(own_now - own, daemons_now - daemons))
@@ -152,7 +152,7 @@ class Bench:
         command: Sequence[str],
         *,
         asks_engine: bool = False,
-        each_second: Callable[[], None] | None = None,
+        each_second: Callable[[], bool] | None = None,
     ) -> Cost:
         """Cost of a tool while it samples once a second; starting it is left out."""
         in_tens = tool in IN_TENS
@@ -162,6 +162,8 @@ class Bench:
         with (self.scratch / "tool.log").open("wb") as log:
             running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
             try:
+                if each_second is not None and not answers(each_second):
+                    raise SystemExit(f"{tool} does not answer: {Path(log.name).read_text(errors='replace')[-400:]}")
                 watch(set(), WARM_UP_S, each_second)
                 pids = tree(running.pid)
                 passed = watch(pids, seconds, each_second)

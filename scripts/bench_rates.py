@@ -7,14 +7,14 @@ import json
 import re
 import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
 from socket import AF_UNIX, SOCK_STREAM, socket
 
+from bench_servers import answer_of, answers
+
 SOCKET = "/var/run/docker.sock"
 CALL_S = 10.0
-UP_S = 20.0
 
 CANNOT_SEE = {
     "tare-probe": "single requests; children that start and end within a second; block I/O of groups where neither "
@@ -70,19 +70,12 @@ def serving(command: Sequence[str], url: str) -> Iterator[None]:
     """A server of metrics that answers."""
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + UP_S
-        while not _answer(url) and time.monotonic() < end:
-            time.sleep(0.2)
+        if not answers(lambda: bool(answer_of(url))):
+            raise SystemExit(f"{command[0]} does not answer at {url}, so how fast it can be asked is not known")
         yield
     finally:
         running.terminate()
         running.wait(CALL_S)
-
-
-def _answer(url: str) -> str:
-    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=CALL_S) as answer:
-        return str(answer.read().decode())
-    return ""
 
 
 def scraped_hz(command: Sequence[str], url: str, seconds: float, stamped: str | None = None) -> float:
@@ -95,7 +88,7 @@ def scraped_hz(command: Sequence[str], url: str, seconds: float, stamped: str | 
         began = time.monotonic()
         scrapes = 0
         while time.monotonic() < began + seconds:
-            text = _answer(url)
+            text = answer_of(url)
             scrapes += bool(text)
             if stamped and (found := re.search(stamped, text)):
                 seen.add(found.group(1))

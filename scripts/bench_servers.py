@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 import urllib.request
 from collections.abc import Callable
 
 NODE_EXPORTER_PORT = 19100
 CADVISOR_PORT = 19101
 SCRAPE_TIMEOUT_S = 10.0
+UP_S, POLL_S = 20.0, 0.2
 
 
 def node_exporter() -> list[str] | None:
@@ -37,14 +39,25 @@ def metrics_of(port: int) -> str:
     return f"http://127.0.0.1:{port}/metrics"
 
 
-def scrape(port: int) -> Callable[[], None]:
-    """What fetches the metrics once, as Prometheus would; a server that is not up yet is left alone."""
+def scrape(port: int) -> Callable[[], bool]:
+    """What fetches the metrics once, as Prometheus would; whether it got any."""
 
-    def fetch() -> None:
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(metrics_of(port), timeout=SCRAPE_TIMEOUT_S) as answer,
-        ):
-            answer.read()
+    def fetch() -> bool:
+        return bool(answer_of(metrics_of(port)))
 
     return fetch
+
+
+def answer_of(url: str) -> str:
+    """What a server says, which is nothing while it is not up."""
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=SCRAPE_TIMEOUT_S) as answer:
+        return str(answer.read().decode())
+    return ""
+
+
+def answers(ask: Callable[[], bool]) -> bool:
+    """Whether a server comes to answer."""
+    end = time.monotonic() + UP_S
+    while not (there := ask()) and time.monotonic() < end:
+        time.sleep(POLL_S)
+    return there

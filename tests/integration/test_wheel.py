@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.integration.lacking import left_out
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -38,7 +39,7 @@ def built(out: Path, *options: str) -> Path:
     """The wheel, its program built as that of an editable install is, so that nothing is compiled twice."""
     maturin = SCRIPTS / "maturin"
     if not maturin.exists():
-        pytest.skip("maturin is not installed in this environment; scripts/venv.sh does so")
+        left_out("maturin is not installed in this environment; scripts/venv.sh does so")
     cargo = run(ROOT / "scripts" / "rust.sh", "build", cwd=ROOT, timeout_s=BUILD_S).strip()
     run(maturin, "build", "--profile", "dev", "--out", out, *options, cwd=ROOT, timeout_s=BUILD_S, path=cargo)
     return next(out.glob("*.whl"))

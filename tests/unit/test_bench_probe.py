@@ -9,7 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from bench_probe import caused
+import bench_servers
+from bench_probe import caused, watch
+from bench_rates import scraped_hz
 from bench_tables import Cost, Rapid, goals, table
 
 RAPID = Rapid("none", 8.0, 0.03, 0.03, 8000, 0, 20.0, 80.0, 200.0, 3.0, "fifo:20")
@@ -41,3 +43,11 @@ def test_a_figure_that_is_not_known_reaches_no_goal_and_misses_none() -> None:
     ]
     assert "- reached: 50 x cheaper than docker stats, 10 containers: 320.00 x" in said
     assert "| docker stats | 1 | not known | not known |" in table(costs, [RAPID], {})
+
+
+def test_a_server_that_is_not_scraped_has_no_cost_and_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_servers, "UP_S", 0.0)
+    with pytest.raises(SystemExit, match="did not answer"):
+        watch(set(), 1.0, bench_servers.scrape(1))
+    with pytest.raises(SystemExit, match="does not answer"):
+        scraped_hz(["sleep", "60"], "http://127.0.0.1:1/metrics", 1.0)
