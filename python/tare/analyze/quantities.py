@@ -7,7 +7,7 @@ them speak of the very same run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -22,6 +22,7 @@ from tare.analyze.published.overhead_fraction import overhead_fraction
 from tare.analyze.runs import select_runs
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples
+from tare.analyze.views.devices import lowest
 from tare.analyze.views.model import Kind, View
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
@@ -55,7 +56,7 @@ class Way:
     """One source of a quantity. `told`: how the record tells it; without that it is a view of the trace.
 
     A view's `quantities`, of `tool` and of the subjects that begin with `subject`, are added up; `factor` brings
-    them to `unit`.
+    them to `unit`. `chosen`: which of these subjects; `None`: all.
     """
 
     source: str
@@ -65,6 +66,7 @@ class Way:
     quantities: tuple[str, ...] = ()
     subject: str = ""
     factor: float = 1.0
+    chosen: Callable[[Collection[str]], Collection[str]] | None = None
 
 
 def _execution_time_us(run: RunRecord) -> float | None:
@@ -89,7 +91,7 @@ def _disk(record: str, block: str, kib: str) -> tuple[Way, ...]:
         Way("sysbench", "MiB/s", told=_detail(record)),
         Way("tare-probe", "MiB/s", tool="tare-probe", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
         Way("pidstat", "MiB/s", tool="pidstat", quantities=(kib,), subject="sut pid", factor=1 / _KIB),
-        Way("iostat", "MiB/s", tool="iostat", quantities=(kib,), factor=1 / _KIB),
+        Way("iostat", "MiB/s", tool="iostat", quantities=(kib,), factor=1 / _KIB, chosen=lowest),
         Way("docker stats", "MiB/s", tool="docker-stats", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
         Way("cAdvisor", "MiB/s", tool="cadvisor", quantities=(fs,), subject="sut", factor=1 / _MIB),
     )
@@ -244,6 +246,8 @@ def _seen(taken: pl.DataFrame, way: Way) -> float | None:
     """Rates as means over time, totals as growth a second; `None` where the tool would print nothing."""
     kinds = {each.name: each.kind for each in VIEWS[way.tool].quantities}
     own = taken.filter((pl.col("tool") == way.tool) & pl.col("subject").str.starts_with(way.subject))
+    if way.chosen is not None:
+        own = own.filter(pl.col("subject").is_in(list(way.chosen(own["subject"].unique().to_list()))))
     found = []
     for name in way.quantities:
         rows = own.filter(pl.col("quantity") == name).drop_nulls("value")

@@ -117,6 +117,14 @@ def test_tools_speak_by_their_views_of_the_trace() -> None:
     assert not [each for each in told if (each.quantity, each.source) == ("io_ovh_w", "cAdvisor, view")]
 
 
+def test_iostat_s_devices_are_added_up_without_those_that_stand_on_others() -> None:
+    rows = [("iostat", "written_kib", name, 0, 10**9, 2048.0, 0) for name in ("vda", "dm-0", "loop0")]
+    schema = ("tool", "quantity", "subject", "from_ns", "to_ns", "value", "within_ns")
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    told = quantities(study(), records(), lambda _: Seen(observed=frame))
+    assert one(told, "io_ovh_w", "iostat").value.mean == pytest.approx(2.0)
+
+
 def test_a_tool_that_ran_stands_beside_its_view() -> None:
     frame = pl.DataFrame(
         {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from tare.analyze.views.devices import whole
 from tare.store.trace import Trace
 
 NO_READINGS = pl.DataFrame(schema={"subject": pl.String, "series": pl.Int64, "at_ns": pl.Int64})
@@ -137,12 +138,13 @@ def _of_processes(trace: Trace, window: str, columns: tuple[str, ...]) -> pl.Dat
 
 
 def disks(trace: Trace) -> pl.DataFrame:
-    """/proc/diskstats, one series a device."""
+    """/proc/diskstats, one series a device; partitions are left out."""
     table = trace.table("disk")
     if table is None:
         return NO_READINGS
     kept = [name for name in table.columns if name not in ("tick", "target", "name", "t0_ns", "t1_ns")]
-    return _sorted(table.select(*_keys(), _middle("t0_ns", "t1_ns"), *kept))
+    devices = table.filter(pl.col("name").is_in(list(whole(table["name"].unique().to_list()))))
+    return _sorted(devices.select(*_keys(), _middle("t0_ns", "t1_ns"), *kept))
 
 
 def host_memory(trace: Trace) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 from tare.analyze.views import docker_stats
+from tare.analyze.views.devices import lowest
 from tare.analyze.views.readings import cgroup_block, cgroup_cpu, cgroup_io, cgroup_memory, disks, every, host_cpu
 from tare.analyze.views.samples import risen
 from tare.store.trace import Trace
@@ -136,7 +137,10 @@ def _listed(names: list[str]) -> str:
 
 def writeback(trace: Trace, _interval_s: float) -> Iterator[str]:
     """Writes of the device that no group is charged with."""
-    sectors, groups = _moved(disks(trace), "written_sectors"), _moved(cgroup_block(trace), "block_written_bytes")
+    devices = disks(trace)
+    below = lowest(devices["subject"].unique().to_list())
+    sectors = _moved(devices.filter(pl.col("subject").is_in(list(below))), "written_sectors")
+    groups = _moved(cgroup_block(trace), "block_written_bytes")
     if sectors is None or groups is None:
         return
     device = sectors * 512
