@@ -80,19 +80,21 @@ def _idents(watched: tuple[Watched, ...]) -> str:
 def _rows(one: Mapping[str, Any]) -> Iterator[Row]:
     """What the client prints of a frame: CPU as a rate, the rest as it stood at the frame's end."""
     frame = one["frame"]
-    if not frame.get("memory_stats", {}).get("usage"):
+    memory, now, before = frame.get("memory_stats") or {}, frame["cpu_stats"], frame["precpu_stats"]
+    if not memory.get("usage") and not now["cpu_usage"]["total_usage"]:
         return  # the container was ending: the engine has nothing to say of it any more
     to_monotonic = one["monotonic_ns"] - one["realtime_ns"]
     begin, end = (_ns(frame[key]) + to_monotonic for key in ("preread", "read"))
     moment = Moment(begin, end, max(0, one["monotonic_ns"] - end))
-    now, before = frame["cpu_stats"], frame["precpu_stats"]
     used = now["cpu_usage"]["total_usage"] - before["cpu_usage"]["total_usage"]
     system = now["system_cpu_usage"] - before["system_cpu_usage"]
     share = used / system * now["online_cpus"] * 100 if used > 0 and system > 0 else 0.0
     yield Row("cpu_percent", SUT, moment, share)
-    memory = used_memory(frame["memory_stats"])
-    yield Row("memory_bytes", SUT, moment, float(memory), is_gauge=True)
-    yield Row("memory_percent", SUT, moment, memory / frame["memory_stats"]["limit"] * 100, is_gauge=True)
+    if memory.get("usage"):  # without the controller the engine says nothing, and its client 0 B
+        kept = used_memory(memory)
+        yield Row("memory_bytes", SUT, moment, float(kept), is_gauge=True)
+        if memory.get("limit"):
+            yield Row("memory_percent", SUT, moment, kept / memory["limit"] * 100, is_gauge=True)
     for name, operation in (("block_read_bytes", "read"), ("block_written_bytes", "write")):
         entries = frame["blkio_stats"].get("io_service_bytes_recursive") or []
         total = sum(entry["value"] for entry in entries if entry["op"].lower() == operation)
@@ -106,7 +108,7 @@ def _rows(one: Mapping[str, Any]) -> Iterator[Row]:
 
 def used_memory(stats: Mapping[str, Any]) -> int:
     """Usage less inactive page cache: `total_inactive_file` on control groups v1, `inactive_file` on v2."""
-    usage, details = int(stats["usage"]), stats.get("stats", {})
+    usage, details = int(stats["usage"]), stats.get("stats") or {}
     inactive = int(details.get("total_inactive_file", details.get("inactive_file", 0)))
     return usage - inactive if inactive < usage else usage
 

@@ -70,7 +70,7 @@ def watch(address: str, ident: str, lock: threading.Lock) -> None:
             if time.monotonic() > over:
                 raise OSError(f"the engine ended the statistics of {ident}, which runs on")  # noqa: TRY301 - told as all that ends it is
             time.sleep(POLL_S)
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, nobody would miss a thread that has ended
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         sys.stderr.flush()
         os._exit(1)

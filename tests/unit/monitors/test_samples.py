@@ -88,6 +88,28 @@ def test_the_first_frame_has_no_sample_before_it_and_is_dropped() -> None:
     assert (found.samples, found.told) == (len(frames) - 1, {"dropped_frames": 1})
 
 
+@pytest.mark.parametrize(
+    ("memory", "cpu_ns", "told"),
+    [
+        ({}, None, {"cpu_percent", "block_read_bytes", "block_written_bytes"}),
+        ({"usage": 4096}, None, {"cpu_percent", "memory_bytes", "block_read_bytes", "block_written_bytes"}),
+        ({}, 0, set()),
+    ],
+    ids=["no memory controller", "no limit", "ended"],
+)
+def test_what_a_frame_does_not_say_is_no_figure(
+    memory: dict[str, int], cpu_ns: int | None, told: set[str], tmp_path: Path
+) -> None:
+    frame = json.loads((DATA / "docker-stats.stdout").read_text().splitlines()[-1])
+    frame["frame"] |= {"memory_stats": memory, "networks": None}
+    if cpu_ns is not None:
+        frame["frame"]["cpu_stats"]["cpu_usage"]["total_usage"] = cpu_ns
+    (tmp_path / "docker-stats.stdout").write_text(json.dumps(frame))
+    table = read("docker-stats", tmp_path).table
+    assert table is not None
+    assert set(table["quantity"]) == told
+
+
 def test_gauges_are_of_a_moment_and_rates_of_an_interval() -> None:
     table = samples("sar")
     instant = pl.col("to_ns") == pl.col("from_ns")

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,15 +17,16 @@ FRAME = {"read": "2026-01-01T00:00:01Z"}
 
 
 @contextmanager
-def engine(*, running: bool) -> Iterator[str]:
-    """Gives one frame of each container and ends it; says of each that it runs, or that it is not there."""
+def engine(*, running: bool, state: Mapping[str, bool] | None = None) -> Iterator[str]:
+    """Gives one frame of each container and ends it; it says of each that it runs, is not there, or `state`."""
+    told = {"State": {"Running": running} if state is None else state}
 
     class Engine(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             is_frame = "/stats" in self.path
             self.send_response(200 if is_frame or running else 404)
             self.end_headers()
-            self.wfile.write(json.dumps(FRAME if is_frame else {"State": {"Running": running}}).encode())
+            self.wfile.write(json.dumps(FRAME if is_frame else told).encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             pass
@@ -58,6 +59,13 @@ def test_statistics_that_end_while_the_container_runs_are_a_failure(tmp_path: Pa
     assert program.returncode == 1
     assert json.loads(out)["frame"] == FRAME
     assert "the engine ended the statistics of c0ffee, which runs on" in err
+
+
+def test_an_answer_of_another_form_is_a_failure(tmp_path: Path) -> None:
+    with engine(running=True, state={}) as address, reader(address, tmp_path) as program:
+        _, err = program.communicate(timeout=20)
+    assert program.returncode == 1
+    assert "KeyError: 'Running'" in err
 
 
 def test_an_engine_that_does_not_answer_is_a_failure(tmp_path: Path) -> None:
