@@ -3,115 +3,14 @@
 //! `cargo test -p tare-bin --test root -- --ignored`, as root. Each test makes and removes its own
 //! control groups.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+mod groups;
+
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use tare_record::RecordError;
-use tare_record::parquet::read::{self, Value};
-
-const PROBE: &str = env!("CARGO_BIN_EXE_tare-probe");
-const HIERARCHIES: [&str; 7] = ["cpu", "cpuacct", "memory", "blkio", "pids", "unified", ""];
-
-/// A control group in every hierarchy that this machine has; it goes when this goes.
-struct Group {
-    path: String,
-}
-
-impl Group {
-    fn new(name: &str) -> Self {
-        let group = Self { path: format!("tare-test-{}-{name}", std::process::id()) };
-        group.make();
-        group
-    }
-
-    fn child(&self, name: &str) -> Self {
-        let group = Self { path: format!("{}/{name}", self.path) };
-        group.make();
-        group
-    }
-
-    fn directories(&self) -> Vec<PathBuf> {
-        HIERARCHIES
-            .iter()
-            .map(|name| Path::new("/sys/fs/cgroup").join(name))
-            .filter(|mount| mount.join("cgroup.procs").exists())
-            .map(|mount| mount.join(&self.path))
-            .collect()
-    }
-
-    fn make(&self) {
-        for directory in self.directories() {
-            fs::create_dir_all(&directory).expect("a control group");
-        }
-    }
-
-    fn remove(&self) {
-        for directory in self.directories() {
-            let _ = fs::remove_dir(directory);
-        }
-    }
-
-    /// A shell command line inside the group.
-    fn shell(&self, script: &str) -> Command {
-        let directories = self.directories();
-        let mut lines: Vec<String> = directories
-            .iter()
-            .map(|directory| format!("echo $$ > {}/cgroup.procs", directory.display()))
-            .collect();
-        lines.push(script.to_owned());
-        let mut command = Command::new("sh");
-        command.args(["-c", &lines.join("; ")]);
-        command
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.remove();
-    }
-}
-
-fn start(out: &Path, arguments: &[&str]) -> Child {
-    let mut command = Command::new(PROBE);
-    command.arg("record").arg("--out").arg(out).args(arguments);
-    command.spawn().expect("tare-probe starts")
-}
-
-fn finish(mut child: Child) {
-    assert!(child.wait().expect("reaped").success());
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Rows of a table as maps from column to value.
-fn rows(out: &Path, table: &str) -> Vec<std::collections::HashMap<String, Value>> {
-    let (mut names, mut rows) = (Vec::new(), Vec::new());
-    let cell = std::cell::RefCell::new(&mut names);
-    read::read_table::<RecordError>(
-        &out.join(format!("{table}.parquet")),
-        |columns| {
-            **cell.borrow_mut() = columns.iter().map(|column| column.name.clone()).collect();
-            Ok(())
-        },
-        |row| {
-            rows.push(cell.borrow().iter().cloned().zip(row.iter().cloned()).collect());
-            Ok(())
-        },
-    )
-    .expect("a readable table");
-    rows
-}
-
-fn number(row: &std::collections::HashMap<String, Value>, column: &str) -> Option<i64> {
-    match row[column] {
-        Value::Number(number) => Some(number),
-        _ => None,
-    }
-}
+use groups::{Group, PROBE, finish, number, rows, start, text};
+use tare_record::parquet::read::Value;
 
 fn last_number(out: &Path, column: &str) -> Option<i64> {
     rows(out, "cgroup").iter().filter_map(|row| number(row, column)).next_back()
@@ -139,77 +38,6 @@ fn cpu_of_a_group_is_what_its_process_used() {
     let apart = (used_ns - shell_ns).abs();
     assert!(shell_ns > 50_000_000, "the shell burnt too little to tell: {shell_ns}");
     assert!(apart < 20_000_000, "the group says {used_ns}, its shell {shell_ns}");
-}
-
-#[test]
-#[ignore = "needs root; `make test-probe-root` runs it"]
-fn block_requests_are_counted_for_the_group_and_its_parent() {
-    let group = Group::new("block");
-    let child = group.child("inner");
-    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
-    let out = home.path().join("trace");
-    let (outer, inner) = (format!("outer=/{}", group.path), format!("inner=/{}", child.path));
-    let arguments = ["--cgroup", &outer, "--cgroup", &inner, "--hz", "20", "--duration", "2.5"];
-    let recording = start(&out, &arguments);
-    std::thread::sleep(Duration::from_millis(500));
-    let file = home.path().join("file");
-    let script = format!(
-        "dd if=/dev/zero of={0} bs=1M count=16 oflag=direct 2>/dev/null; dd if={0} of=/dev/null bs=1M count=8 iflag=direct 2>/dev/null",
-        file.display()
-    );
-    child.shell(&script).status().expect("written and read");
-    finish(recording);
-    for name in ["outer", "inner"] {
-        let mine: Vec<_> = rows(&out, "cgroup")
-            .into_iter()
-            .filter(|row| row["name"] == Value::Text(name.to_owned()))
-            .collect();
-        let last = mine.last().expect("rows");
-        let written = number(last, "block_written_bytes").expect("counted");
-        let read = number(last, "block_read_bytes").expect("counted");
-        // The file's metadata comes on top.
-        assert!((16 << 20..(16 << 20) + (1 << 20)).contains(&written), "{name}: {written}");
-        assert!((8 << 20..(8 << 20) + (1 << 20)).contains(&read), "{name}: {read}");
-    }
-}
-
-#[test]
-#[ignore = "needs root; `make test-probe-root` runs it"]
-fn a_group_that_is_two_targets_is_counted_for_both_from_when_each_was_opened() {
-    let group = Group::new("twice");
-    let child = group.child("db");
-    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
-    let (out, targets) = (home.path().join("trace"), home.path().join("targets"));
-    fs::write(&targets, "").expect("no targets yet");
-    let asked = format!(
-        "--cgroup named=/{} --children /{} --targets {} --hz 20 --duration 6",
-        child.path,
-        group.path,
-        targets.display()
-    );
-    let recording = start(&out, &asked.split(' ').collect::<Vec<_>>());
-    std::thread::sleep(Duration::from_millis(500));
-    let write = |mib: u32| {
-        let file = home.path().join("file");
-        let script = format!(
-            "dd if=/dev/zero of={} bs=1M count={mib} oflag=direct 2>/dev/null",
-            file.display()
-        );
-        child.shell(&script).status().expect("written");
-    };
-    write(16);
-    fs::write(&targets, format!("cgroup later=/{}\n", child.path)).expect("handed in");
-    Command::new("kill").args(["-HUP", &recording.id().to_string()]).status().expect("told");
-    std::thread::sleep(Duration::from_millis(1500));
-    write(4);
-    finish(recording);
-    // A file's metadata comes on top.
-    for (name, mib) in [("named", 20), ("db", 20), ("later", 4)] {
-        let name = Value::Text(name.to_owned());
-        let last = rows(&out, "cgroup").into_iter().rev().find(|row| row["name"] == name);
-        let written = number(&last.expect("rows"), "block_written_bytes").expect("counted");
-        assert!((mib << 20..(mib << 20) + (1 << 20)).contains(&written), "{name:?}: {written}");
-    }
 }
 
 #[test]

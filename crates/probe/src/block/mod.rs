@@ -156,7 +156,8 @@ impl BlockCounter {
 fn learn() -> io::Result<(u32, Offsets)> {
     let mut file = File::open("/sys/kernel/btf/vmlinux")?;
     let mut names = vec![TRACEPOINT];
-    names.extend(program::FIELDS.iter().flat_map(|(of, member)| [*of, *member]));
+    let fields = program::FIELDS.iter().chain(&program::OF_DEVICE);
+    names.extend(fields.flat_map(|(of, member)| [*of, *member]));
     let btf = Btf::find(&mut file, &names)?;
     Ok((btf.typedef(TRACEPOINT)?, Offsets::learn(&btf)?))
 }

@@ -5,6 +5,7 @@
 //! SEC("tp_btf/block_rq_complete")
 //! int count(struct request *rq, blk_status_t error, unsigned int nr_bytes) {
 //!     u8 operation = rq->cmd_flags;                 /* READ, WRITE, ZONE_APPEND; else leave */
+//!     if (rq->q->disk->major == LOOP_MAJOR) return 0; /* the disk below has the same bytes */
 //!     struct cgroup_subsys_state *css = &rq->bio->bi_blkg->blkcg->css;
 //!     for (int level = 0; level < 8 && css; level++, css = css->parent) {
 //!         u32 *slot = bpf_map_lookup_elem(&groups, &css->cgroup->kn->id);
@@ -33,6 +34,15 @@ pub(super) struct Offsets {
     css_parent: i16,
     cgroup_node: i16,
     node_id: i16,
+    device: Option<Device>,
+}
+
+/// The way from a request to its device's number; kernels before 5.15 have another.
+#[derive(Clone, Copy, Debug)]
+struct Device {
+    request_queue: i16,
+    queue_disk: i16,
+    disk_major: i16,
 }
 
 /// Struct and member of each offset.
@@ -47,6 +57,10 @@ pub(super) const FIELDS: [(&str, &str); 9] = [
     ("cgroup", "kn"),
     ("kernfs_node", "id"),
 ];
+
+/// Those of [`Device`].
+pub(super) const OF_DEVICE: [(&str, &str); 3] =
+    [("request", "q"), ("request_queue", "disk"), ("gendisk", "major")];
 
 impl Offsets {
     pub(super) fn learn(btf: &Btf) -> io::Result<Self> {
@@ -75,6 +89,19 @@ impl Offsets {
             css_parent,
             cgroup_node,
             node_id,
+            device: Device::learn(btf),
+        })
+    }
+}
+
+impl Device {
+    fn learn(btf: &Btf) -> Option<Self> {
+        let [request_queue, queue_disk, disk_major] =
+            OF_DEVICE.map(|(of, member)| btf.offset(of, member).ok());
+        Some(Self {
+            request_queue: request_queue?,
+            queue_disk: queue_disk?,
+            disk_major: disk_major?,
         })
     }
 }
@@ -122,6 +149,8 @@ const READ: i32 = 0;
 const WRITE: i32 = 1;
 const ZONE_APPEND: i32 = 7;
 const OPERATION_MASK: i32 = 0xff;
+/// `LOOP_MAJOR` (`include/uapi/linux/major.h`).
+const LOOP: i32 = 7;
 
 /// Where in a slot the counters of writes begin, in bytes.
 const WRITES_AT: i32 = 16;
@@ -225,12 +254,25 @@ fn begin(code: &mut Assembler, offsets: Offsets) {
     code.label(Label::Write);
     code.number(MOVE_NUMBER, Direction, WRITES_AT);
     code.label(Label::Count);
+    if let Some(device) = offsets.device {
+        leave_loops(code, device);
+    }
     code.load(LOAD_64, Scratch, Scratch, offsets.request_bio);
     code.jump_if(Scratch, 0, Label::Leave);
     code.load(LOAD_64, Scratch, Scratch, offsets.bio_blkg);
     code.jump_if(Scratch, 0, Label::Leave);
     code.load(LOAD_64, Css, Scratch, offsets.blkg_blkcg);
     code.jump_if(Css, 0, Label::Leave);
+}
+
+/// What a loop device is asked for is asked of the disk below its file too, in the same group's name.
+fn leave_loops(code: &mut Assembler, device: Device) {
+    code.load(LOAD_64, R2, Scratch, device.request_queue);
+    code.jump_if(R2, 0, Label::Leave);
+    code.load(LOAD_64, R2, R2, device.queue_disk);
+    code.jump_if(R2, 0, Label::Leave);
+    code.load(LOAD_32, R2, R2, device.disk_major);
+    code.jump_if(R2, LOOP, Label::Leave);
 }
 
 /// Counts for one group and goes up to its parent. The first one's css lies inside its `blkcg`.

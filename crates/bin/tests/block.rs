@@ -1,0 +1,122 @@
+//! Block requests of control groups, counted by the tracing program: needs root and a kernel with BTF.
+
+mod groups;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use groups::{Group, finish, number, rows, start, text};
+use tare_record::parquet::read::Value;
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
+fn block_requests_are_counted_for_the_group_and_its_parent() {
+    let group = Group::new("block");
+    let child = group.child("inner");
+    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
+    let out = home.path().join("trace");
+    let (outer, inner) = (format!("outer=/{}", group.path), format!("inner=/{}", child.path));
+    let arguments = ["--cgroup", &outer, "--cgroup", &inner, "--hz", "20", "--duration", "2.5"];
+    let recording = start(&out, &arguments);
+    std::thread::sleep(Duration::from_millis(500));
+    let file = home.path().join("file");
+    let script = format!(
+        "dd if=/dev/zero of={0} bs=1M count=16 oflag=direct 2>/dev/null; dd if={0} of=/dev/null bs=1M count=8 iflag=direct 2>/dev/null",
+        file.display()
+    );
+    child.shell(&script).status().expect("written and read");
+    finish(recording);
+    for name in ["outer", "inner"] {
+        let mine: Vec<_> = rows(&out, "cgroup")
+            .into_iter()
+            .filter(|row| row["name"] == Value::Text(name.to_owned()))
+            .collect();
+        let last = mine.last().expect("rows");
+        let written = number(last, "block_written_bytes").expect("counted");
+        let read = number(last, "block_read_bytes").expect("counted");
+        // The file's metadata comes on top.
+        assert!((16 << 20..(16 << 20) + (1 << 20)).contains(&written), "{name}: {written}");
+        assert!((8 << 20..(8 << 20) + (1 << 20)).contains(&read), "{name}: {read}");
+    }
+}
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
+fn a_group_that_is_two_targets_is_counted_for_both_from_when_each_was_opened() {
+    let group = Group::new("twice");
+    let child = group.child("db");
+    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
+    let (out, targets) = (home.path().join("trace"), home.path().join("targets"));
+    fs::write(&targets, "").expect("no targets yet");
+    let asked = format!(
+        "--cgroup named=/{} --children /{} --targets {} --hz 20 --duration 6",
+        child.path,
+        group.path,
+        targets.display()
+    );
+    let recording = start(&out, &asked.split(' ').collect::<Vec<_>>());
+    std::thread::sleep(Duration::from_millis(500));
+    let write = |mib: u32| {
+        let file = home.path().join("file");
+        let script = format!(
+            "dd if=/dev/zero of={} bs=1M count={mib} oflag=direct 2>/dev/null",
+            file.display()
+        );
+        child.shell(&script).status().expect("written");
+    };
+    write(16);
+    fs::write(&targets, format!("cgroup later=/{}\n", child.path)).expect("handed in");
+    Command::new("kill").args(["-HUP", &recording.id().to_string()]).status().expect("told");
+    std::thread::sleep(Duration::from_millis(1500));
+    write(4);
+    finish(recording);
+    // A file's metadata comes on top.
+    for (name, mib) in [("named", 20), ("db", 20), ("later", 4)] {
+        let name = Value::Text(name.to_owned());
+        let last = rows(&out, "cgroup").into_iter().rev().find(|row| row["name"] == name);
+        let written = number(&last.expect("rows"), "block_written_bytes").expect("counted");
+        assert!((mib << 20..(mib << 20) + (1 << 20)).contains(&written), "{name:?}: {written}");
+    }
+}
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
+fn bytes_of_a_loop_device_are_counted_once_at_the_disk_below() {
+    let group = Group::new("loop");
+    let home = tempfile::tempdir_in("/var/tmp").expect("a directory on a disk");
+    let (out, file) = (home.path().join("trace"), home.path().join("file"));
+    fs::File::create(&file).and_then(|file| file.set_len(64 << 20)).expect("a file");
+    let device = Loop::over(&file);
+    let named = format!("g=/{}", group.path);
+    let recording = start(&out, &["--cgroup", &named, "--hz", "20", "--duration", "2.5"]);
+    std::thread::sleep(Duration::from_millis(500));
+    let script =
+        format!("dd if=/dev/zero of={} bs=1M count=16 oflag=direct 2>/dev/null", device.path);
+    group.shell(&script).status().expect("written");
+    finish(recording);
+    let last = rows(&out, "cgroup").pop().expect("rows");
+    let written = number(&last, "block_written_bytes").expect("counted");
+    assert!((16 << 20..(16 << 20) + (2 << 20)).contains(&written), "{written}");
+}
+
+/// A loop device without a cache of its own; it goes when this goes.
+struct Loop {
+    path: String,
+}
+
+impl Loop {
+    fn over(file: &Path) -> Self {
+        let arguments = ["--find", "--show", "--direct-io=on"];
+        let output = Command::new("losetup").args(arguments).arg(file).output().expect("losetup");
+        assert!(output.status.success(), "{}", text(&output));
+        Self { path: String::from_utf8_lossy(&output.stdout).trim().to_owned() }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+    }
+}
