@@ -15,7 +15,7 @@ def refuse_place(path: Path | None) -> None:
         return
     if os.path.isdir(path):  # noqa: PTH112 - `Path.is_dir` raises where a folder may not be entered
         raise _refusal(path, "it is a folder")
-    if not os.path.isdir(path.parent):  # noqa: PTH112
+    if not os.path.isdir(path.parent):  # noqa: PTH112 - likewise
         raise _refusal(path, f"there is no folder {path.parent}")
 
 

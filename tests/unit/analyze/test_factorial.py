@@ -185,7 +185,7 @@ def test_after_looks_intervals_are_as_wide_as_those_of_the_overheads() -> None:
         for each in made(
             study,
             block,
-            lambda levels, n=block: cost(levels) * (1 + 0.01 * ((n * len(levels["deployment"])) % 7)),  # type: ignore[misc]
+            lambda levels, n=block: cost(levels) * (1 + 0.01 * ((n * len(levels["deployment"])) % 7)),  # type: ignore[misc]  # a default that binds the variable
             load=factors["load"][block % 2],
         )
     ]
