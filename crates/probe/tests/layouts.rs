@@ -22,7 +22,7 @@ const PRESSURE: &str = "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\nfull av
 
 /// Hierarchies below a directory: a mount and its files in the group `docker/ab` each.
 fn layout(root: &Path, mounts: &[(&str, &[(&str, &str)])]) -> Hierarchies {
-    let mut mountinfo = String::new();
+    let mut mountinfo = Vec::new();
     for (controller, files) in mounts {
         let mount = root.join(if controller.is_empty() { "unified" } else { controller });
         let group = mount.join("docker/ab");
@@ -31,9 +31,9 @@ fn layout(root: &Path, mounts: &[(&str, &[(&str, &str)])]) -> Hierarchies {
             fs::write(group.join(name), content).expect("a file");
         }
         let kind = if controller.is_empty() { "cgroup2 cgroup2 rw" } else { "cgroup cgroup rw," };
-        mountinfo += &format!("31 30 0:26 / {} rw - {kind}{controller}\n", mount.display());
+        mountinfo.push(format!("31 30 0:26 / {} rw - {kind}{controller}", mount.display()));
     }
-    Hierarchies::parse(&mountinfo)
+    Hierarchies::parse(&mountinfo.join("\n"))
 }
 
 fn opened(hierarchies: &Hierarchies) -> Opened {
