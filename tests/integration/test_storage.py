@@ -91,7 +91,7 @@ class Rig:
 def lodged(rig: Rig, spec: StorageSpec) -> Lodging:
     """With two files in it, owned by the image's user."""
     if spec.kind == "nfs" and (why := why_no_nfs(rig.host)) is not None:
-        pytest.skip(why)
+        pytest.skip(why)  # what of NFS needs no client of the host's kernel is in test_nfs.py and test_vm_nfs.py
     lodging = rig.storage(spec.kind).lodge(rig.lot, spec)
     data = Path(lodging.path)
     data.mkdir(exist_ok=True)

@@ -13,6 +13,7 @@ import pytest
 from tare.databases import DATABASES, Secrets, ServerPlan
 from tare.databases.mongodb import CACHE_KEY, MongoDB, parse_effective
 from tare.errors import RunFailed, StudyError
+from tare.images.recipe_file import read_recipe, tree_files
 from tare.sites import Completed
 
 DATA = Path(__file__).parents[2] / "data" / "ferretdb"
@@ -33,6 +34,20 @@ TOLD: dict[str, Any] = {
     "options": {"argv": ["mongod"], "parsed": {"net": {"port": 33060}, "storage": {"dbPath": "/data/db"}}, "ok": 1},
     "status": {"wiredTiger": {"cache": {"maximum bytes configured": 1610612736}}, "ok": 1},
 }
+
+
+def test_the_recipe_of_the_page_makes_an_image_of_a_directory(tmp_path: Path) -> None:
+    page = (DATA.parents[2] / "docs" / "reference" / "databases" / "mongodb.md").read_text(encoding="utf-8")
+    text = next(block for block in page.split("```yaml\n") if block.startswith("format: 1")).partition("```")[0]
+    (tmp_path / "mongodb.yaml").write_text(text)
+    program = tmp_path / "mongodb" / "bin" / "mongod"
+    program.parent.mkdir(parents=True)
+    program.write_text("")
+    recipe = read_recipe(tmp_path / "mongodb.yaml")
+    (tree,) = recipe.trees
+    assert [(name, file) for name, file in tree_files(tmp_path / "mongodb.yaml", tree)] == [("bin/mongod", program)]
+    assert (recipe.config.data_dir, recipe.config.user) == ("/data/db", "mongodb")
+    assert dict(recipe.config.env)["PATH"].startswith(f"{tree.path}/bin:")
 
 
 @dataclass
