@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tare.deployments import MACHINES, Right
 from tare.deployments.registry import DeploymentFactory
+from tare.deployments.vm import KERNEL_BYTES
 from tare.deployments.vm_means import why_no_machine
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
@@ -194,8 +195,14 @@ def _memory_limits(plan: Plan, means: Means) -> Iterator[str]:
 
 
 def _wanted_memory(settings: ArmSettings) -> int:
-    limits = (placement.limits.memory for placement in settings.sides.values())
-    return sum(size_bytes(memory) for memory in limits if memory is not None)
+    """By the limits, of each node; a virtual machine has some more, for its kernel."""
+
+    def of(placement: Placement) -> int:
+        limit, kernel = placement.limits.memory, placement.deployment in MACHINES
+        return (0 if limit is None else size_bytes(limit)) + kernel * KERNEL_BYTES
+
+    client = 0 if settings.client is None else of(settings.client)
+    return settings.sut.nodes * of(settings.sut) + client
 
 
 def _disk(needs: Needs, means: Means) -> Iterator[str]:

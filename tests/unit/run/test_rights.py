@@ -83,6 +83,17 @@ def test_a_container_in_a_machine_has_its_layers_of_no_engine(plan: Plan) -> Non
     needs = needs_of(machines, DEPLOYMENTS, None)
     assert lacking(machines, needs, replace(RICH, no_engine="no socket")) == ()
     assert "root is needed" in lacking(machines, needs, replace(RICH, root=False))[0]
+    (short,) = lacking(machines, needs, replace(RICH, memory_bytes=1 << 30))
+    assert "may use 1.2 GiB of memory" in short  # 1 GiB of the limit, and 256 MiB of the machine's kernel
+
+
+def test_each_node_of_a_cluster_has_the_memory_of_its_limit(plan: Plan) -> None:
+    arm = plan.study.arms[0]
+    settings = arm.settings.model_copy(update={"sut": arm.settings.sut.model_copy(update={"nodes": 3})})
+    study = plan.study.model_copy(update={"arms": (arm.model_copy(update={"settings": settings}),)})
+    ring = plan.model_copy(update={"study": study})
+    (short,) = lacking(ring, NEEDS, replace(RICH, memory_bytes=2 << 30))
+    assert "may use 3.0 GiB of memory" in short
 
 
 def test_all_that_is_lacking_is_told_at_once(plan: Plan) -> None:
