@@ -17,8 +17,11 @@ def tree_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> Mapping[st
 
 def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | None:
     """The finite number at a path of keys, `None` where there is none."""
-    part = tree_at(tree, path[:-1])
-    value: Any = None if part is None else part.get(path[-1])
+    value: Any = tree
+    for key in path:
+        if not _is_mapping(value):
+            return None
+        value = value.get(key)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None
 

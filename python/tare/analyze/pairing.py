@@ -26,25 +26,27 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
     ratios: list[tuple[int, float]] = []
     dropped: list[Dropped] = []
     for block in runs.blocks_of(arm):
-        unusable = [why for side in (baseline, arm) if (why := _unusable(runs, block, side, metric))]
-        unusable = unusable or _otherwise_counted(runs, block, (baseline, arm), metric)
-        if unusable:
-            dropped.append(Dropped(block, " and ".join(unusable)))
-            continue
-        ratios.append((block, _value(runs, block, arm, metric) / _value(runs, block, baseline, metric)))
+        below, above = (_value(runs, block, side, metric) for side in (baseline, arm))
+        if isinstance(below, str) or isinstance(above, str):
+            dropped.append(Dropped(block, " and ".join(why for why in (below, above) if isinstance(why, str))))
+        elif otherwise := _otherwise_counted(runs, block, (baseline, arm), metric):
+            dropped.append(Dropped(block, " and ".join(otherwise)))
+        else:
+            ratios.append((block, above / below))
     return Pairs(
         tuple(ratios), tuple(dropped), _resolution(runs, [block for block, _ in ratios], (arm, baseline), metric)
     )
 
 
-def _unusable(runs: Runs, block: int, arm: str, metric: Metric) -> str | None:
+def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float | str:
+    """A side's value, or why there is none that a ratio can be made of."""
     run = runs.good.get((block, arm))
     if run is None:
         return runs.missing(block, arm)
     value = metric.of(run)
     if value is None:
         return f"{arm} has no {metric.title}"
-    return None if value > 0 else f"{arm} has a {metric.title} of {value:g}"
+    return value if value > 0 else f"{arm} has a {metric.title} of {value:g}"
 
 
 def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: Metric) -> list[str]:
@@ -58,12 +60,6 @@ def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: M
         f"{side} was counted by {source or 'nobody knows whom'}"
         for side, source in zip(sides, sources, strict=True)
     ]
-
-
-def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float:
-    value = metric.of(runs.good[block, arm])
-    assert value is not None  # noqa: S101 - `_unusable` has seen to it
-    return value
 
 
 def _resolution(runs: Runs, blocks: list[int], arms: tuple[str, str], metric: Metric) -> float | None:
