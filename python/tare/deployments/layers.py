@@ -33,7 +33,7 @@ def fill(host: Host, container: EngineContainer, task: Task, layer: Layer) -> No
     """Put the data into the writable layer of a container that was made and has not been started."""
     upper = _directory(container, "UpperDir")
     must_share_disk(host, upper, layer.source)
-    _must_hide_nothing(host, task, layer)
+    must_hide_nothing(host, task, layer)
     for part in reversed(PurePosixPath(layer.target).parents[:-1]):
         _like(host, f"{task.image.rootfs}{part}", f"{upper}{part}")
     target = f"{upper}{layer.target}"
@@ -95,7 +95,7 @@ def _directory(container: EngineContainer, which: str) -> str:
     return str(found)
 
 
-def _must_hide_nothing(host: Host, task: Task, layer: Layer) -> None:
+def must_hide_nothing(host: Host, task: Task, layer: Layer) -> None:
     """A mount would hide what the image has there; a layer would show it among the data."""
     argv = ["find", f"{task.image.rootfs}{layer.target}", "-mindepth", "1", "-print", "-quit"]
     if (found := host.run(argv, timeout_s=_CALL_S, check=False)).stdout:

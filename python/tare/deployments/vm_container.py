@@ -16,6 +16,7 @@ from tare.deployments import Task
 from tare.deployments.cgroups import parse_proc_cgroup
 from tare.deployments.defaults import user
 from tare.deployments.guest import GuestHost
+from tare.deployments.layers import must_hide_nothing
 from tare.deployments.mountinfo import covering, parse_mountinfo
 from tare.deployments.observe import namespaces_of
 from tare.deployments.oci_config import CAPABILITIES, CGROUP, oci_config
@@ -76,6 +77,8 @@ class Contained:
         """A runtime has no volumes, and the container's root is made writable for one directory of data."""
         if task.volumes or len(task.layers) > 1:
             raise RunFailed(f"{task.name}: in a virtual machine a container has no volumes, and one layer of data")
+        for layer in task.layers:
+            must_hide_nothing(self.host, task, layer)
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:
         """The container as crun is to be told of it."""

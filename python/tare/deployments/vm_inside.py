@@ -31,7 +31,7 @@ class Inside(Protocol):
         ...
 
     def must_take(self, task: Task) -> None:
-        """Raise `RunFailed` for a task that cannot be placed so."""
+        """Raise `RunFailed` or `EnvironmentLacks` for a task that cannot be placed so."""
         ...
 
     def request(self, task: Task, disks: Sequence[Disk], names: Iterable[str]) -> Mapping[str, Any]:

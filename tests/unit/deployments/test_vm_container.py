@@ -121,6 +121,9 @@ def test_tasks_that_a_machine_has_no_means_for_are_refused(tmp_path: Path) -> No
     ):
         with pytest.raises(RunFailed, match="no volumes, and one layer"):
             contained.must_take(task)
+    host.answers[("find",)] = Completed((), 0, b"/rootfs/a/of the image")
+    with pytest.raises(EnvironmentLacks, match="files of its own in /a"):
+        contained.must_take(layered)
 
 
 def names(rules: Mapping[str, Any], action: str) -> set[str]:
