@@ -254,6 +254,29 @@ def test_seybold_s_machines_have_a_demo_of_their_own() -> None:
     assert models["full"] == models["demo"] | models["demo-machines"]
 
 
+@pytest.mark.parametrize(("scale", "of_whole"), [("full", "full"), ("demo", "demo-machines")])
+def test_seybold_s_machines_are_those_of_the_whole_study_against_a_machine_alone(scale: str, of_whole: str) -> None:
+    """Alike but for what they are compared with."""
+    part = load(studies()["seybold-2018/machines"], installed(), scale)
+    placed = [
+        {
+            (arm.levels["model"], arm.levels["load"]): arm.settings
+            for arm in study.arms
+            if arm.levels["model"].startswith("VM-")
+        }
+        for study in (part, seybold(of_whole))
+    ]
+    assert placed[0] == placed[1]
+    assert len(placed[0]) == 6
+    assert part.baseline_levels == {"model": "VM-L"}
+
+
+def test_seybold_s_figures_of_machines_are_those_published() -> None:
+    part = load(studies()["seybold-2018/machines"], installed())
+    told = {(each.levels["model"], each.levels["load"]): each.relative for each in part.published}
+    assert told == {("VM-C-H", "write-heavy-10G"): -0.06, ("VM-C-H", "read-heavy-10G"): -0.13}
+
+
 @pytest.mark.parametrize("database", ["cassandra", "postgresql", "redis"])
 def test_seybold_takes_another_database_by_one_line(database: str, tmp_path: Path) -> None:
     text = studies()["seybold-2018"].read_text()
