@@ -221,6 +221,8 @@ class Observation:
     target on a virtual machine's disk, where that disk's file lies."""
     disk_iops: int | None = None
     """Reads or writes a second on a disk, the lowest limit of any; `None`: none."""
+    environment: Mapping[str, str] | None = None
+    """The program's variables, of /proc/PID/environ; `None`: not readable, or written over by the program."""
     guest: Mapping[str, Any] | None = None
     """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 

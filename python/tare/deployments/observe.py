@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from tare.deployments import Observation
@@ -18,6 +19,7 @@ _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadli
 _V1_NO_LIMIT = 1 << 62
 """memory.limit_in_bytes without a limit is LONG_MAX rounded down to a page."""
 _DIGEST_S = 60.0
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _ENDED = ("Z", "X")
 """States of a process that has ended (proc_pid_stat(5))."""
 
@@ -35,6 +37,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
     mounts = mounts_of(_text(host, f"/proc/{pid}/mountinfo") or "", targets)
     weight, quota = _cpu_weight(host, cgroups, paths), _cpu_quota(host, cgroups, paths)
     memory_bytes, disk_iops = _memory_bytes(host, cgroups, paths), _disk_iops(host, cgroups, paths)
+    environment = parse_environ(_text(host, f"/proc/{pid}/environ") or "")
     stat = _last_look(host, pid)
     return Observation(
         cgroups=paths,
@@ -51,6 +54,7 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
         oom_score_adj=None if oom is None else int(oom),
         mounts=mounts,
         disk_iops=disk_iops,
+        environment=environment,
     )
 
 
@@ -74,6 +78,18 @@ def parse_limits(text: str) -> Mapping[str, str]:
     heading, *lines = text.splitlines() or [""]
     soft, hard, units = (heading.find(word) for word in ("Soft Limit", "Hard Limit", "Units"))
     return {line[:soft].strip(): f"{line[soft:hard].strip()} {line[hard:units].strip()}" for line in lines if line}
+
+
+def parse_environ(text: str) -> Mapping[str, str] | None:
+    """/proc/PID/environ: name → value; `None` where it holds nothing, or anything that is no variable.
+
+    A program may write over that memory, as those do that tell their state in the process list
+    (proc_pid_environ(5)).
+    """
+    entries = text.rstrip("\0").split("\0")
+    if not all(_VARIABLE.match(entry) for entry in entries):
+        return None
+    return {name: value for name, _, value in (entry.partition("=") for entry in entries)}
 
 
 def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:

@@ -10,7 +10,16 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from tare.run.properties import BY_NATURE, SIDES, Reading, host_readings, normal_key, readings, variables
+from tare.run.properties import (
+    BY_NATURE,
+    ENVIRONMENT,
+    SIDES,
+    Reading,
+    host_readings,
+    normal_key,
+    readings,
+    variables,
+)
 from tare.run.record import RunRecord
 from tare.study.model import DuetSpec, Study
 from tare.study.sizes import cpu_set
@@ -135,11 +144,15 @@ def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there:
 
 
 def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
-    """A side that could not be observed at all, or variables never read, are missing and not different."""
+    """A side that could not be observed at all, or variables never read, are missing and not different.
+
+    So is an environment that the program has written over.
+    """
     if name.startswith("variable "):
         return reference.effective is None or record.effective is None
     side = "client" if name.startswith("client") else "sut"
-    return reference.parity.get(side) is None or record.parity.get(side) is None
+    seen = [each.parity.get(side) for each in (reference, record)]
+    return None in seen or (ENVIRONMENT in name and any((each or {}).get("environment") is None for each in seen))
 
 
 def _as_kernel_tells(cpus: str) -> str:

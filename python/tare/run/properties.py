@@ -45,6 +45,10 @@ _GUEST = {
 """What of two virtual machines is held against each other, and the keys that vary it."""
 TOKEN = re.compile(r"(?<![0-9a-f])[0-9a-f]{12}(?![0-9a-f])")
 """By which tare names what it makes for a run."""
+ENVIRONMENT = "environment variable "
+"""Begins the name of each."""
+_OWN_VARIABLES = frozenset({"HOSTNAME", "container", "TERM"})
+"""Each run's own name, and what Podman tells a program of its place."""
 _HOST = {
     "thp": "transparent huge pages",
     "thp_defrag": "transparent huge pages, defragmentation",
@@ -97,6 +101,9 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield one("speculation controls", seen.get("speculation"), nature="speculation")
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
+    for name, value in (seen.get("environment") or {}).items():
+        if name not in _OWN_VARIABLES:
+            yield one(f"{ENVIRONMENT}{name}", value, "image", "database")
     for name, value in (seen.get("guest") or {}).items():
         if name in _GUEST:
             yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])

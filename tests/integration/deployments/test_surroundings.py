@@ -127,6 +127,9 @@ def test_everything_observed_is_equal_but_what_a_container_is(
         "mounts",
     ):
         assert getattr(first, name) == getattr(second, name), name
+    variables = [{**(each.environment or {}), "HOSTNAME": "its own"} for each in (first, second)]
+    assert variables[0] == variables[1]
+    assert {"FROM_IMAGE": "yes", "HOME": "/data"}.items() <= variables[0].items()
     assert first.cpus_allowed == "0"
     assert first.cpu_quota == 0.5
     assert first.memory_bytes == 64 << 20

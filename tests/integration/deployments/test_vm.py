@@ -14,6 +14,7 @@ from tests.integration.deployments.machines import SERVE, answer_of
 
 from tare.analyze.guest import UNITS, counted
 from tare.deployments import Deployment, Instance, NetworkKind, Task
+from tare.deployments.defaults import environment
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.sweep import sweep
 from tare.errors import RunFailed, TimedOut
@@ -46,6 +47,8 @@ def test_a_server_on_the_user_network_answers_under_equal_limits(
     assert seen.guest["mounts"]["/data"].startswith("ext4 25")
     assert seen.mounts["/data"].startswith("ext4 ")
     assert seen.binary_digest == sha256(host, instance.task.image.rootfs)
+    around = {"HOME": "/data", "HOSTNAME": instance.task.name}
+    assert seen.environment == {**environment(instance.task), **around}
     assert instance.emulated is (seen.guest["accelerator"] == "tcg")
     assert seen.guest["clock"]["from_ns"] <= seen.guest["clock"]["to_ns"] <= time.monotonic_ns()
     vm.stop(instance)

@@ -9,7 +9,7 @@ import pytest
 from tare.deployments import Limits
 from tare.deployments.cgroups import parse_cgroups
 from tare.deployments.mountinfo import below, covering, parse_mountinfo
-from tare.deployments.observe import mounts_of, observe, parse_limits, parse_status
+from tare.deployments.observe import mounts_of, observe, parse_environ, parse_limits, parse_status
 from tare.deployments.rlimits import Rlimit, ceilings, rlimits
 from tare.errors import RunFailed
 from tare.sites import Completed
@@ -79,6 +79,7 @@ def test_a_container_is_observed_by_what_the_kernel_says() -> None:
         f"/proc/{process.pid}/status": STATUS.encode(),
         f"/proc/{process.pid}/limits": LIMITS.encode(),
         f"/proc/{process.pid}/oom_score_adj": b"0\n",
+        f"/proc/{process.pid}/environ": b"PATH=/bin\0FROM_IMAGE=yes\0",
         f"/proc/{process.pid}/mountinfo": MOUNTS.encode(),
         f"/sys/fs/cgroup/cpu/{own}/cpu.shares": b"1024\n",
         f"/sys/fs/cgroup/cpu/{own}/cpu.cfs_quota_us": b"50000\n",
@@ -94,6 +95,22 @@ def test_a_container_is_observed_by_what_the_kernel_says() -> None:
     assert seen.namespaces == {"net": "4026531833", "mnt": "4026532253"}
     assert seen.binary_digest == "sha256:abc123"
     assert seen.mounts == {"/data": "ext4 254:0"}
+    assert seen.environment == {"PATH": "/bin", "FROM_IMAGE": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("HOME=/data\0EMPTY=\0LINES=a=b\nc\0", {"HOME": "/data", "EMPTY": "", "LINES": "a=b\nc"}),
+        ("", None),
+        ("\0" * 255 + "H=/usr/bin\0HOME=/data\0", None),  # its beginning zeroed, as by Redis' title
+        ("server: ready\0HOME=/data\0", None),
+    ],
+)
+def test_an_environment_that_a_program_has_written_over_is_not_known(
+    text: str, told: dict[str, str] | None
+) -> None:
+    assert parse_environ(text) == told
 
 
 def test_v2_limits_are_read() -> None:

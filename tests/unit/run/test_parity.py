@@ -60,6 +60,7 @@ def observation(**changes: Any) -> dict[str, Any]:
         "scheduler": "other",
         "oom_score_adj": 0,
         "mounts": {"/data": "ext4 254:0"},
+        "environment": {"HOSTNAME": "x", "PATH": "/bin"},
     }
     return {**seen, **changes}
 
@@ -114,10 +115,25 @@ def test_runs_that_differ_in_their_own_names_and_ports_only_are_alike() -> None:
         ({"binary_digest": "sha256:cd"}, f"SUT: binary digest: {DIGEST} in bare, sha256:cd in bridge"),
         ({"scheduler": "batch"}, "SUT: scheduler: other in bare, batch in bridge"),
         ({"oom_score_adj": -500}, "SUT: oom_score_adj: 0 in bare, -500 in bridge"),
+        ({"environment": {"PATH": "/x"}}, "SUT: environment variable PATH: /bin in bare, /x in bridge"),
+        ({"environment": {}}, "SUT: environment variable PATH: /bin in bare, not there in bridge"),
+        (
+            {"environment": {"PATH": "/bin", "MALLOC_ARENA_MAX": "1"}},
+            "SUT: environment variable MALLOC_ARENA_MAX: not there in bare, 1 in bridge",
+        ),
     ],
 )
 def test_a_difference_around_the_sut_is_named(changes: dict[str, Any], told: str) -> None:
     assert found(record("bare"), record("bridge", sut=changes)) == [told]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [None, {"HOSTNAME": "y", "PATH": "/bin"}, {"PATH": "/bin", "TERM": "xterm", "container": "podman"}],
+)
+def test_an_environment_that_is_not_known_and_names_of_place_and_run_are_no_difference(environment: Any) -> None:
+    other = record("bridge", sut={"environment": environment})
+    assert found(record("bare"), other) == found(other, record("bare")) == []
 
 
 def test_a_variable_an_image_and_a_fact_of_the_host_are_named() -> None:
