@@ -49,7 +49,9 @@ class GuestHost:
         del env
         done = self.execute(argv, timeout_s=timeout_s, stdin=stdin)
         if check and done.code != 0:
-            raise RunFailed(f"{argv[0]} ended with {done.code} in the virtual machine")
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            told = f": {words[-1]}" if words else ""
+            raise RunFailed(f"{argv[0]} ended with {done.code} in the virtual machine{told}")
         return done
 
     def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:

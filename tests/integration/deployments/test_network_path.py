@@ -25,6 +25,22 @@ Connect = Callable[[str, NetworkKind, str, NetworkKind], NetworkPath]
 
 HOST, BRIDGE, SHARED = NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.SHARED
 LOOPBACK, ADDRESS = NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS
+DIRECT = [
+    ("bare", HOST, "bare", HOST, Hop.LOOPBACK),
+    ("bare", HOST, "container", HOST, Hop.LOOPBACK),
+    ("container", HOST, "bare", HOST, Hop.LOOPBACK),
+    ("container", HOST, "container", HOST, Hop.LOOPBACK),
+    ("container", BRIDGE, "bare", HOST, Hop.BRIDGE),
+    ("container", BRIDGE, "container", HOST, Hop.BRIDGE),
+    ("container", BRIDGE, "container", BRIDGE, Hop.BRIDGE),
+    ("container", BRIDGE, "bare", SHARED, Hop.LOOPBACK),
+    ("container", BRIDGE, "container", SHARED, Hop.LOOPBACK),
+    ("container", ADDRESS, "bare", HOST, Hop.DNAT),
+    ("container", ADDRESS, "container", HOST, Hop.DNAT),
+]
+PROXIED = [(LOOPBACK, "bare", HOST), (LOOPBACK, "container", HOST), (ADDRESS, "container", BRIDGE)]
+"""Of a server in a container. With the table above every placement that studies may have of the two deployments, as
+tests/unit/study/test_placement.py sees to."""
 
 
 def free_port(host: LocalHost) -> int:
@@ -75,22 +91,7 @@ def wait_until_listening(host: LocalHost, server: Instance, port: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize(
-    ("server_in", "server_net", "client_in", "client_net", "hop"),
-    [
-        ("bare", HOST, "bare", HOST, Hop.LOOPBACK),
-        ("bare", HOST, "container", HOST, Hop.LOOPBACK),
-        ("container", HOST, "bare", HOST, Hop.LOOPBACK),
-        ("container", HOST, "container", HOST, Hop.LOOPBACK),
-        ("container", BRIDGE, "bare", HOST, Hop.BRIDGE),
-        ("container", BRIDGE, "container", HOST, Hop.BRIDGE),
-        ("container", BRIDGE, "container", BRIDGE, Hop.BRIDGE),
-        ("container", BRIDGE, "bare", SHARED, Hop.LOOPBACK),
-        ("container", BRIDGE, "container", SHARED, Hop.LOOPBACK),
-        ("container", ADDRESS, "bare", HOST, Hop.DNAT),
-        ("container", ADDRESS, "container", HOST, Hop.DNAT),
-    ],
-)
+@pytest.mark.parametrize(("server_in", "server_net", "client_in", "client_net", "hop"), DIRECT)
 def test_a_network_takes_the_way_it_names(  # noqa: PLR0917 - a row of the table above
     connect: Connect,
     server_in: str,
@@ -105,14 +106,7 @@ def test_a_network_takes_the_way_it_names(  # noqa: PLR0917 - a row of the table
     assert (path.client_namespace == path.server_namespace) is (hop is Hop.LOOPBACK)
 
 
-@pytest.mark.parametrize(
-    ("server_net", "client_in", "client_net"),
-    [
-        (LOOPBACK, "bare", HOST),
-        (LOOPBACK, "container", HOST),
-        (ADDRESS, "container", BRIDGE),
-    ],
-)
+@pytest.mark.parametrize(("server_net", "client_in", "client_net"), PROXIED)
 def test_docker_proxy_is_found_with_the_process_that_carries_the_traffic(
     connect: Connect, host: LocalHost, server_net: NetworkKind, client_in: str, client_net: NetworkKind
 ) -> None:

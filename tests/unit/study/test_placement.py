@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from tests.integration.deployments.test_network_path import DIRECT, PROXIED
 
 from tare.deployments import NetworkKind
 from tare.errors import StudyError
@@ -14,6 +15,7 @@ from tare.study.model import InterleaveSpec, LimitsSpec, Placement, SutSpec
 from tare.study.placement import refuse
 from tare.study.registry import Registry
 
+MACHINES = ("vm", "vm-container")
 ALLOWED = {
     # (SUT's deployment and network, client's deployment and network)
     *product({("bare", "host"), ("container", "host")}, {("bare", "host"), ("container", "host")}),
@@ -31,9 +33,9 @@ ALLOWED = {
     *product(
         {("container", "published-address")}, {("bare", "host"), ("container", "host"), ("container", "bridge")}
     ),
-    *product({("vm", "user"), ("vm", "tap")}, {("bare", "host"), ("container", "host")}),
+    *product(product(MACHINES, ("user", "tap")), {("bare", "host"), ("container", "host")}),
 }
-SIDES = list(product(("bare", "container", "vm"), (kind.value for kind in NetworkKind)))
+SIDES = list(product(("bare", "container", *MACHINES), (kind.value for kind in NetworkKind)))
 
 
 @pytest.mark.parametrize(("sut", "client"), list(product(SIDES, SIDES)))
@@ -47,6 +49,12 @@ def test_the_matrix_of_placements(sut: tuple[str, str], client: tuple[str, str])
     if refusal is not None:
         assert refusal.why
         assert refusal.hint
+
+
+def test_each_that_is_allowed_is_tried_on_a_real_engine() -> None:
+    tried = {((server, of.value), (client, by.value)) for server, of, client, by, _ in DIRECT}
+    tried |= {(("container", of.value), (client, by.value)) for of, client, by in PROXIED}
+    assert tried == {pair for pair in ALLOWED if pair[0][0] not in MACHINES}
 
 
 @pytest.mark.parametrize(
