@@ -5,6 +5,7 @@
 
 mod groups;
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -166,6 +167,28 @@ fn groups_that_come_and_go_below_a_parent_are_followed() {
         })
         .collect();
     assert_eq!(names.into_iter().collect::<Vec<_>>(), ["first", "second"]);
+}
+
+#[test]
+#[ignore = "needs root; `make test-probe-root` runs it"]
+fn a_group_that_is_being_made_is_opened_once_it_is_in_all_hierarchies() {
+    let group = Group::new("making");
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("trace");
+    let path = format!("/{}", group.path);
+    let recording = start(&out, &["--children", &path, "--hz", "20", "--duration", "3.5"]);
+    // Looks are a second apart: one of them falls between the first hierarchy and the others.
+    std::thread::sleep(Duration::from_millis(500));
+    let first = group.directories().remove(0).join("slow");
+    fs::create_dir(&first).expect("made in one hierarchy");
+    std::thread::sleep(Duration::from_millis(900));
+    let child = group.child("slow");
+    finish(recording);
+    drop(child);
+    let last = rows(&out, "cgroup").pop().expect("rows");
+    for column in ["usage_ns", "memory_bytes", "pids"] {
+        assert!(number(&last, column).is_some(), "{column} was not there when it was opened");
+    }
 }
 
 #[test]

@@ -95,10 +95,15 @@ impl Watcher {
             Some(rest) => rest.contains('/') || names.contains(rest),
             None => true,
         });
+        self.young.retain(|called| self.child_names.values().any(|known| known == called));
+        let hierarchies = parent.all().count();
         for name in names {
             let below = format!("{above}{name}");
             let called = self.child_name(&below, &name);
             let place = CgroupPlace::Path(below.clone());
+            if self.is_being_made(&called, &place, hierarchies) {
+                continue;
+            }
             let Err(reason) = self.find_cgroup(&called, &place) else {
                 self.refused.remove(&below);
                 continue;
@@ -110,6 +115,16 @@ impl Watcher {
             }
         }
         if parent.is_empty() { Err(format!("no control group at {path}")) } else { Ok(()) }
+    }
+
+    /// Whether a child may come to be in more hierarchies, as it is made in one after the other: files that
+    /// are not there when it is opened are not looked for again. Who is not in all is looked at once more.
+    fn is_being_made(&mut self, called: &str, place: &CgroupPlace, hierarchies: usize) -> bool {
+        if !self.is_running || self.is_live(&Place::Cgroup(called.to_owned())) {
+            return false;
+        }
+        let is_in_all = self.hierarchies.directories(place).all().count() == hierarchies;
+        !is_in_all && self.young.insert(called.to_owned())
     }
 
     /// What a child is called as long as it is there: its directory's name, or its path where another

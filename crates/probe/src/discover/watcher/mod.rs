@@ -85,6 +85,10 @@ pub struct Watcher {
     device_targets: BTreeMap<(Place, Vec<u8>), u32>,
     /// Path of each child of a watched group that is there → what it is called.
     child_names: BTreeMap<String, String>,
+    /// Whether the first look is over.
+    is_running: bool,
+    /// Children that were not in all hierarchies when they were first seen.
+    young: BTreeSet<String>,
     /// Paths of children that are there and could not be opened.
     refused: BTreeSet<String>,
     /// Names of those that were found to be so since the last look, and why.
@@ -119,6 +123,8 @@ impl Watcher {
             device_names: BTreeMap::new(),
             device_targets: BTreeMap::new(),
             child_names: BTreeMap::new(),
+            is_running: false,
+            young: BTreeSet::new(),
             refused: BTreeSet::new(),
             news: Vec::new(),
             unseen: Vec::new(),
@@ -183,6 +189,7 @@ impl Watcher {
         retired: &mut Consumer<Retired>,
         stop: &Arc<AtomicBool>,
     ) {
+        self.is_running = true;
         let mut devices_at_ns = clock::monotonic_ns();
         if let Some(mailbox) = &self.mailbox {
             mailbox.wake_me();
