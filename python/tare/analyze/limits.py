@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 
 from tare.analyze.numbers import number_at
-from tare.analyze.validity.disk import LIMITS, Limit, disk_busy, limits_of, waiting_io
+from tare.analyze.validity.disk import LIMITS, Limit, disk_busy, limit_used, limits_of, waiting_io
 from tare.analyze.validity.load import busy
 from tare.run.record import RunRecord
 
@@ -19,8 +19,9 @@ class Limits:
 
     `sut_busy`, `client_busy`: part of the CPU time that the side could use. `sut_waiting_io`: share of the time in
     which a thread of the SUT waited for I/O. `disk_busy`, `disk_depth`, `reads_per_s`, `writes_per_s`: of the
-    busiest disk, as `run.disk_use.DiskUse`. `reached`: what was at its end in more than half of the runs, nothing
-    where something else set the rate, `None` where half of the runs do not tell.
+    busiest disk, as `run.disk_use.DiskUse`. `disk_limit_used`: as `run.disk_limit.DiskLimit`. `reached`: what was
+    at its end in more than half of the runs, nothing where something else set the rate, `None` where half of the
+    runs do not tell.
     """
 
     sut_busy: float | None
@@ -30,6 +31,7 @@ class Limits:
     disk_depth: float | None
     reads_per_s: float | None
     writes_per_s: float | None
+    disk_limit_used: float | None
     reached: tuple[Limit, ...] | None
 
 
@@ -44,6 +46,7 @@ def limits(good: Sequence[RunRecord]) -> Limits:
         disk_depth=_median(good, partial(_of_disk, key="depth")),
         reads_per_s=_median(good, partial(_of_disk, key="reads_per_s")),
         writes_per_s=_median(good, partial(_of_disk, key="writes_per_s")),
+        disk_limit_used=_median(good, limit_used),
         reached=tuple(limit for limit in LIMITS if 2 * sum(limit in each for each in told) > len(good))
         if 2 * len(told) > len(good)
         else None,

@@ -27,7 +27,7 @@ from tare.report.drawings import drawings
 from tare.report.effect_rows import effect_rows
 from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
 from tare.report.laid_rows import PANELS, hiding, laid_rows
-from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
+from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.mark_words import kinds_of_work
 from tare.report.notes import told
@@ -83,7 +83,7 @@ def render(report: Report) -> str:
         repetition_reading=REPETITION_READING,
         limits_rows=limits_rows(report),
         limit_title=LIMIT_TITLE,
-        limit_columns=LIMIT_COLUMNS,
+        limit_columns=limit_columns(report),
         limit_reading=LIMIT_READING,
         facts=summary(report),
         figure=figure,

@@ -12,27 +12,43 @@ from tare.report.figures import NONE, amount, percent
 from tare.report.plain import plain
 
 LIMIT_TITLE = "What set the rate"
-LIMIT_COLUMNS = (
-    "arm", "SUT's CPU", "client's CPU", "I/O waits", "disk busy", "under way", "reads/s", "writes/s", "bound by",
+_COLUMNS = (
+    "arm", "SUT's CPU", "client's CPU", "I/O waits", "of limit", "disk busy", "under way", "reads/s", "writes/s",
+    "bound by",
 )  # fmt: skip
+_OF_LIMIT = _COLUMNS.index("of limit")
+SPARED = ("under way", "reads/s", "writes/s")
+"""Columns that a narrow table does without."""
 LIMIT_READING = (
     "Medians over an arm's good runs, read off their traces: CPU time used of what each side could use; share of "
-    "the time in which a thread of the SUT waited for I/O; of the busiest disk, share of the time with a request "
-    "under way, requests under way, and a second. Bound by: what was at its end in most runs, used 90 % of the "
-    "time, waited for 81 % of it (as others had it), or with its quota of CPU time out in half of the periods."
+    "the time in which a thread of the SUT waited for I/O; where the study limits disk operations, the part of "
+    "the limit that the SUT took; of the busiest disk, share of the time with a request under way, requests under "
+    "way, and a second. Bound by: what was at its end in most runs, used 90 % of the time or of its limit, waited "
+    "for 81 % of it (as others had it), or with its quota of CPU time out in half of the periods."
 )
 _WORDS: Mapping[Limit, str] = {"client": "client's CPU", "sut": "SUT's CPU", "disk": "disk"}
 
 
+def limit_columns(report: Report) -> tuple[str, ...]:
+    """Headings; that of a limit only where the study has one."""
+    return _COLUMNS if _is_limited(report) else (*_COLUMNS[:_OF_LIMIT], *_COLUMNS[_OF_LIMIT + 1 :])
+
+
 def limits_rows(report: Report) -> tuple[tuple[str, ...], ...]:
-    """A row an arm with a cell for each of `LIMIT_COLUMNS`; nothing where no trace tells of a disk."""
-    arms = report.analysis.arms
-    return tuple(_row(arm) for arm in arms) if any(arm.limits.disk_busy is not None for arm in arms) else ()
+    """A row an arm with a cell for each of `limit_columns`; nothing where no trace tells of a disk."""
+    arms, limited = report.analysis.arms, _is_limited(report)
+    known = any(arm.limits.disk_busy is not None for arm in arms)
+    return tuple(_row(arm, limited=limited) for arm in arms) if known else ()
 
 
-def _row(arm: ArmSummary) -> tuple[str, ...]:
+def _is_limited(report: Report) -> bool:
+    return any(arm.limits.disk_limit_used is not None for arm in report.analysis.arms)
+
+
+def _row(arm: ArmSummary, *, limited: bool) -> tuple[str, ...]:
     told = arm.limits
-    shares = (told.sut_busy, told.client_busy, told.sut_waiting_io, told.disk_busy)
+    of_limit = (told.disk_limit_used,) if limited else ()
+    shares = (told.sut_busy, told.client_busy, told.sut_waiting_io, *of_limit, told.disk_busy)
     return (
         plain(arm.arm, 80),
         *(percent(part, signed=False) for part in shares),

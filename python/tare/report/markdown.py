@@ -11,7 +11,7 @@ from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.known import compared, compared_by_operation
-from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
+from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.markdown_details import details
 from tare.report.markdown_text import code, table, text
@@ -106,7 +106,7 @@ def _repetitions(report: Report) -> list[str]:
 
 def _limits(report: Report) -> list[str]:
     """What set the rate, as far as traces tell."""
-    rows = table(LIMIT_COLUMNS, limits_rows(report))
+    rows = table(limit_columns(report), limits_rows(report))
     return ["", f"## {LIMIT_TITLE}", "", *rows, "", text(LIMIT_READING, 1000)] if rows else []
 
 

@@ -17,7 +17,7 @@ from tare.plural import counted
 from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
-from tare.report.limits_rows import LIMIT_COLUMNS, LIMIT_READING, LIMIT_TITLE, limits_rows
+from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
 from tare.report.made_of import unpaired
 from tare.report.notes import failures
 from tare.report.operations import operations_table
@@ -115,8 +115,9 @@ def _limits(console: Console, report: Report, width: int) -> None:
     rows = limits_rows(report)
     if rows:
         console.print(Text(LIMIT_TITLE, style="bold"))
-        shown = range(len(LIMIT_COLUMNS)) if width >= _WIDE else (0, 1, 2, 3, 4, 8)
-        console.print(_plain_table(LIMIT_COLUMNS, rows, shown))
+        columns = limit_columns(report)
+        shown = [at for at, title in enumerate(columns) if width >= _WIDE or title not in SPARED]
+        console.print(_plain_table(columns, rows, shown))
         console.print(Text(LIMIT_READING, style="dim"))
         console.print()
 

@@ -10,6 +10,7 @@ from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
 from tare.run.collect import collect, raw_names
 from tare.run.credentials import new_secrets, redacted
+from tare.run.disk_limit import with_disk_limit
 from tare.run.disk_use import with_disk_use
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
@@ -141,8 +142,9 @@ class Attempt:
         try:
             found.monitors = self._monitors.read(staging, found.usage)
             found.raw = raw_names(staging)
-            used = with_saturation(with_sut_io(found.usage, staging), trace_of(staging))
-            found.usage = with_disk_use(used, trace_of(staging))
+            trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
+            used = with_disk_use(with_saturation(with_sut_io(found.usage, staging), trace), trace)
+            found.usage = with_disk_limit(used, trace, limit)
         except (TareError, OSError) as error:
             if self.outcome.ok:
                 self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)

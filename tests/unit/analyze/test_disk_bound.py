@@ -46,6 +46,21 @@ def test_waiting_for_a_disk_that_is_not_here_is_enough() -> None:
     assert told(runs(disk=None)) == []
 
 
+def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle() -> None:
+    def limited(used: float) -> list[RunRecord]:
+        def alter(tree: dict[str, Any]) -> None:
+            tree["usage"]["disk_limit"] = {"per_s": 500, "used": used}
+
+        idle = runs(sut={"waiting_io": 0.6}, disk={"busy": 0.05})
+        return [synthetic.changed(run, alter) for run in idle]
+
+    assert told(limited(0.95)) == []
+    assert limits(limited(0.95)).disk_limit_used == 0.95
+    assert limits(limited(0.95)).reached == ("disk",)
+    (alarm, *_) = told(limited(0.8))
+    assert "the SUT took 80.0 % of what the limit on the disk lets through" in alarm.what
+
+
 @pytest.mark.parametrize(
     ("sut", "client", "disk", "words"),
     [

@@ -10,13 +10,13 @@ from tests.unit.analyze import synthetic
 
 from tare.report import findings_file, html_page, markdown, terminal
 from tare.report.content import Report, build_report
-from tare.report.limits_rows import limits_rows
+from tare.report.limits_rows import limit_columns, limits_rows
 from tare.report.repetitions import REPETITION_COLUMNS, repetitions
 
 ARMS = ("bare", "bridge")
 
 
-def report(**changes: Any) -> Report:
+def report(*, of_limit: float | None = None, **changes: Any) -> Report:
     """Three runs an arm: 90, 100 and 110 a second bare, a tenth less with a bridge; the disk at its end."""
 
     def alter(tree: dict[str, Any]) -> None:
@@ -28,6 +28,8 @@ def report(**changes: Any) -> Report:
             "reads_per_s": 500.0,
             "writes_per_s": 88.0,
         }
+        if of_limit is not None:
+            tree["usage"]["disk_limit"] = {"per_s": 500, "used": of_limit}
 
     made = [
         synthetic.changed(synthetic.record(block, arm, tps * (0.9 if arm == "bridge" else 1.0)), alter)
@@ -37,7 +39,7 @@ def report(**changes: Any) -> Report:
     return build_report(synthetic.study(ARMS, **changes), made)
 
 
-MEANT = {"published_by": "min-max-mean", "disk_bound": {"path": ARMS}}
+MEANT: dict[str, Any] = {"published_by": "min-max-mean", "disk_bound": {"path": ARMS}}
 
 
 def test_repetitions_stand_beside_what_tare_makes_of_them() -> None:
@@ -64,6 +66,14 @@ def test_what_set_the_rate_is_a_row_an_arm() -> None:
     assert limits_rows(blind) == ()
 
 
+def test_a_limit_has_a_column_where_the_study_has_one() -> None:
+    limited = report(of_limit=0.97)
+    cells = dict(zip(limit_columns(limited), limits_rows(limited)[0], strict=True))
+    assert (cells["of limit"], cells["disk busy"], cells["bound by"]) == ("97.0 %", "12.0 %", "disk")
+    assert "of limit" not in limit_columns(report())
+    assert max(map(len, terminal.render(limited, width=80).splitlines())) <= 80
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_terminal_shows_both_where_the_study_asks_for_them(width: int) -> None:
     shown = terminal.render(report(**MEANT), width=width)
@@ -88,5 +98,5 @@ def test_json_has_both_of_every_arm() -> None:
     assert (bare["values"]["throughput"]["mean"], bare["values"]["throughput"]["stddev"]) == (100.0, 10.0)
     assert bridge["limits"] == {
         "sut_busy": 0.4, "client_busy": 0.3, "sut_waiting_io": 0.93, "disk_busy": 0.12, "disk_depth": 0.4,
-        "reads_per_s": 500.0, "writes_per_s": 88.0, "reached": ["disk"],
+        "reads_per_s": 500.0, "writes_per_s": 88.0, "disk_limit_used": None, "reached": ["disk"],
     }  # fmt: skip

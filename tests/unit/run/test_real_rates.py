@@ -10,6 +10,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.validity.disk import Limit, limits_of
+from tare.run.disk_limit import with_disk_limit
 from tare.run.disk_use import with_disk_use
 from tare.run.record import RunRecord
 from tare.run.saturation import with_saturation
@@ -17,10 +18,10 @@ from tare.run.saturation import with_saturation
 DATA = Path(__file__).parents[2] / "data" / "rate"
 
 
-def run_of(name: str) -> RunRecord:
+def run_of(name: str, disk_iops: int | None = None) -> RunRecord:
     trace = DATA / name
     usage = json.loads((trace / "usage.json").read_text())
-    told = with_disk_use(with_saturation(usage, trace), trace)
+    told = with_disk_limit(with_disk_use(with_saturation(usage, trace), trace), trace, disk_iops)
 
     def alter(tree: dict[str, Any]) -> None:
         tree["usage"] = told
@@ -31,6 +32,14 @@ def run_of(name: str) -> RunRecord:
 @pytest.mark.parametrize(("name", "limits"), [("cpu-bound", ("sut",))])
 def test_a_real_trace_tells_what_set_the_rate(name: str, limits: tuple[Limit, ...]) -> None:
     assert limits_of(run_of(name)) == limits
+
+
+def test_reads_before_their_limit_are_bound_by_it_though_the_disk_is_idle() -> None:
+    limited = run_of("limited-reads", disk_iops=500)
+    assert limited.usage is not None
+    assert limited.usage["disk_limit"] == {"per_s": 500, "used": pytest.approx(0.99, abs=0.02)}
+    assert limited.usage["disk"]["busy"] < 0.1
+    assert limits_of(limited) == ("disk",)
 
 
 def test_inserts_into_more_than_memory_left_the_disk_idle_for_most_of_the_time() -> None:

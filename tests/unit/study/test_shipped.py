@@ -223,7 +223,7 @@ def test_seybold_means_the_disk_to_set_the_rate_where_data_are_larger_than_the_m
     assert {is_disk_bound(study, arm.name) for arm in study.arms} == {scale in DISK_BOUND}
     assert study.published_by == "min-max-mean"
     slow = {arm.settings.sut.limits.disk_iops for arm in study.arms}
-    assert slow == {500 if scale == "demo" else None}
+    assert slow == {200 if scale == "demo" else None}
 
 
 @pytest.mark.parametrize("scale", ["full", "full-memory"])

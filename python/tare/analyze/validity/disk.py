@@ -27,13 +27,19 @@ def waiting_io(run: RunRecord) -> float | None:
     return number_at(run.usage, ("saturation", "sut", "waiting_io"))
 
 
-def disk_reached(run: RunRecord) -> bool | None:
-    """Whether the busiest disk was at its end, or the SUT waited for I/O nearly always; `None`: not known.
+def limit_used(run: RunRecord) -> float | None:
+    """Part of the study's limit on disk operations that the SUT took; `None` without such a limit."""
+    return number_at(run.usage, ("disk_limit", "used"))
 
-    By the bounds of CPU time: busy for `BUSY` of the time, or waited for in `WAITING` of it. A device that serves
-    many requests at once may do more than it does at that, so it says something only while no CPU is at its end.
+
+def disk_reached(run: RunRecord) -> bool | None:
+    """Whether the busiest disk or a limit of its operations was at its end, or I/O was waited for nearly always.
+
+    By the bounds of CPU time: busy for `BUSY` of the time, that part of the limit used, or waited for in `WAITING`
+    of the time. A device that serves many requests at once may do more than it does at that, so it says something
+    only while no CPU is at its end. `None`: not known.
     """
-    limits = ((disk_busy(run), BUSY), (waiting_io(run), WAITING))
+    limits = ((disk_busy(run), BUSY), (limit_used(run), BUSY), (waiting_io(run), WAITING))
     known = [value >= limit for value, limit in limits if value is not None]
     return any(known) if known else None
 
@@ -87,6 +93,7 @@ def _told(runs: Sequence[RunRecord]) -> str:
     disks = sorted({str(run.usage["disk"]["name"]) for run in runs if run.usage and disk_busy(run) is not None})
     figures = (
         (f"the busiest disk ({', '.join(disks)}) was busy", "of the time", disk_busy),
+        ("the SUT took", "of what the limit on the disk lets through", limit_used),
         ("the SUT waited for I/O", "of the time", waiting_io),
         ("the SUT used", "of its CPU time", partial(busy, side="sut")),
         ("the client used", "of its own", partial(busy, side="client")),
