@@ -67,6 +67,6 @@ def _judgement(study: Study, finding: Finding, tests: Tests, alpha: float, *, in
 
 
 def _withheld(study: Study, finding: Finding, why: str) -> Judgement:
-    """What a published baseline has in place of a judgement: its own interval's word for a difference."""
+    """What a published baseline has in place of a judgement: nothing is claimed by intervals that do not hold."""
     margin = study.margins.get(finding.metric)
-    return Judgement(margin=margin, withheld=None if margin is None else why, differs=finding.excludes_zero)
+    return Judgement(margin=margin, withheld=None if margin is None else why)

@@ -26,6 +26,11 @@ def units(estimate: Estimate) -> str:
     return counted(estimate.n, "block") if unit is None else f"{counted(estimate.n, unit)} a side"
 
 
+def is_paired(estimate: Estimate) -> bool:
+    """Whether only blocks with a good run of both sides count, as in all but published ways."""
+    return estimate.method not in _UNITS
+
+
 def unpaired(study: Study) -> str | None:
     """Two sentences without the last full stop, `None` where runs are paired by block and judged by t."""
     return _PUBLISHED.get(study.protocol.name) if as_published(study) else None

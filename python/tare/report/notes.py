@@ -10,6 +10,7 @@ from tare.analyze import Analysis, Finding
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.runs import Failure
 from tare.report.figures import percent
+from tare.report.made_of import is_paired
 from tare.report.plain import plain
 from tare.run.ending import Ending
 
@@ -57,10 +58,13 @@ def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
 
 
 def _dropped(analysis: Analysis) -> Iterator[str]:
-    for dropped, arms in _alike(analysis, lambda finding: finding.dropped).items():
+    for (dropped, paired), arms in _alike(analysis, lambda one: (one.dropped, is_paired(one.estimate))).items():
         if dropped:
             blocks = ", ".join(f"block {each.block} ({plain(each.why, 200)})" for each in dropped)
-            yield f"{arms.subject} {arms.verb('is', 'are')} compared without {blocks}."
+            if paired:
+                yield f"{arms.subject} {arms.verb('is', 'are')} compared without {blocks}."
+            else:
+                yield f"{arms.subject} {arms.verb('has', 'have')} no pair in {blocks}; what ran there counts too."
 
 
 def _without_interval(analysis: Analysis) -> Iterator[str]:

@@ -74,13 +74,14 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
     place = {arm.name: n for n, arm in enumerate(study.arms)}
     good = [record for record in records if record.outcome.ok] or list(records)
     used = sorted(good, key=lambda record: place[record.arm])
+    hosts = _hosts_namespaces(used)
     return Setting(
         host=compare(("", record.host) for record in used),
         engine=compare(("", record.engine) for record in used if record.engine),
         images=_images(used),
         effective=compare((record.arm, _without_names(record.effective, record.run_id)) for record in used),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
-        parity=_without_repeats(compare((record.arm, _parity(record)) for record in used)),
+        parity=_without_repeats(compare((record.arm, _parity(record, hosts)) for record in used)),
         path=compare((record.arm, _way(record.path)) for record in used),
     )
 
@@ -184,10 +185,50 @@ def _address(value: Any) -> Any:
     return value.get("address") if isinstance(value, Mapping) and "port" in value else value
 
 
-def _parity(record: RunRecord) -> Mapping[str, Any]:
-    """What was in force, without the names that each run has to itself and that say nothing."""
+def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
+    """What was in force, without the names and numbers that each run has to itself and that say nothing."""
     told = _without_names(record.parity, record.run_id)
-    return {side: _one_place(seen) if isinstance(seen, Mapping) else seen for side, seen in told.items()}
+    servers = frozenset(_namespaces(told.get("sut")))
+    return {
+        side: _whose(_one_place(seen), hosts, servers if side.startswith("client") else frozenset())
+        if isinstance(seen, Mapping)
+        else seen
+        for side, seen in told.items()
+    }
+
+
+def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]]:
+    """Kind and number of the host's namespaces: a bare side's, but for its mounts and what it shares with a SUT."""
+    found: set[tuple[str, str]] = set()
+    for record in records:
+        bare = {
+            side
+            for side, asked in record.settings.items()
+            if isinstance(asked, Mapping) and asked.get("deployment") == "bare"
+        }
+        places = {side: set(_namespaces(record.parity.get(side))) for side in ("sut", "client")}
+        shared = set() if "sut" in bare else places["sut"]
+        found |= {pair for side in bare for pair in places.get(side, set()) - shared if pair[0] != "mnt"}
+    return frozenset(found)
+
+
+def _namespaces(seen: Any) -> list[tuple[str, str]]:
+    found = seen.get("namespaces") if isinstance(seen, Mapping) else None
+    return [(kind, str(number)) for kind, number in found.items()] if isinstance(found, Mapping) else []
+
+
+def _whose(
+    seen: Mapping[str, Any], hosts: frozenset[tuple[str, str]], servers: frozenset[tuple[str, str]]
+) -> Mapping[str, Any]:
+    """Namespaces by whose they are; by their numbers, which say nothing, where no bare side tells the host's."""
+    if not hosts or not _namespaces(seen):
+        return seen
+    known = {**dict.fromkeys(servers, "the SUT's"), **dict.fromkeys(hosts, "the host's")}
+    told = {kind for kind, _ in hosts} | {"mnt"}
+    words = {
+        kind: known.get((kind, number), "its own") if kind in told else number for kind, number in _namespaces(seen)
+    }
+    return {**seen, "namespaces": words}
 
 
 def _one_place(seen: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -69,3 +69,26 @@ def test_a_fixed_number_of_pairs_is_told_like_any_other_study(style: str) -> Non
     assert "aired by block" in text
     assert "repeats what publications do" not in text
     assert "Welch" not in text
+
+
+@pytest.mark.parametrize("report", [FIXED, BUCKETS], ids=["fixed", "buckets"])
+def test_no_difference_is_claimed_by_intervals_that_do_not_hold(report: Report) -> None:
+    found = report.analysis.finding("bridge", "throughput")
+    assert (found.excludes_zero, found.borne_out) == (True, False)
+    assert 'class="worse"' not in EXPORTERS["html"](report)
+
+
+def test_blocks_without_a_pair_count_all_the_same() -> None:
+    made = [windowed(each) for each in records(0.002) if (each.arm, each.block) != ("bridge", 2)]
+    for protocol, told in (
+        (
+            BucketsSpec(name="buckets", blocks=8),
+            "bridge has no pair in block 2 (bridge was not run); what ran there counts too.",
+        ),
+        (
+            FixedSpec(name="fixed", blocks=8, paired=True),
+            "bridge is compared without block 2 (bridge was not run).",
+        ),
+    ):
+        report = build_report(controlled().model_copy(update={"protocol": protocol}), made)
+        assert told in report.notes

@@ -113,6 +113,28 @@ def test_what_is_nothing_but_its_parts_has_no_line_of_its_own() -> None:
     assert texts(found) == {"hop": [("—", ())], "proxy.pid": [("—", ("a",)), ("1", ("b",))]}
 
 
+def test_namespaces_are_told_by_whose_they_are_and_not_by_numbers_that_each_run_is_given() -> None:
+    numbers = {
+        "bare": {"sut": {"net": "1", "mnt": "7"}, "client": {"net": "1", "mnt": "8"}},
+        "bridge": {"sut": {"net": "5", "mnt": "9"}, "client": {"net": "1", "mnt": "8"}},
+        "shared": {"sut": {"net": "6", "mnt": "9"}, "client": {"net": "6", "mnt": "8"}},
+    }
+
+    def place(tree: dict[str, Any]) -> None:
+        arm = tree["arm"]
+        for side, found in numbers[arm].items():
+            tree["parity"].setdefault(side, {})["namespaces"] = found
+        deployment = "bare" if arm == "bare" else "container"
+        tree["settings"] = {"sut": {"deployment": deployment}, "client": {"deployment": "bare"}}
+
+    arms = ("bare", "bridge", "shared")
+    made = [synthetic.changed(each, place) for each in synthetic.records(arms, blocks=1)]
+    found = texts(setting_of(synthetic.study(arms), made).parity)
+    assert found["sut.namespaces.net"] == [("the host's", ("bare",)), ("its own", ("bridge", "shared"))]
+    assert found["client.namespaces.net"] == [("the host's", ("bare", "bridge")), ("the SUT's", ("shared",))]
+    assert found["sut.namespaces.mnt"] == [("its own", ())]
+
+
 def test_of_the_way_is_told_what_is_not_given_anew_to_each_run() -> None:
     proxied = {
         "client_dialled": {"address": "127.0.0.1", "port": 32772},

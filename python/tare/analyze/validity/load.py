@@ -46,7 +46,8 @@ def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
                 f"the client {_limit_of(bound, 'client')} and the SUT {_limit_of(bound, 'sut')}: "
                 "the client set the rate",
                 ids(bound),
-                "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator",
+                "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator; where it "
+                "waited for CPUs that it did not use, find who did (`tare doctor`)",
             )
 
 
