@@ -14,7 +14,7 @@ DATA = "rows"
 """Name of the data that the page fills in."""
 _HEIGHT_PX = 120
 _LABELS_PX = 46
-_WHOLE = "datum.value === floor(datum.value) ? datum.label : ''"
+_WHOLE = "datum.value === floor(datum.value) ? format(datum.value, 'd') : ''"
 """Of a few blocks Vega makes halves too."""
 _AXIS: Mapping[str, Any] = {"grid": True, "tickCount": 4}
 
@@ -31,6 +31,8 @@ def _trail() -> Any:
     data = _data()
     return _dressed(
         data.mark_area(color=ACCENT, opacity=0.18, clip=True).encode(x=x, y=_scaled("low"), y2="high:Q"),
+        # The first interval by itself has no area.
+        data.mark_rule(color=ACCENT, opacity=0.35, strokeWidth=2).encode(x=x, y=_scaled("low"), y2="high:Q"),
         data.mark_line(color=ACCENT, strokeWidth=2).encode(x=x, y=y),
         data.mark_point(color=ACCENT, filled=True, size=22, opacity=1).encode(x=x, y=y),
         *(

@@ -102,7 +102,7 @@ def _row(name: str, shown: str, said: Decision) -> Mapping[str, Any]:
 def _interval(arm: Progress) -> str:
     if arm.low is None or arm.high is None:
         return "too few blocks" if arm.n else "no block yet"
-    return f"[{100 * arm.low:+.1f}, {100 * arm.high:+.1f}] %"
+    return f"[{100 * arm.low:+,.1f}, {100 * arm.high:+,.1f}] %"
 
 
 def log(view: View) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from tests.unit.live.conftest import HOSTILE, commit, fill, plan_of, told
 from tests.unit.store.conftest import make_record
 
+from tare.live.charts import specifications
 from tare.live.herald import Herald
 from tare.live.look import Looking
 from tare.live.parts import Part
@@ -156,6 +157,12 @@ def test_no_other_file_of_the_machine_can_be_had(store: Path, visit: Visit) -> N
         assert page.get(f"/report/{name}").status_code == 404
     assert page.get("/static/..%2f__init__.py").status_code == 404
     assert page.get("/arm/99").status_code == 404
+
+
+def test_an_interval_by_itself_is_drawn_and_blocks_are_whole() -> None:
+    trail = json.dumps(specifications()["trail"])
+    assert '"type": "rule"' in trail
+    assert "format(datum.value, 'd')" in trail
 
 
 def test_the_knowledge_base_is_there(visit: Visit) -> None:
