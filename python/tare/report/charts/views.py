@@ -27,9 +27,11 @@ def drawable(run: RunViews) -> list[Line]:
 
 
 def views(run: RunViews, frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification: a panel a tool, percent of one CPU over seconds since the first sample."""
+    """The Vega-Lite specification: a panel a tool, percent of one CPU over seconds since the first counters."""
     counters = next((line for line in _cpu(run) if line.view.tool == _COUNTERS), None)
-    begin = int(run.views.samples["from_ns"].min() or 0)  # type: ignore[arg-type] # a whole number, or none
+    # A rate over a range reaches back to before the first sample, and a tool may have been there before.
+    seen = run.views.samples if counters is None else _of_line(run.views.samples, counters)
+    begin = int(seen["from_ns"].min() or 0)  # type: ignore[arg-type] # a whole number, or none
     true = [] if counters is None else _points(run.views.samples, counters, begin)
     panels = [_panel(run, line, true, begin, frame) for line in drawable(run)]
     return themed(alt.concat(*panels, columns=frame.columns, bounds="flush", spacing=_GAPS), frame)
@@ -87,11 +89,15 @@ def _curve(points: Sequence[dict[str, float]]) -> alt.Chart:
 
 
 def _points(samples: pl.DataFrame, line: Line, begin: int) -> list[dict[str, float]]:
-    of_line = (pl.col("tool") == line.view.tool) & (pl.col("quantity") == line.quantity.name)
-    rows = samples.filter(of_line & (pl.col("subject") == line.subject) & pl.col("value").is_not_null())
+    rows = _of_line(samples, line)
     cores = line.cores or 0.0
     return [
         {"second": round((to_ns - begin) / 1e9, 2), "cpu": round(value * cores, 2)}
         for to_ns, value in rows.sort("to_ns").select("to_ns", "value").iter_rows()
         if to_ns > begin
     ]
+
+
+def _of_line(samples: pl.DataFrame, line: Line) -> pl.DataFrame:
+    of_line = (pl.col("tool") == line.view.tool) & (pl.col("quantity") == line.quantity.name)
+    return samples.filter(of_line & (pl.col("subject") == line.subject) & pl.col("value").is_not_null())
