@@ -129,6 +129,15 @@ def vm(
 
 
 @pytest.fixture
+def boxed(
+    host: LocalHost, engine: DockerClient, ledger: SqliteLedger, machines: Path, monkeypatch: pytest.MonkeyPatch
+) -> Deployment:
+    """A container in a machine."""
+    monkeypatch.setenv(ENV, os.environ.get(ENV, str(machines)))
+    return DEPLOYMENTS["vm-container"](host, ledger, engine)
+
+
+@pytest.fixture
 def make(make_task: Callable[..., Task], tmp_path: Path) -> MakeMachine:
     """A task in a small machine, with a directory of data that is the image's user's."""
 

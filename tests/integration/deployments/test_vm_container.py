@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from docker import DockerClient
 from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, answer_of
 from tests.integration.deployments.test_vm import sha256
 
-from tare.deployments import DEPLOYMENTS, Deployment, Instance, Layer, Limits, NetworkKind, Task
+from tare.deployments import Deployment, Instance, Limits, Task
+from tare.deployments.defaults import environment
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import RunFailed, TimedOut
 from tare.run.death import death_of, oom_kills
-from tare.sites.layout import ENV
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
-from tare.sites.sqlite_ledger import SqliteLedger
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 Started = Callable[[Deployment, Task], Instance]
-
-
-@pytest.fixture
-def boxed(
-    host: LocalHost, engine: DockerClient, ledger: SqliteLedger, machines: Path, monkeypatch: pytest.MonkeyPatch
-) -> Deployment:
-    monkeypatch.setenv(ENV, os.environ.get(ENV, str(machines)))
-    return DEPLOYMENTS["vm-container"](host, ledger, engine)
 
 
 def test_a_server_in_a_container_in_a_machine_answers_under_equal_limits(
@@ -52,6 +40,8 @@ def test_a_server_in_a_container_in_a_machine_answers_under_equal_limits(
     assert seen.guest["mounts"]["/data"].startswith("ext4 25")
     assert seen.mounts["/data"].startswith("ext4 ")
     assert seen.binary_digest == sha256(host, instance.task.image.rootfs)
+    around = {"HOME": "/data", "HOSTNAME": instance.task.name}
+    assert seen.environment == {**environment(instance.task), **around}
     assert instance.emulated is (seen.guest["accelerator"] == "tcg")
     script = "id -u; id -g; cat; cat /data/seed; echo $FROM_IMAGE $HOME; hostname; touch /x 2>&1; ls /data"
     told = boxed.exec(instance, ["sh", "-c", script], timeout_s=LONG_S, stdin=b"in ")
@@ -69,22 +59,6 @@ def test_a_server_in_a_container_in_a_machine_answers_under_equal_limits(
     boxed.stop(instance)
     assert not alive(host, instance.process)
     assert Path(instance.task.output.stderr).read_bytes() == b""
-
-
-@pytest.mark.parametrize("copy_up", [False, True])
-def test_data_in_a_layer_lie_on_the_overlay_of_the_machine(
-    copy_up: bool, boxed: Deployment, make: MakeMachine, started: Started
-) -> None:
-    task = make(*SERVE, network=NetworkKind.TAP)
-    layer = Layer(task.binds[0].source, "/data", copy_up=copy_up)
-    instance = started(boxed, replace(task, binds=(), layers=(layer,)))
-    assert answer_of(instance) == b"answered\n"
-    seen = boxed.observe(instance)
-    assert seen.mounts["/data"].startswith("overlay ")
-    assert (seen.guest or {})["disk_files"]["/data"].startswith("ext4 ")
-    script = "cat /data/seed; echo more >> /data/seed; cat /data/seed; stat -c %u:%g /data; ls -A /data"
-    told = boxed.exec(instance, ["sh", "-c", script], timeout_s=LONG_S, user="root")
-    assert (told.code, told.stdout) == (0, b"sownsownmore\n900:901\nseed\n"), told.stderr
 
 
 def test_what_ends_inside_is_told_as_anywhere(

@@ -92,7 +92,13 @@ def test_a_task_beyond_its_memory_is_killed_by_the_machines_kernel(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "level", [("directsync", "native", b"write through"), ("unsafe", "io_uring", b"write back")], ids=str
+    "level",
+    [
+        ("directsync", "native", b"write through"),
+        ("writethrough", "threads", b"write through"),
+        ("unsafe", "io_uring", b"write back"),
+    ],
+    ids=str,
 )
 def test_cache_mode_engine_and_pins_are_in_force(
     level: tuple[str, str, bytes], vm: Deployment, make: MakeMachine, started: Started

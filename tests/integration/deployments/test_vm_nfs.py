@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,12 +14,12 @@ import pytest
 from tests.integration.deployments.machines import LONG_S, MakeMachine
 
 from tare.deployments import Deployment, Instance, Limits, Task, vm_kernel
+from tare.deployments.guest import GuestHost
 from tare.deployments.observe import mounts_of
 from tare.deployments.paths import let_go
-from tare.errors import EnvironmentLacks, RunFailed
+from tare.errors import EnvironmentLacks
 from tare.images import Image
 from tare.sites import Completed
-from tare.sites.fake import FakeHost
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.storage.nfs_client import Exported, mount_export
@@ -31,29 +31,14 @@ TOOLS = ("mount", "umount", "stat", "install", "realpath", "ldd")
 MOUNTED = "/mnt/nfs"
 
 
-@dataclass
-class Inside(FakeHost):
-    """A machine's inside, as the task's superuser: `run` and `read` are really done there."""
+class Inside(GuestHost):
+    """A machine's inside as its task's superuser finds it, with the programs of the task's image."""
 
-    vm: Deployment | None = None
-    instance: Instance | None = None
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        check: bool = True,
+    def execute(
+        self, argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"", inside: bool = True, user: str = "root"
     ) -> Completed:
-        assert self.vm is not None
-        assert self.instance is not None
         limit_s = max(timeout_s, LONG_S)  # its CPU is an emulated one
-        done = self.vm.exec(self.instance, argv, timeout_s=limit_s, user="root", stdin=stdin)
-        if check and done.code != 0:
-            raise RunFailed(f"{argv[0]} ended with {done.code}: {done.stderr.decode()}")
-        return done
+        return super().execute(argv, timeout_s=limit_s, stdin=stdin, inside=inside, user=user)
 
     def read(self, path: str) -> bytes | None:
         return self.run(["cat", path], timeout_s=LONG_S).stdout
@@ -106,7 +91,7 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
         os.chown(path, 900, 901)
     task = replace(make("sleep", "600", limits=Limits(cpus="0", memory_bytes=256 << 20)), image=equipped)
     instance = started(vm, task)
-    inside = Inside(vm=vm, instance=instance)
+    inside = Inside.of(host, instance)
 
     exported = Exported(server.address, "10.0.2.15", rsize="64K", wsize="32K")
     mount = mount_export(inside, exported, MOUNTED)

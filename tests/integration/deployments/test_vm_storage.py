@@ -9,49 +9,71 @@ from uuid import uuid4
 
 import pytest
 from docker import DockerClient
-from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine
+from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, answer_of
+from tests.integration.test_storage import FSTYPES, SPECS
 
-from tare.deployments import Deployment
+from tare.deployments import Deployment, MachineSetting, NetworkKind
+from tare.deployments.disk_below import lying_under
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.storage import STORAGES, Lot
-from tare.study.model import StorageSpec
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
-SPECS = {
-    "tmpfs": StorageSpec(kind="tmpfs", size="512M"),
-    "xfs": StorageSpec(kind="block", file_system="xfs", size="512M"),
-}
+FIXTURES = {"vm": "vm", "vm-container": "boxed"}
+CASES = [
+    (deployment, name)
+    for deployment in FIXTURES
+    for name, spec in SPECS.items()
+    if (allowed := STORAGES[spec.kind].deployments) is None or deployment in allowed
+    if spec.cache == "dropped"
+]
+SIZED = {"tmpfs": {"size": "512M"}}
+"""Room for the disk beside what it is made of."""
+CACHES = {"tmpfs": "writeback"}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(("kind", "name"), CASES)
 def test_the_disk_lies_where_the_level_says(  # noqa: PLR0917 - fixtures
+    kind: str,
     name: str,
-    vm: Deployment,
+    request: pytest.FixtureRequest,
     make: MakeMachine,
     host: LocalHost,
     engine: DockerClient,
     ledger: SqliteLedger,
     tmp_path: Path,
 ) -> None:
-    spec, lot = SPECS[name], Lot(str(tmp_path / "place"), f"tare-test-{uuid4().hex[:8]}", 1 << 20)
+    deployment: Deployment = request.getfixturevalue(FIXTURES[kind])
+    spec = SPECS[name].model_copy(update=SIZED.get(name, {}))
+    lot = Lot(str(tmp_path / "place"), f"tare-test-{uuid4().hex[:8]}", 1 << 20)
     storage = STORAGES[spec.kind](host, ledger, engine)
+    machine = MachineSetting(cache=CACHES.get(name, "none"), disk_bytes=64 << 20)
     try:
         lodging = storage.lodge(lot, spec)
         data = Path(lodging.path)
-        data.mkdir()
+        data.mkdir(exist_ok=True)
         (data / "seed").write_text("sown")
-        os.chown(data, 900, 901)
-        instance = vm.start(lodging.given(replace(make(*SERVE), binds=()), "/data"))
+        for path in (data, data / "seed"):
+            os.chown(path, 900, 901)
+        bare = replace(make(*SERVE, network=NetworkKind.TAP, machine=machine), binds=())
+        instance = deployment.start(lodging.given(bare, "/data"))
         try:
-            seen = vm.observe(instance)
+            assert answer_of(instance) == b"answered\n"
+            seen = deployment.observe(instance)
             assert lodging.seen_wrong(seen.mounts["/data"]) is None
-            assert seen.mounts["/data"].split()[0] == name
-            assert (seen.guest or {})["mounts"]["/data"].split()[0] == "ext4"
-            assert vm.exec(instance, ["cat", "/data/seed"], timeout_s=LONG_S).stdout == b"sown"
+            assert seen.mounts["/data"].split()[0] == FSTYPES.get(name, lodging.fstype)
+            assert seen.guest is not None
+            inside, outside = seen.guest["mounts"]["/data"], seen.guest["disk_files"]["/data"]
+            if lodging.layer is None:
+                assert (inside.split()[0], outside) == ("ext4", seen.mounts["/data"])
+            else:
+                assert (inside, outside.split()[0]) == (seen.mounts["/data"], lying_under(host, lot.home).fstype)
+            script = "cat /data/seed; echo more >> /data/seed; cat /data/seed; stat -c %u:%g /data"
+            told = deployment.exec(instance, ["sh", "-c", script], timeout_s=LONG_S)
+            assert (told.code, told.stdout) == (0, b"sownsownmore\n900:901\n"), told.stderr
         finally:
-            vm.stop(instance, grace_s=1)
+            deployment.stop(instance, grace_s=1)
     finally:
         storage.clear(lot)
     assert not Path(lot.home).exists()
