@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-overhead bench-import setup engine engine-stop clean
+.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -46,6 +46,10 @@ bench-protocol: setup ## Machine seconds and false positives of each protocol, f
 bench-storage: setup ## fio on every storage against a directory of the host, BLOCKS (5) times (root, an engine)
 	@scripts/packages.sh storage
 	@scripts/engine.sh run scripts/bench_storage.sh
+
+bench-start: setup ## Seconds to start and to stop a server in every deployment, BLOCKS (5) times (root, an engine, QEMU)
+	@scripts/packages.sh test
+	@scripts/engine.sh run scripts/bench_start.sh
 
 bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaDB's and Cassandra's (root, an engine)
 	@scripts/packages.sh test
