@@ -32,13 +32,14 @@ workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 500, w
 protocol: {name: fixed, blocks: 1, control: false}
 factors:
   model:
-    sets: [sut.deployment, sut.network, sut.storage.kind, sut.vm.cache, sut.vm.pin]
+    sets: [sut.deployment, sut.network, sut.storage.kind, sut.vm.cache, sut.vm.pin, client.deployment]
     levels:
       bare: {}
       vm: {sut.deployment: vm, sut.network: user}
       vm-tap: {sut.deployment: vm, sut.network: tap, sut.vm.cache: writeback, sut.vm.pin: true}
-      vm-container: {sut.deployment: vm-container, sut.network: user}
-      vm-container-layer: {sut.deployment: vm-container, sut.network: tap, sut.storage.kind: layer}
+      vm-container: {sut.deployment: vm-container, sut.network: user, client.deployment: container}
+      vm-container-layer:
+        {sut.deployment: vm-container, sut.network: tap, sut.storage.kind: layer, client.deployment: container}
 baseline: {model: bare}
 """
 HOPS = {"bare": "loopback", "vm": "user", "vm-tap": "tap", "vm-container": "user", "vm-container-layer": "tap"}
