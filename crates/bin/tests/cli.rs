@@ -4,7 +4,7 @@ mod recording;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
@@ -146,6 +146,18 @@ fn a_target_that_is_not_there_ends_with_2_and_leaves_no_directory() {
         "{}",
         text(&output.stderr)
     );
+    assert!(!directory.exists());
+}
+
+#[test]
+fn a_port_that_is_taken_ends_with_2_and_leaves_no_directory() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (directory, name) = out(&home);
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let output = probe(&["record", "--out", &name, "--duration", "1", "--prometheus", &address]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("another --prometheus"), "{}", text(&output.stderr));
     assert!(!directory.exists());
 }
 

@@ -20,7 +20,9 @@ pub enum Reading {
     Bytes(usize),
     /// The process ended (`ESRCH`) or the control group was removed (`ENODEV`).
     Gone,
-    /// The kernel refused, or the file outgrew its buffer; the value is missing in this tick.
+    /// There is more than the buffer holds; nothing of it is to be believed.
+    Outgrown,
+    /// The kernel refused; the value is missing in this tick.
     Failed,
 }
 
@@ -44,7 +46,7 @@ impl Handle {
         loop {
             match pread(&self.file, &mut buffer[filled..], filled as u64) {
                 Ok(0) => return Reading::Bytes(filled),
-                Ok(bytes) if filled + bytes == buffer.len() => return Reading::Failed,
+                Ok(bytes) if filled + bytes == buffer.len() => return Reading::Outgrown,
                 Ok(bytes) if bytes < MAYBE_MORE => return Reading::Bytes(filled + bytes),
                 Ok(bytes) => filled += bytes,
                 Err(Errno::INTR) => {}
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn a_file_that_outgrew_its_buffer_is_not_cut() {
         let handle = Handle::open(Path::new("/proc/meminfo")).expect("meminfo");
-        assert_eq!(handle.read(&mut [0; 64]), Reading::Failed);
+        assert_eq!(handle.read(&mut [0; 64]), Reading::Outgrown);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tare_record::Cell;
 use tare_record::row::{Key, Row};
+use tare_record::tables::disk;
 use tare_record::tail::{Broken, Framer, HEAD_WORDS, Walker, framed_words, head};
 
 use crate::tail::Memory;
@@ -43,11 +44,12 @@ pub fn ring(memory: Memory) -> (RowSender, RowReceiver) {
 /// of two.
 ///
 /// The ring is walked through and so resides whole; more than that is only taken where a single
-/// tick is so large that eight of them need it.
+/// tick is so large that eight of them need it. A source sends a row or two of up to 64 cells, or a
+/// narrow one for each of its targets: CPUs, disks, interfaces.
 #[must_use]
-pub fn room_words(sources: usize, rate_hz: f64) -> usize {
+pub fn room_words(sources: usize, targets: usize, rate_hz: f64) -> usize {
     const WORDS_A_SOURCE: usize = 80;
-    let a_tick = (sources + 1) * WORDS_A_SOURCE;
+    let a_tick = (sources + 1) * WORDS_A_SOURCE + targets * framed_words(disk::WIDTH);
     let two_seconds = a_tick.saturating_mul(2 * rate_hz.ceil() as usize);
     two_seconds.clamp(1 << 16, 1 << 18).max(8 * a_tick).next_power_of_two()
 }
@@ -132,9 +134,10 @@ mod tests {
     fn room_and_rows_are_as_large_as_the_reference_says() {
         let (group, tick) = (8 * framed_words(cgroup::WIDTH), 8 * framed_words(tick::WIDTH));
         assert_eq!((group, tick), (520, 104));
-        assert_eq!(8 * room_words(1, 1.0), 512 << 10);
-        assert_eq!(8 * room_words(1, 1000.0), 2 << 20);
-        assert_eq!(8 * room_words(500, 1.0), 4 << 20);
+        assert_eq!(8 * room_words(1, 8, 1.0), 512 << 10);
+        assert_eq!(8 * room_words(1, 8, 1000.0), 2 << 20);
+        assert_eq!(8 * room_words(500, 508, 1.0), 4 << 20);
+        assert_eq!(8 * room_words(4, 4104, 1.0), 8 << 20);
         let ticks_to_a_quarter = (1_usize << 20).div_ceil(500 * group + tick);
         assert_eq!(ticks_to_a_quarter, 5);
     }

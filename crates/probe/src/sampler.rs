@@ -70,7 +70,7 @@ pub struct Summary {
 pub struct Sampler {
     slots: Vec<Slot>,
     lines: Lines,
-    scratch: Box<[u8]>,
+    scratch: Vec<u8>,
     own: OwnCost,
     lateness: Lateness,
     ticks: u64,
@@ -85,7 +85,7 @@ impl Sampler {
         Self {
             slots,
             lines,
-            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            scratch: vec![0; SCRATCH_BYTES],
             own: OwnCost::new(),
             lateness: Lateness::default(),
             ticks: 0,

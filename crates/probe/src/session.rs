@@ -107,8 +107,8 @@ pub fn record(
     let slots = watcher.open_first(config.wait_for_targets)?;
 
     let (start, sampler) = SamplerThread::spawn(config.policy, stop)?;
-    let waiting =
-        Waiting::make(config.tail.as_ref(), ring::room_words(slots.len(), config.rate_hz));
+    let room = ring::room_words(slots.len(), watcher.targets(), config.rate_hz);
+    let waiting = Waiting::make(config.tail.as_ref(), room);
     let mut header = header_of(config, &start, watcher.layout(), block);
     header.tail = waiting.file.as_ref().map(|file| file.facts.clone());
     header.tail_refused = waiting.refused;

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.knowledge.advice import Advice
-from tare.knowledge.forecast import Forecast
+from tare.knowledge.claim import Qualitative
+from tare.knowledge.forecast import Forecast, Near
 from tare.knowledge.pool import Pool
 from tare.knowledge.random_effects import Pooled
 from tare.knowledge.rounds import Rounds
@@ -110,11 +111,22 @@ def _forecast(forecast: Forecast) -> Iterator[_Line]:
     if forecast.pool is None:
         yield _Line(f"  {arm}: no claim is comparable", hang=4)
         for near in forecast.near:
-            differs = ", ".join(each.replace("_", " ") for each in near.differs_in)
-            yield _Line(f"    near, but other in {differs}: {near.claim.id}", hang=6)
+            yield _Line(f"    near, {_apart(near)}: {near.claim.id}", hang=6)
         return
     cited = _cited(tuple(known.id for known in forecast.pool.listed))
     yield _Line(f"  {arm}, {forecast.metric}: {_pool(forecast.pool)}{cited}", hang=4)
+
+
+def _apart(near: Near) -> str:
+    """What sets a claim apart from the arm, and what it does not tell."""
+    words = "in words" if isinstance(near.claim.claim.effect, Qualitative) else ""
+    other = f"but other in {_parts(near.differs_in)}" if near.differs_in else ""
+    untold = f"not told: {_parts(near.untold)}" if near.untold else ""
+    return "; ".join(filter(None, (", ".join(filter(None, (words, other))), untold)))
+
+
+def _parts(names: tuple[str, ...]) -> str:
+    return ", ".join(each.replace("_", " ") for each in names)
 
 
 def _pool(summed: Pool) -> str:
@@ -175,7 +187,10 @@ def _forecast_tree(forecast: Forecast) -> dict[str, Any]:
     summed = forecast.pool
     tree: dict[str, Any] = {"arm": forecast.arm, "metric": forecast.metric}
     if summed is None:
-        near = [{"claim": each.claim.id, "differs_in": list(each.differs_in)} for each in forecast.near]
+        near = [
+            {"claim": each.claim.id, "differs_in": list(each.differs_in), "untold": list(each.untold)}
+            for each in forecast.near
+        ]
         return {**tree, "comparable": [], "near": near}
     effect = summed.effect
     return {

@@ -12,14 +12,16 @@ from tare.knowledge.read import Known
 
 _NEAREST = 3
 _MOST_DIFFERENCES = 2
+_MACHINES = ("vm", "vm-container")
 
 
 @dataclass(frozen=True)
 class Near:
-    """A claim that is not comparable, and in what it differs."""
+    """A claim that is not comparable. `differs_in`: `database` and parts of the key; `untold`: of the key."""
 
     claim: Known
     differs_in: tuple[str, ...]
+    untold: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,19 +61,46 @@ def comparable(claims: Sequence[Known], wanted: Key, database: str | None) -> tu
 
 
 def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> tuple[Near, ...]:
-    """Claims that differ in one or two parts of the key, fewest first; then those of the database, of the path."""
+    """Claims that differ in one or two parts of the key, fewest first; then those of the database, of the path.
+
+    Of virtual machines, where none does, what is said of them at all.
+    """
     wanted = key_for("", arm.setup, arm.baseline, arm.client_host)
-    near = []
-    for known in claims:
-        key = key_of(known.claim)
-        if key is None or not key.whole or known.claim.how.summary_of is not None:
-            continue
-        differs = replace(key, metric="").differences(wanted)
-        if len(differs) <= _MOST_DIFFERENCES:
-            near.append(Near(known, differs))
+    near = [
+        Near(known, differs if of(known.claim, database) else ("database", *differs))
+        for known in claims
+        if (key := key_of(known.claim)) is not None
+        and key.whole
+        and known.claim.how.summary_of is None
+        and len(differs := replace(key, metric="").differences(wanted)) <= _MOST_DIFFERENCES
+    ]
+    if not near and wanted.deployment in _MACHINES:
+        near = _of_machines(wanted, database, claims)
     ordered = sorted(
         near,
-        key=lambda each: (len(each.differs_in), not of(each.claim.claim, database), "network" in each.differs_in),
-    )
+        key=lambda each: (
+            len(each.differs_in) + len(each.untold), "database" in each.differs_in, "network" in each.differs_in
+        ),
+    )  # fmt: skip
     one_a_kind = {(each.claim.study, each.differs_in): each for each in reversed(ordered)}
     return tuple(each for each in ordered if each in one_a_kind.values())[:_NEAREST]
+
+
+def _of_machines(wanted: Key, database: str | None, claims: Sequence[Known]) -> list[Near]:
+    """Claims, those in words too, of the same deployment, or with a machine on the same sides as is wanted."""
+    found = []
+    for known in claims:
+        context = known.claim.context
+        if context is None or known.claim.how.summary_of is not None:
+            continue
+        key = key_for("", context.arm, context.baseline, context.client_host)
+        if key.deployment == wanted.deployment or _layers(key) == _layers(wanted):
+            differs = key.differences(wanted)
+            other = () if of(known.claim, database) else ("database",)
+            found.append(Near(known, (*other, *differs), key.untold))
+    return found
+
+
+def _layers(key: Key) -> tuple[bool, bool]:
+    """Whether arm and baseline are in a virtual machine."""
+    return key.deployment in _MACHINES, key.baseline_deployment in _MACHINES

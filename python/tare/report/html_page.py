@@ -21,6 +21,7 @@ from tare.analyze.timelines.marks import Mark
 from tare.report import figures
 from tare.report.against import against
 from tare.report.charts.shift import MOST_ROWS
+from tare.report.charts.views import has_real
 from tare.report.citing import again, citation
 from tare.report.content import Report
 from tare.report.drawings import drawings
@@ -28,7 +29,7 @@ from tare.report.effect_rows import effect_rows
 from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
 from tare.report.laid_rows import PANELS, hiding, laid_rows
 from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
-from tare.report.made_of import unpaired
+from tare.report.made_of import unpaired, why_no_interval
 from tare.report.mark_words import kinds_of_work
 from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
@@ -38,7 +39,7 @@ from tare.report.setting import BY_OTHERS
 from tare.report.shift_rows import shift_rows
 from tare.report.strata import STRATA_TITLE, strata_of
 from tare.report.summary import summary
-from tare.report.validity import warnings
+from tare.report.validity import LONGEST, warnings
 from tare.report.verdicts import method, verdicts
 from tare.report.views_rows import monitors
 
@@ -75,6 +76,8 @@ def render(report: Report) -> str:
         clients=any(arm.placed is None or arm.placed.client is not None for arm in report.study.arms),
         against=against(report.study),
         unpaired=unpaired(report.study),
+        no_interval=why_no_interval(report.analysis, PRIMARY),
+        longest_warning=LONGEST,
         sections=sections(report.study.quantities, report.quantities),
         section_columns=COLUMNS,
         section_reading=READING,
@@ -117,6 +120,7 @@ def render(report: Report) -> str:
         standing=standing,
         safe_url=safe_url,
         views=None if report.views is None else monitors(report.views),
+        views_real=report.views is not None and has_real(report.views),
         style=Markup(style),  # noqa: S704 - the package's own file
         style_digest=_digest(style),
         version=__version__,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tare.analyze import Analysis
 from tare.analyze.estimate import Estimate
 from tare.analyze.published import pooled_windows, welch
 from tare.plural import counted
@@ -29,6 +30,14 @@ def units(estimate: Estimate) -> str:
 def is_paired(estimate: Estimate) -> bool:
     """Whether only blocks with a good run of both sides count, as in all but published ways."""
     return estimate.method not in _UNITS
+
+
+def why_no_interval(analysis: Analysis, metric: str) -> str | None:
+    """Why no arm has an interval in a metric, as a part of a sentence; `None` where one has, or there is no arm."""
+    found = [one.estimate for one in analysis.findings if one.metric == metric]
+    if not found or any(each.low is not None for each in found):
+        return None
+    return "there is no interval: " + ", ".join(dict.fromkeys(each.why or "nothing was measured" for each in found))
 
 
 def unpaired(study: Study) -> str | None:

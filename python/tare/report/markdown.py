@@ -12,7 +12,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.known import compared, compared_by_operation
 from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
-from tare.report.made_of import unpaired
+from tare.report.made_of import unpaired, why_no_interval
 from tare.report.markdown_details import details
 from tare.report.markdown_text import code, table, text
 from tare.report.notes import failures
@@ -21,7 +21,7 @@ from tare.report.quantities import COLUMNS, READING, sections
 from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.strata import STRATA_TITLE, strata_of
 from tare.report.summary import summary
-from tare.report.validity import warnings
+from tare.report.validity import LONGEST, warnings
 from tare.report.verdicts import method, verdicts
 
 
@@ -65,7 +65,8 @@ def _intervals(report: Report) -> str:
     otherwise = unpaired(report.study)
     if otherwise is not None:
         return f". {otherwise}"
-    return ", paired by block (n); 95 % t intervals of the mean log ratio"
+    none = why_no_interval(report.analysis, PRIMARY)
+    return f", paired by block (n); {none or '95 % t intervals of the mean log ratio'}"
 
 
 def _headlines(report: Report) -> list[str]:
@@ -162,7 +163,7 @@ def _latency(report: Report, arm: str, metric: str) -> str:
 
 
 def _list(title: str, items: tuple[str, ...]) -> list[str]:
-    return ["", f"## {title}", "", *(f"- {text(item, 700)}" for item in items)] if items else []
+    return ["", f"## {title}", "", *(f"- {text(item, LONGEST)}" for item in items)] if items else []
 
 
 def _url(value: str) -> str:

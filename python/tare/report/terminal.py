@@ -18,23 +18,25 @@ from tare.report.against import against
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
-from tare.report.made_of import unpaired
+from tare.report.made_of import unpaired, why_no_interval
 from tare.report.notes import failures
 from tare.report.operations import operations_table
 from tare.report.plain import plain
-from tare.report.quantities import COLUMNS, READING, sections
+from tare.report.quantities import COLUMNS, READING, Section, sections
 from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.strata import strata_of, strata_tables
-from tare.report.validity import warnings
+from tare.report.validity import LONGEST, warnings
 from tare.report.verdicts import method, verdicts
 
 _WIDE = 100
 """From this width on, latency shows its interval too."""
 _NARROW = 80
 """Below it, only the overhead of throughput: a row squeezed out of its arm's name would say nothing."""
+_ANY_WIDTH = 1000
+"""Wider than any table: of how much it would take."""
 _OVERHEAD_COLUMNS = (0, 1, 3, 4)
 _LATENCY = "latency_p95"
-_LONGEST_ARM = 24
+_SHORTEST_ARM, _LONGEST_ARM = 10, 24
 
 
 def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
@@ -60,8 +62,8 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
         console.print()
     console.print(Text(report.answer))
     _verdicts(report, console)
-    _quantities(console, report, width)
-    _repetitions(console, report, width)
+    _quantities(console, report)
+    _repetitions(console, report)
     for note in (*failures(report.analysis), *report.notes, *report.notices):
         console.print(_item(plain(note, 400)))
     if report.calibration is not None:
@@ -69,24 +71,25 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     if report.analysis.alarms:
         console.print(Text("Validity", style="bold"))
     for warning in warnings(report.analysis.alarms):
-        console.print(_item(plain(warning, 600)))
+        console.print(_item(plain(warning, LONGEST)))
     if report.study.disk_bound:
-        _limits(console, report, width)
+        _limits(console, report)
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _quantities(console: Console, report: Report, width: int) -> None:
-    """By the source's own definitions, an arm's sources below its name; narrow terminals show no means."""
+def _fitting(console: Console, whole: Table, narrow: Table) -> Table:
+    """The whole table where the terminal has room for each of its figures."""
+    needed = console.measure(whole, options=console.options.update_width(_ANY_WIDTH)).maximum
+    return whole if needed <= console.width else narrow
+
+
+def _quantities(console: Console, report: Report) -> None:
+    """By the source's own definitions; terminals without room for means show none, so that no figure is cut."""
     for section in sections(report.study.quantities, report.quantities):
-        shown = range(1, len(COLUMNS)) if width >= _WIDE else (1, 5, 6, 7)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for n in shown:
-            table.add_column(COLUMNS[n], no_wrap=True, justify="left" if n in (1, 4, 7) else "right")
-        for arm, rows in section.by_arm:
-            table.add_row(Text(arm, style="dim"))
-            for row in rows:
-                table.add_row(Text(f"  {row[0]}"), *(Text(row[n - 1]) for n in shown[1:]))
+        table = _fitting(
+            console, _quantity_table(section, range(1, len(COLUMNS))), _quantity_table(section, (1, 5, 6, 7))
+        )
         console.print()
         console.print(Text(section.title, style="bold"))
         if section.published:
@@ -97,27 +100,43 @@ def _quantities(console: Console, report: Report, width: int) -> None:
         console.print()
 
 
-def _repetitions(console: Console, report: Report, width: int) -> None:
+def _quantity_table(section: Section, shown: Sequence[int]) -> Table:
+    """An arm's sources below its name. `shown`: of `COLUMNS`, the source first."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for n in shown:
+        table.add_column(COLUMNS[n], no_wrap=n > 1, overflow="fold", justify="left" if n in (1, 4, 7) else "right")
+    for arm, rows in section.by_arm:
+        table.add_row(Text(arm, style="dim"))
+        for row in rows:
+            table.add_row(Text(f"  {row[0]}"), *(Text(row[n - 1]) for n in shown[1:]))
+    return table
+
+
+def _repetitions(console: Console, report: Report) -> None:
     """Narrow terminals leave out what the overhead table has: tare's own estimate."""
     found = repetitions(report)
     for section in found:
         console.print()
         console.print(Text(section.title, style="bold"))
-        shown = range(len(REPETITION_COLUMNS)) if width >= _WIDE else range(len(REPETITION_COLUMNS) - 2)
-        console.print(_plain_table(REPETITION_COLUMNS, section.rows, shown))
+        whole, narrow = (
+            _plain_table(REPETITION_COLUMNS, section.rows, range(len(REPETITION_COLUMNS) - left_out))
+            for left_out in (0, 2)
+        )
+        console.print(_fitting(console, whole, narrow))
     if found:
         console.print(Text(REPETITION_READING, style="dim"))
         console.print()
 
 
-def _limits(console: Console, report: Report, width: int) -> None:
+def _limits(console: Console, report: Report) -> None:
     """Narrow terminals show no requests."""
     rows = limits_rows(report)
     if rows:
         console.print(Text(LIMIT_TITLE, style="bold"))
         columns = limit_columns(report)
-        shown = [at for at, title in enumerate(columns) if width >= _WIDE or title not in SPARED]
-        console.print(_plain_table(columns, rows, shown))
+        narrow = [at for at, title in enumerate(columns) if title not in SPARED]
+        tables = [_plain_table(columns, rows, shown) for shown in (range(len(columns)), narrow)]
+        console.print(_fitting(console, *tables))
         console.print(Text(LIMIT_READING, style="dim"))
         console.print()
 
@@ -127,7 +146,7 @@ def _plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]], shown: Se
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for n in shown:
         if n == 0:
-            table.add_column(titles[n], overflow="fold", max_width=_LONGEST_ARM)
+            table.add_column(titles[n], overflow="fold", min_width=_SHORTEST_ARM, max_width=_LONGEST_ARM)
         else:
             table.add_column(titles[n], no_wrap=True, justify="left" if n == len(titles) - 1 else "right")
     for row in rows:
@@ -214,8 +233,10 @@ def _reading(report: Report) -> str:
     took = counted(spent.attempts, "imported run") if report.study.imported else took
     otherwise = unpaired(report.study)
     paired = ", paired by block (n)" if otherwise is None else ""
+    none = why_no_interval(report.analysis, PRIMARY)
+    stands = "Each t interval of the mean log ratio stands for itself" if none is None else f"Of throughput {none}"
     return (
         f"Relative to {against(report.study)}{paired}: -58 % throughput is 58 % less, "
         "+12 % latency is 12 % longer. "
-        f"{otherwise or 'Each t interval of the mean log ratio stands for itself'}. {took}."
+        f"{otherwise or stands}. {took}."
     )

@@ -8,6 +8,9 @@ from tare.analyze.validity import Alarm
 from tare.report.plain import plain
 
 _NAMED_RUNS = 6
+_NAMED_ARMS = 8
+LONGEST = 2000
+"""Characters of a sentence as reports show it: with what to do, which stands last."""
 
 
 def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:
@@ -21,6 +24,8 @@ def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:
 def _told(group: Sequence[Alarm]) -> str:
     first = group[0]
     arms = [plain(alarm.arm, 60) for alarm in group if alarm.arm is not None]
+    if len(arms) > _NAMED_ARMS:
+        arms = [*arms[:_NAMED_ARMS], f"{len(arms) - _NAMED_ARMS} more"]
     *most, last = arms or ["every arm"]
     subject = f"{', '.join(most)} and {last}" if most else last
     runs = list(dict.fromkeys(plain(run, 80) for alarm in group for run in alarm.runs))

@@ -17,7 +17,8 @@ _SHOWN = (
     Measure.CONTAINER_READ,
     Measure.CONTAINER_WRITTEN,
 )
-_SUBJECTS = ("sut", "all")
+_ALL = "all"
+"""The subject of what a host's CPUs did together."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Monitors:
 
     run_id: str
     arm: str
+    nodes: int
+    """Of the server: 1, or of how many there are figures."""
     interval: str
     compared: bool
     groups: tuple[Group, ...]
@@ -54,18 +57,20 @@ class Monitors:
 
 
 def monitors(run: RunViews) -> Monitors:
-    """CPU, memory and disk of the server, CPU of the host; all else is for `tare views`."""
+    """CPU, memory and disk of the server, node by node, CPU of the host; all else is for `tare views`."""
     groups = tuple(group for measure in _SHOWN for group in _groups(run, measure))
     compared = any(row.agrees is not None for group in groups for row in group.rows)
-    return Monitors(run.run_id, run.arm, f"{run.views.interval_s:g} s", compared, groups, run.views.why)
+    return Monitors(
+        run.run_id, run.arm, max(1, len(run.of_sut)), f"{run.views.interval_s:g} s", compared, groups, run.views.why
+    )
 
 
 def _groups(run: RunViews, measure: Measure) -> Iterator[Group]:
-    for subject in _SUBJECTS:
+    for subject in (*run.of_sut, _ALL):
         lines = [line for line in run.views.lines if line.measure is measure and line.subject == subject]
         rows = tuple(_row(line) for line in lines if measure is not Measure.HOST_CPU or line.figures.most)
         if rows:
-            yield Group(str(measure) if subject == "all" else f"{measure}: {subject}", rows)
+            yield Group(str(measure) if subject == _ALL else f"{measure}: {subject}", rows)
 
 
 def _row(line: Line) -> Row:

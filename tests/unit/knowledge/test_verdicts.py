@@ -231,8 +231,37 @@ def test_of_claims_equally_near_those_of_the_same_database_are_named_first(claim
     (client,) = [each for each in advice.forecasts if each.arm == _grambow_arms()[1]]
     assert client.near[0].claim.study == "grambow-2018"
     (address,) = [each for each in advise(shipped("percona-2016"), claims).forecasts if each.nothing_known]
-    assert [len(near.differs_in) for near in address.near] == [1, 1, 1]
+    assert [near.differs_in for near in address.near] == [
+        ("network",),
+        ("database", "client_host"),
+        ("database", "network"),
+    ]
     assert address.near[0].claim.study == "percona-2016"
+
+
+@pytest.mark.parametrize(
+    ("study", "arm", "first"),
+    [
+        ("seybold-2018", "VM-L", ("seybold-2018-vm-clear-overhead", ("database", "deployment", "engine"))),
+        ("seybold-2018", "VM-C-H", ("seybold-2018-vm-clear-overhead", ("database", "engine"))),
+        ("seybold-2018/machines", "VM-C-H", ("seybold-2018-vm-container-read-heavy", ("database", "engine"))),
+    ],
+)
+def test_of_virtual_machines_what_is_said_of_them_at_all_is_named(
+    study: str, arm: str, first: tuple[str, tuple[str, ...]], claims: tuple[Known, ...]
+) -> None:
+    advice = advise(shipped(study), claims)
+    (machine,) = [each for each in advice.forecasts if each.arm.startswith(arm)]
+    assert (machine.near[0].claim.id, machine.near[0].differs_in) == first
+    assert "network" in machine.near[0].untold
+    told = " ".join(lines(advice, NOTHING_OPEN, 1000))
+    assert f"in {', '.join(first[1])}; not told: network, " in told
+    assert "near, in words, but other in database, " in told
+
+
+def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple[Known, ...]) -> None:
+    (machine,) = [each for each in advise(shipped("seybold-2018"), claims).forecasts if each.arm.startswith("VM-L")]
+    assert not any(near.claim.id.startswith("seybold-2018-vm-container") for near in machine.near)
 
 
 def forecast(advice: Advice, arm: str, metric: str) -> object:

@@ -18,6 +18,7 @@ from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
 from tare.report.charts.blocks import blocks, in_words
+from tare.report.charts.svg import draw
 from tare.report.charts.theme import NARROW, WIDE
 from tare.report.content import Report, build_report
 from tare.report.drawings import drawings
@@ -293,6 +294,24 @@ def test_long_names_of_arms_have_room_on_a_phone() -> None:
     assert "container-with-a-name-that-is-long" in spec
     assert json.loads(spec)["columns"] == 1
     assert json.loads(json.dumps(blocks(findings, WIDE)))["columns"] == WIDE.columns
+
+
+def test_the_line_at_zero_keeps_its_label_where_others_have_no_room() -> None:
+    report = build_report(synthetic.study(("bare", "bridge")), synthetic.records(("bare", "bridge")))
+    (found,) = [one for one in report.analysis.findings if one.metric == "throughput"]
+    within = replace(found.estimate, low=-0.0298, high=0.0354, point=0.003)
+    drawn = draw(blocks([replace(found, estimate=within, blocks=((1, -0.0298), (2, 0.0354)))], WIDE), "b", "")
+    assert ">0</text>" in drawn
+
+
+def test_a_report_of_two_blocks_promises_no_interval() -> None:
+    two = Page(html_page.render(build_report(synthetic.study(blocks=2), synthetic.records(blocks=2)))).text
+    none = "there is no interval: 2 blocks only, an interval takes 3"
+    assert f"mean effect ({none})" in two
+    assert f"Of throughput {none}." in two
+    assert "shaded: the 95" not in two
+    five = Page(html_page.render(build_report(synthetic.study(), synthetic.records()))).text
+    assert "there is no interval" not in five
 
 
 def test_a_key_is_broken_after_its_dots_and_underscores() -> None:

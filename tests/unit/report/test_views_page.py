@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.test_compare import said
@@ -44,6 +45,26 @@ def test_the_page_shows_what_each_monitor_would_have_said_and_why(seen: RunViews
     assert "container_fs_writes_bytes_total nothing" in made.text
     assert "empty is not zero" in made.text
     assert "what it did show" in made.text
+
+
+def test_of_a_cluster_each_node_has_its_figures_and_panels() -> None:
+    nodes = [trace(seconds=10, name=name) for name in ("sut-1", "sut-2")]
+    groups = pl.concat(
+        [node.tables["cgroup"].with_columns(target=pl.lit(11 + at)) for at, node in enumerate(nodes)]
+    )
+    cluster = Trace(nodes[0].header, QUANTA, True, {**nodes[0].tables, "cgroup": groups})
+    seen = RunViews("r-1", "three", views_of(cluster, 1.0))
+    made = page(seen)
+    for node in ("sut-1", "sut-2"):
+        assert f"CPU of a control group: {node}" in made.text
+        assert f"memory of a control group: {node}" in made.text
+        assert f"podman stats, {node} 60.0 %" in chart.in_words(seen)
+    assert "CPU of each node of the server in percent" in made.text
+    assert "what it did show" not in made.text
+    spec = chart.views(seen, WIDE)
+    assert (len(spec["concat"]), spec["columns"]) == (8, 2)
+    titles = [chart.drawable(seen)[at].subject for at in range(4)]
+    assert titles == ["sut-1", "sut-2", "sut-1", "sut-2"]
 
 
 def test_a_page_without_a_trace_has_no_such_section() -> None:

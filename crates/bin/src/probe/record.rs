@@ -8,7 +8,7 @@ use std::thread;
 
 use signal_hook::iterator::Signals;
 use tare_probe::discover::Mailbox;
-use tare_probe::session::{self, TailPlace};
+use tare_probe::session::{self, Config, TailPlace};
 use tare_probe::sink::Sink;
 use tare_probe::sink::board::SharedBoard;
 use tare_probe::sink::journal::JournalSink;
@@ -27,33 +27,35 @@ use crate::serve;
 pub(crate) const JOURNAL: &str = "journal.tare";
 
 pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
-    let mut config = options.sampling.config(options.duration)?;
+    let config = options.sampling.config(options.duration)?;
     let journal = prepare(&options.out)?;
+    let footer = record(options, config, journal).inspect_err(|_| {
+        // Only a directory in which nothing was recorded is taken back: others are not empty.
+        let _ = fs::remove_dir(&options.out);
+    })?;
+    tell(&footer);
+    if options.no_convert {
+        return Ok(());
+    }
+    convert::convert(&options.out, OnDamage::Stop, options.keep_journal)
+}
+
+fn record(
+    options: &RecordOptions,
+    mut config: Config,
+    journal: PathBuf,
+) -> Result<Footer, Failure> {
     let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JournalSink::new(&journal))];
     if let Some(address) = options.prometheus {
         let board = SharedBoard::default();
         serve::start(address, board.clone())?;
         sinks.push(Box::new(board));
     }
-    config.tail =
-        Some(TailPlace { directory: PathBuf::from(tail::DIRECTORY), journal: journal.clone() });
+    config.tail = Some(TailPlace { directory: PathBuf::from(tail::DIRECTORY), journal });
     if let Some(file) = &options.targets {
         config.mailbox = Some(read_on_hangup(file)?);
     }
-    let footer = session::record(&config, sinks, &stop_on_signals()?);
-    let footer = match footer {
-        Ok(footer) => footer,
-        Err(error) => {
-            // Only a directory in which nothing was recorded is taken back.
-            let _ = fs::remove_dir(&options.out);
-            return Err(error.into());
-        }
-    };
-    tell(&footer);
-    if options.no_convert {
-        return Ok(());
-    }
-    convert::convert(&options.out, OnDamage::Stop, options.keep_journal)
+    Ok(session::record(&config, sinks, &stop_on_signals()?)?)
 }
 
 /// Makes the directory and refuses one that holds a recording.

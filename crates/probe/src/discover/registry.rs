@@ -45,6 +45,12 @@ impl Registry {
         id
     }
 
+    /// How many targets there are so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.next as usize
+    }
+
     pub fn event(&self, what: What, target: u32, tick: u64, at_ns: u64, detail: String) {
         self.tell(News::Event(Event { tick, target, at_ns, what, detail }));
     }

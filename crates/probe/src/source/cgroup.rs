@@ -26,7 +26,7 @@ impl CgroupSource {
     /// the nearest cache; its window ends before that.
     fn read_files(
         &mut self,
-        scratch: &mut [u8],
+        scratch: &mut Vec<u8>,
         cells: &mut [Cell; cgroup::WIDTH],
     ) -> (usize, Life) {
         let (mut count, mut life) = (0, Life::Alive);
@@ -38,7 +38,7 @@ impl CgroupSource {
             let read = timed(&item.handle, scratch);
             let bytes = match read.reading {
                 Reading::Bytes(bytes) => bytes,
-                Reading::Failed => 0,
+                Reading::Outgrown | Reading::Failed => 0,
                 Reading::Gone => {
                     life = Life::Gone;
                     continue;
@@ -63,7 +63,7 @@ impl CgroupSource {
 }
 
 impl Source for CgroupSource {
-    fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
+    fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life {
         let mut cells = [ABSENT; cgroup::WIDTH];
         let (count, life) = self.read_files(scratch, &mut cells);
         if count > 0 {

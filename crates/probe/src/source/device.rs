@@ -54,7 +54,7 @@ impl DiskSource {
 }
 
 impl Source for DiskSource {
-    fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
+    fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life {
         let read = timed(&self.handle, scratch);
         let Reading::Bytes(bytes) = read.reading else { return Life::Alive };
         for (name, words) in diskstats::devices(&scratch[..bytes]) {
@@ -88,7 +88,7 @@ impl Lender {
         match self.stat.read(scratch) {
             Reading::Gone => true,
             Reading::Bytes(bytes) => crate::parse::pid_stat::has_ended(&scratch[..bytes]),
-            Reading::Failed => false,
+            Reading::Outgrown | Reading::Failed => false,
         }
     }
 }
@@ -128,7 +128,7 @@ impl InterfaceSource {
 }
 
 impl Source for InterfaceSource {
-    fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
+    fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life {
         if self.lender.is_gone(scratch) {
             return Life::Gone;
         }
@@ -136,7 +136,7 @@ impl Source for InterfaceSource {
         match read.reading {
             Reading::Bytes(bytes) => self.send_rows(tick, read, &scratch[..bytes], out),
             Reading::Gone => return Life::Gone,
-            Reading::Failed => {}
+            Reading::Outgrown | Reading::Failed => {}
         }
         Life::Alive
     }

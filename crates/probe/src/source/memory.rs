@@ -81,7 +81,7 @@ impl MemorySource {
 }
 
 impl Source for MemorySource {
-    fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
+    fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life {
         let mut cells = [ABSENT; memory::WIDTH];
         for file in &self.files {
             let read = timed(&file.handle, scratch);

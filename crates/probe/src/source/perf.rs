@@ -93,7 +93,7 @@ fn add(cell: &mut u64, value: u64) {
 }
 
 impl Source for PerfSource {
-    fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
+    fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life {
         let mut cells = [ABSENT; perf::WIDTH];
         cells[perf::T0_NS] = monotonic_ns();
         for group in &self.groups {

@@ -36,7 +36,7 @@ impl PressureSource {
 }
 
 impl Source for PressureSource {
-    fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
+    fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life {
         let now_ns = crate::clock::monotonic_ns();
         if !self.seldom.is_due(now_ns) {
             return Life::Alive;

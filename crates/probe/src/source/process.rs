@@ -65,13 +65,13 @@ impl ProcessSource {
         self.io.is_some()
     }
 
-    fn read_stat(&self, scratch: &mut [u8], cells: &mut [Cell; process::WIDTH]) -> Life {
+    fn read_stat(&self, scratch: &mut Vec<u8>, cells: &mut [Cell; process::WIDTH]) -> Life {
         let read = timed(&self.stat, scratch);
         cells[process::STAT_T0_NS] = read.t0_ns;
         cells[process::STAT_T1_NS] = read.t1_ns;
         match read.reading {
             Reading::Gone => return Life::Gone,
-            Reading::Failed => return Life::Alive,
+            Reading::Outgrown | Reading::Failed => return Life::Alive,
             Reading::Bytes(bytes) => {
                 pid_stat::counters(&scratch[..bytes], self.page_bytes, cells);
                 // A leader that ended before its other threads is a zombie with a process that runs.
@@ -84,7 +84,7 @@ impl ProcessSource {
         Life::Alive
     }
 
-    fn read_io(&self, scratch: &mut [u8], cells: &mut [Cell; process::WIDTH]) {
+    fn read_io(&self, scratch: &mut Vec<u8>, cells: &mut [Cell; process::WIDTH]) {
         let Some((handle, plan)) = &self.io else { return };
         let read = timed(handle, scratch);
         if let Reading::Bytes(bytes) = read.reading {
@@ -96,7 +96,7 @@ impl ProcessSource {
 }
 
 impl Source for ProcessSource {
-    fn sample(&mut self, tick: u64, scratch: &mut [u8], out: &mut RowSender) -> Life {
+    fn sample(&mut self, tick: u64, scratch: &mut Vec<u8>, out: &mut RowSender) -> Life {
         let mut cells = [ABSENT; process::WIDTH];
         cells[process::PID] = u64::from(self.pid);
         cells[process::CPU_T0_NS] = monotonic_ns();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from polars.exceptions import PolarsError
 from tare.analyze.views.compare import OBSERVED
 from tare.analyze.views.summary import Views, views_of
 from tare.errors import StoreError
+from tare.monitors import OF_SUT
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import Trace, is_trace, read_trace
@@ -30,6 +32,11 @@ class RunViews:
     run_id: str
     arm: str
     views: Views
+
+    @property
+    def of_sut(self) -> tuple[str, ...]:
+        """What the SUT is called in the trace, or each of its nodes; empty where it had no group of its own."""
+        return tuple(dict.fromkeys(line.subject for line in self.views.lines if re.match(OF_SUT, line.subject)))
 
 
 def has_trace(store: Store, record: RunRecord) -> bool:

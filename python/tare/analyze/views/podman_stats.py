@@ -10,6 +10,7 @@ from tare.analyze.views.samples import at_readings, grown, over_intervals
 
 STATS = "containers/podman libpod/stats_linux.go"
 LIBRARY = "containers/common pkg/cgroups"
+NETWORK = "containers/podman cmd/podman/containers/stats.go NetIO; libpod/networking_linux.go getContainerNetIO"
 
 
 def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:
@@ -38,6 +39,16 @@ def block_read_bytes(readings: pl.DataFrame) -> pl.DataFrame:
 def block_written_bytes(readings: pl.DataFrame) -> pl.DataFrame:
     """Bytes written so far; no entries add up to 0."""
     return at_readings(readings, pl.col("written_bytes").fill_null(0))
+
+
+def network_rx_bytes(readings: pl.DataFrame) -> pl.DataFrame:
+    """Bytes received so far by the interfaces of its network namespace, added up."""
+    return at_readings(readings, pl.col("rx_bytes"))
+
+
+def network_tx_bytes(readings: pl.DataFrame) -> pl.DataFrame:
+    """Bytes sent so far by the interfaces of its network namespace, added up."""
+    return at_readings(readings, pl.col("tx_bytes"))
 
 
 PODMAN_STATS = View(
@@ -110,11 +121,39 @@ PODMAN_STATS = View(
             cites=f"{STATS} calculateBlockIO; {LIBRARY}/blkio_linux.go",
             step=1.0,
         ),
+        Quantity(
+            name="network_rx_bytes",
+            shown="NET IO in",
+            unit="B",
+            measure=Measure.CONTAINER_NETWORK,
+            kind=Kind.TOTAL,
+            readings="sandboxes",
+            formula=network_rx_bytes,
+            says="rx_bytes summed over the interfaces of its network namespace, loopback left out, since its start",
+            cites=NETWORK,
+            step=1.0,
+        ),
+        Quantity(
+            name="network_tx_bytes",
+            shown="NET IO out",
+            unit="B",
+            measure=Measure.CONTAINER_NETWORK,
+            kind=Kind.TOTAL,
+            readings="sandboxes",
+            formula=network_tx_bytes,
+            says="tx_bytes summed over the interfaces of its network namespace, loopback left out, since its start",
+            cites=NETWORK,
+            step=1.0,
+        ),
     ),
     blind_to=(
         "steal, throttling, waiting and pressure",
         "disk I/O wherever the one file that it reads stays empty: it then prints 0 B",
         "buffered writes on v1: writeback is charged to the root group",
+        (
+            "loopback traffic; with --network container: the other's traffic is shown as its own, so that a sum "
+            "counts it twice; with the host's network it prints 0 B"
+        ),
         "conmon, slirp4netns and pasta, which are outside the container's group",
     ),
 )

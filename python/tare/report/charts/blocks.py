@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze import Finding
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, themed, upright_percent_axis
 from tare.report.figures import percent
 from tare.report.plain import distinct, plain
 
@@ -34,7 +34,7 @@ def _panel(finding: Finding, label: str, frame: Frame) -> Any:
     whole = of_rows(_rows(finding))
     dots = whole.transform_filter("datum.kind == 'block'")
     x = alt.X("block:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=5))
-    y = alt.Y("effect:Q", axis=percent_axis("", tickCount=3, minExtent=_LABELS_PX)).scale(zero=False)
+    y = alt.Y("effect:Q", axis=upright_percent_axis(tickCount=3, minExtent=_LABELS_PX)).scale(zero=False)
     place = {"x": x.scale(zero=False, nice=False, padding=8), "y": y}
     return alt.layer(
         whole.transform_filter("datum.kind == 'interval'")

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.quantile_shift import Quantile, QuantileShift
-from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, of_rows, percent_axis, themed
+from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, of_rows, themed, upright_percent_axis
 from tare.report.plain import plain
 from tare.report.shift_rows import label, shifted, title
 
@@ -74,7 +74,7 @@ def _distributions(one: QuantileShift, x: alt.X) -> list[Any]:
 
 
 def _shifts(one: QuantileShift, x: alt.X) -> list[Any]:
-    y = alt.Y("point:Q", axis=percent_axis("", tickCount=4, minExtent=_LABELS_PX))
+    y = alt.Y("point:Q", axis=upright_percent_axis(tickCount=4, minExtent=_LABELS_PX))
     rows = [_shift(each) for each in one.quantiles]
     bounded = [row for row in rows if row["low"] is not None]
     layers: list[Any] = [of_rows(rows).mark_area(color=LINE, opacity=0.6).encode(x=x, y="under:Q", y2="over:Q")]

@@ -126,7 +126,10 @@ def percent_axis(title: str, **settings: Any) -> alt.Axis:
         labelExpr="datum.value == 0 ? '0' : format(datum.value * 100, '+,.3~r') + ' %'",
         labelFlush=False,
         labelOverlap=True,
-        labelSeparation=14,
-        grid=True,
-        **settings,
+        **{"labelSeparation": 14, "grid": True, **settings},
     )
+
+
+def upright_percent_axis(**settings: Any) -> alt.Axis:
+    """The same from bottom to top, where labels have room: thinned out as side by side, zero's could go."""
+    return percent_axis("", labelSeparation=2, **settings)

@@ -18,28 +18,39 @@ _PANEL_PX = 92
 _LABELS_PX = 62
 _GAPS = alt.RowColnumber(row=62, column=76)
 _COUNTERS = "tare-probe"
-SUBJECT = "sut"
 
 
 def drawable(run: RunViews) -> list[Line]:
-    """The tools that show CPU of the SUT's control group, without the counters themselves."""
-    return [line for line in _cpu(run) if line.view.tool != _COUNTERS and line.figures.value is not None]
+    """Tools that show CPU of the SUT's control group, without the counters themselves; of each tool its nodes."""
+    shown = [line for line in _cpu(run) if line.view.tool != _COUNTERS and line.figures.value is not None]
+    tools = list(dict.fromkeys(line.view.tool for line in shown))
+    return sorted(shown, key=lambda line: tools.index(line.view.tool))
+
+
+def has_real(run: RunViews) -> bool:
+    """Whether a real tool stands in the chart."""
+    return any(line.real is not None for line in drawable(run))
 
 
 def views(run: RunViews, frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification: a panel a tool, percent of one CPU over seconds since the first counters."""
-    counters = next((line for line in _cpu(run) if line.view.tool == _COUNTERS), None)
+    """The Vega-Lite specification: a panel a tool and node, percent of a CPU over seconds."""
+    counters = {line.subject: line for line in _cpu(run) if line.view.tool == _COUNTERS}
     # A rate over a range reaches back to before the first sample, and a tool may have been there before.
-    seen = run.views.samples if counters is None else _of_line(run.views.samples, counters)
-    begin = int(seen["from_ns"].min() or 0)  # type: ignore[arg-type] # a whole number, or none
-    true = [] if counters is None else _points(run.views.samples, counters, begin)
-    panels = [_panel(run, line, true, begin, frame) for line in drawable(run)]
-    return themed(alt.concat(*panels, columns=frame.columns, bounds="flush", spacing=_GAPS), frame)
+    seen = [_of_line(run.views.samples, line) for line in counters.values()] or [run.views.samples]
+    begin = int(pl.concat(seen)["from_ns"].min() or 0)  # type: ignore[arg-type] # a whole number, or none
+    true = {subject: _points(run.views.samples, line, begin) for subject, line in counters.items()}
+    panels = [_panel(run, line, true.get(line.subject, []), begin, frame) for line in drawable(run)]
+    # A row a tool where its nodes fit into one.
+    columns = min(frame.columns, len(run.of_sut)) if len(run.of_sut) > 1 else frame.columns
+    return themed(alt.concat(*panels, columns=columns, bounds="flush", spacing=_GAPS), frame)
 
 
 def in_words(run: RunViews) -> str:
     """The chart for those who cannot see it."""
-    told = [f"{line.view.title} {amount(line.core_percent)} %{_real_in_words(line)}" for line in _cpu(run)]
+    told = [
+        f"{_named(run, line, line.view.title)} {amount(line.core_percent)} %{_real_in_words(line)}"
+        for line in _cpu(run)
+    ]
     return f"Chart: CPU of the SUT in percent of one CPU over the measure phase. On average: {'; '.join(told)}."
 
 
@@ -50,16 +61,19 @@ def _real_in_words(line: Line) -> str:
 
 
 def _cpu(run: RunViews) -> list[Line]:
-    """The first CPU figure of each tool; a second one (irate() beside rate()) stands in the table alone."""
-    found = [
-        line
-        for line in run.views.lines
-        if line.measure is Measure.CONTAINER_CPU and line.subject == SUBJECT and line.cores is not None
-    ]
-    firsts: dict[str, Line] = {}
-    for line in found:
-        firsts.setdefault(line.view.tool, line)
+    """Each tool's first CPU figure about each node; a second one (irate() beside rate()) is in the table alone."""
+    found = [line for line in run.views.lines if line.measure is Measure.CONTAINER_CPU and line.cores is not None]
+    firsts: dict[tuple[str, str], Line] = {}
+    for subject in run.of_sut:
+        for line in found:
+            if line.subject == subject:
+                firsts.setdefault((subject, line.view.tool), line)
     return list(firsts.values())
+
+
+def _named(run: RunViews, line: Line, tool: str) -> str:
+    """A tool, and of which node where there are several."""
+    return f"{tool}, {line.subject}" if len(run.of_sut) > 1 else tool
 
 
 def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: int, frame: Frame) -> Any:
@@ -78,7 +92,12 @@ def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: i
         )
         layers.append(marks.encode(**place))
     title = of_rows([{}]).mark_text(
-        align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=line.view.tool
+        align="left",
+        baseline="bottom",
+        fontWeight="bold",
+        fontSize=frame.text_px,
+        color=INK,
+        text=_named(run, line, line.view.tool),
     )
     layers.append(title.encode(x=alt.value(0), y=alt.value(-10)))
     return alt.layer(*layers).properties(width=frame.panel_px, height=_PANEL_PX)

@@ -75,6 +75,13 @@ def test_an_empty_file_is_nothing_to_cadvisor_and_zero_to_docker_and_podman() ->
     assert values(cadvisor.fs_reads_bytes(empty)) == [None]
 
 
+def test_docker_and_podman_print_what_the_interfaces_of_the_namespace_add_up_to() -> None:
+    sums = readings([0, 1], rx_bytes=[5, 9], tx_bytes=[7, 8])
+    for tool in (docker_stats, podman_stats):
+        assert values(tool.network_rx_bytes(sums)) == [5, 9]
+        assert values(tool.network_tx_bytes(sums)) == [7, 8]
+
+
 def test_only_cadvisor_reads_what_bfq_counted_and_prefers_it() -> None:
     both = readings([0], read_bytes=[5], written_bytes=[7], bfq_read_bytes=[50], bfq_written_bytes=[70])
     assert values(docker_stats.block_read_bytes(both)) == [5]

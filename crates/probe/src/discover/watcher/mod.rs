@@ -139,6 +139,12 @@ impl Watcher {
         self.hierarchies.layout()
     }
 
+    /// How many targets there are so far.
+    #[must_use]
+    pub fn targets(&self) -> usize {
+        self.registry.count()
+    }
+
     /// Attaches the program that counts block requests, if there is a control group to count for.
     pub fn attach_block(&mut self) -> BlockState {
         let has_groups = self
