@@ -76,7 +76,8 @@ mod tests {
     /// `/proc/stat` of a machine with so many CPUs and, for each, ten interrupts that it counts.
     fn made_up(cpus: usize) -> String {
         let times = "1841035142 9912345 734512345 99184512345 12345678 0 4512345 0 0 0";
-        let each: String = (0..cpus).map(|cpu| format!("cpu{cpu} {times}\n")).collect();
+        let each: Vec<String> = (0..cpus).map(|cpu| format!("cpu{cpu} {times}\n")).collect();
+        let each = each.concat();
         let interrupts = "7234512 0 ".repeat(5 * cpus);
         format!(
             "cpu  {times}\n{each}intr 99 {interrupts}\nctxt 7\nprocesses 8\nprocs_running 3\nsoftirq 5 1 1 1 1 1 0 0 0 0 0\n"
