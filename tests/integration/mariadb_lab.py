@@ -17,7 +17,8 @@ import pytest
 from docker import DockerClient
 
 from tare.databases import DATABASES
-from tare.deployments import DEPLOYMENTS, Deployment, Instance, NetworkKind
+from tare.deployments import Deployment, Instance, NetworkKind
+from tare.deployments.registry import DEPLOYMENTS
 from tare.images.prepare import prepare
 from tare.run.bench import Bench, Images, parameters_of
 from tare.run.client import Client
@@ -35,7 +36,8 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import ArmSettings, Placement, SutSpec
-from tare.workloads import WORKLOADS, ClientCommand, Measurement, left_by
+from tare.workloads import ClientCommand, Measurement, left_by
+from tare.workloads.registry import WORKLOADS
 
 SETTINGS: Mapping[str, str | int | float | bool] = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}
 

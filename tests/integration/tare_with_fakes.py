@@ -8,10 +8,10 @@ from unittest.mock import patch
 
 from tare import cli
 from tare.cli import planned
-from tare.deployments import DEPLOYMENTS
+from tare.deployments.registry import DEPLOYMENTS
 from tare.monitors import MONITORS, Monitor
 from tare.study.registry import Registry, installed
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 
 def with_fakes() -> Registry:

@@ -12,7 +12,7 @@ from tare.calibrate.behind_proxy import LOG_NAME
 from tare.calibrate.kinds import KINDS
 from tare.calibrate.readings import bytes_read_per_second, time_not_held_back
 from tare.calibrate.studies import DELAY_US, INJECTING, READS_PER_S
-from tare.deployments import DEPLOYMENTS
+from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
 from tare.run.execute import Desk, execute
 from tare.run.local import local_engine, local_machine

@@ -13,7 +13,8 @@ import pytest
 from docker import DockerClient
 
 from tare.databases import DATABASES, Secrets
-from tare.deployments import DEPLOYMENTS, Deployment, Instance
+from tare.deployments import Deployment, Instance
+from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import RunFailed
 from tare.images.prepare import prepare
 from tare.run.bench import Bench, Images, parameters_of
@@ -32,7 +33,8 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import ArmSettings, Placement, SutSpec
-from tare.workloads import WORKLOADS, Measurement
+from tare.workloads import Measurement
+from tare.workloads.registry import WORKLOADS
 
 pytestmark = pytest.mark.engine
 

@@ -12,7 +12,8 @@ from uuid import uuid4
 import pytest
 from docker import DockerClient
 
-from tare.deployments import DEPLOYMENTS, Deployment, Task
+from tare.deployments import Deployment, Task
+from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.settling import settle
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks

@@ -148,8 +148,11 @@ def standard_library_only(tree: ast.Module, folder: str) -> Iterator[str]:
             yield f"line {line}: {folder} sends {module} to a host that does not have it"
 
 
-def one_protocol_one_dict(tree: ast.Module, folder: str) -> Iterator[str]:
-    """A plug-in folder's `__init__`: one Protocol of at most five methods, one dict from name to implementation."""
+def one_protocol_one_dict(tree: ast.Module, folder: str, registry: ast.Module | None = None) -> Iterator[str]:
+    """A plug-in folder's `__init__`: one Protocol of at most five methods, one dict from name to implementation.
+
+    Or the dict is in `registry`, beside it, so that the contract can be had without every implementation.
+    """
     protocols = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_protocol(node)]
     if len(protocols) != 1:
         yield f"{folder}/__init__.py holds {len(protocols)} Protocols, not one"
@@ -157,8 +160,8 @@ def one_protocol_one_dict(tree: ast.Module, folder: str) -> Iterator[str]:
         methods = [node.name for node in protocol.body if isinstance(node, ast.FunctionDef)]
         if len(methods) > 5:
             yield f"{protocol.name} has {len(methods)} methods: {', '.join(methods)}"
-    dicts = [_target(node) for node in tree.body if isinstance(getattr(node, "value", None), ast.Dict)]
-    # … which may lie in a file of its own, where contract and implementations would import each other.
+    bodies = [*tree.body, *([] if registry is None else registry.body)]
+    dicts = [_target(node) for node in bodies if isinstance(getattr(node, "value", None), ast.Dict)]
     dicts += [
         alias.name
         for node in tree.body
@@ -166,6 +169,7 @@ def one_protocol_one_dict(tree: ast.Module, folder: str) -> Iterator[str]:
         for alias in node.names
         if alias.asname == alias.name and alias.name.isupper()
     ]
+    dicts = list(dict.fromkeys(dicts))
     if len(dicts) != 1 or not dicts[0].isupper():
         yield f"{folder}/__init__.py holds {len(dicts)} dicts ({', '.join(dicts)}), not one in capitals"
 
@@ -208,8 +212,9 @@ def test_a_program_sent_to_a_host_needs_the_standard_library_only(name: str) -> 
 
 @pytest.mark.parametrize("folder", PLUGINS)
 def test_plugin_folder_has_one_protocol_and_one_explicit_dict(folder: str) -> None:
-    source = PACKAGE / folder / "__init__.py"
-    assert not list(one_protocol_one_dict(ast.parse(source.read_text()), folder))
+    source, registry = PACKAGE / folder / "__init__.py", PACKAGE / folder / "registry.py"
+    beside = ast.parse(registry.read_text()) if registry.exists() else None
+    assert not list(one_protocol_one_dict(ast.parse(source.read_text()), folder, beside))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

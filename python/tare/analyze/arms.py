@@ -65,7 +65,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
         attempted=sum(name == arm.name for _, name in runs.attempted),
         unit=next((str(unit) for unit in units if unit), None),
         values={
-            metric.name: _level(metric, [metric.of(run) for run in good], figure_of(study, arm, metric))
+            metric.name: _level(metric, runs.values_of(arm.name, metric), figure_of(study, arm, metric))
             for metric in metrics
         },
         limits=limits(good),
@@ -73,8 +73,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
     )
 
 
-def _level(metric: Metric, read: list[float | None], figure: Published | None) -> Level:
-    values = [value for value in read if value is not None]
+def _level(metric: Metric, values: list[float], figure: Published | None) -> Level:
     repetitions = min_max_mean(values)
     return Level(
         metric=metric.name,

@@ -47,7 +47,7 @@ def _fixed(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> 
     """Welch's, as publications have it, unless the study asks for pairs."""
     if not as_published(study):
         return _paired(study, runs, arm, metric, pairs)
-    return welch(_values(runs, arm, metric), _values(runs, study.baseline_of(arm), metric), CONFIDENCE)
+    return welch(runs.values_of(arm, metric), runs.values_of(study.baseline_of(arm), metric), CONFIDENCE)
 
 
 def _pooled(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
@@ -62,11 +62,6 @@ _ESTIMATORS: dict[str, Estimator] = {
     "fixed": _fixed,
     "buckets": _pooled,
 }
-
-
-def _values(runs: Runs, arm: str, metric: Metric) -> list[float]:
-    read = [metric.of(run) for (_, name), run in runs.good.items() if name == arm]
-    return [value for value in read if value is not None]
 
 
 def _windows(runs: Runs, arm: str, metric: Metric) -> list[float]:

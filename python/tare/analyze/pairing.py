@@ -40,10 +40,9 @@ def pair(runs: Runs, arm: str, baseline: str, metric: Metric) -> Pairs:
 
 def _value(runs: Runs, block: int, arm: str, metric: Metric) -> float | str:
     """A side's value, or why there is none that a ratio can be made of."""
-    run = runs.good.get((block, arm))
-    if run is None:
+    if (block, arm) not in runs.good:
         return runs.missing(block, arm)
-    value = metric.of(run)
+    value = runs.value(block, arm, metric)
     if value is None:
         return f"{arm} has no {metric.title}"
     return value if value > 0 else f"{arm} has a {metric.title} of {value:g}"

@@ -20,7 +20,7 @@ def by_publication(study: Study, parts: Sequence[Runs], arm: str, metric: Metric
     if study.published_by is None:
         return None
     baseline = study.baseline_of(arm)
-    each = [relative_change(_values(runs, arm, metric), _values(runs, baseline, metric)) for runs in parts]
+    each = [relative_change(runs.values_of(arm, metric), runs.values_of(baseline, metric)) for runs in parts]
     known = [one for one in each if one.point is not None]
     if len(known) < 2:
         return known[0] if known else None
@@ -33,8 +33,3 @@ def by_publication(study: Study, parts: Sequence[Runs], arm: str, metric: Metric
         method=METHOD,
         why=f"the mean of {len(known)} relative changes; the method has no interval",
     )
-
-
-def _values(runs: Runs, arm: str, metric: Metric) -> list[float]:
-    read = [metric.of(run) for (_, name), run in runs.good.items() if name == arm]
-    return [value for value in read if value is not None]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tare.errors import StoreError
 from tare.protocols import PROTOCOLS
 from tare.run.record import RunRecord
 from tare.study.model import Study
+
+if TYPE_CHECKING:
+    from tare.analyze.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,22 @@ class Runs:
     failures: tuple[Failure, ...]
     attempted: frozenset[tuple[int, str]]
     at_once: bool = False
+    _read: dict[str, dict[tuple[int, str], float | None]] = field(default_factory=dict, repr=False, compare=False)
+
+    def value(self, block: int, arm: str, metric: Metric) -> float | None:
+        """The value of a good run, `None` where it is not known."""
+        return self._values(metric)[block, arm]
+
+    def values_of(self, arm: str, metric: Metric) -> list[float]:
+        """All known values of an arm's good runs, in the order of the runs."""
+        found = self._values(metric).items()
+        return [value for (_, name), value in found if name == arm and value is not None]
+
+    def _values(self, metric: Metric) -> dict[tuple[int, str], float | None]:
+        """Read once a metric: percentiles are counted from histograms, and a baseline stands beside every arm."""
+        if metric.name not in self._read:
+            self._read[metric.name] = {place: metric.of(run) for place, run in self.good.items()}
+        return self._read[metric.name]
 
     def blocks_of(self, arm: str) -> tuple[int, ...]:
         """Blocks in which the arm was to be run."""

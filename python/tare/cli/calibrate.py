@@ -36,7 +36,7 @@ from tare.run.resume import Done
 from tare.sites.facts import engine_facts, host_facts
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 SIGNALLED = 128
 """As shells have it: 128 and the number of the signal."""

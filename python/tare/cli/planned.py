@@ -10,7 +10,7 @@ from tare.study.catalogue import find_study
 from tare.study.load import load
 from tare.study.model import Study
 from tare.study.registry import Registry, installed
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 
 def planned(study: str, scale: str | None, seed: int | None, blocks: int | None) -> Plan:

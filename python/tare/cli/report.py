@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from tare.calibrate.quote import quote_for
 from tare.errors import StudyError
 from tare.run.ending import ending_of
 from tare.run.resume import Done
-from tare.sites.layout import default_layout
 from tare.store import Store, open_store
 
 if TYPE_CHECKING:
     from tare.report import Report
+    from tare.run.record import RunRecord
+    from tare.study.model import Study
 
 
 class Format(StrEnum):
@@ -58,19 +58,20 @@ def report(
     # Drawing charts is slow to import.
     from tare.report import EXPORTERS, build_report, refuse_place, terminal, write
     from tare.report.content import told_of
-    from tare.report.in_full import in_full
     from tare.report.quantities import with_quantities
 
     refuse_place(output)
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
-    ending, calibration = ending_of(plan, Done.of(records)), quote_for(records, default_layout().calibration)
+    ending, calibration = ending_of(plan, Done.of(records)), _calibration(plan.study, records)
     people = style in (Format.TERMINAL, Format.HTML, Format.MD)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)
     told = told_of(plan.study, records, for_people=people)[1]
     content = with_quantities(content, told, opened.raw)
     text: str | bytes
     if style in (Format.HTML, Format.MD):
+        from tare.report.in_full import in_full
+
         content = in_full(content, opened, told, runs or ())
     if style is Format.TERMINAL and output is None:
         console = Console()
@@ -86,6 +87,16 @@ def report(
         write(text, output)
     if content.analysis.invalid or not content.analysis.estimated:
         raise typer.Exit(1)
+
+
+def _calibration(study: Study, records: tuple[RunRecord, ...]) -> str | None:
+    """What is known of the machine that the runs were made on; of one that is not tare's, nothing is."""
+    if study.imported is not None:
+        return None
+    from tare.calibrate.quote import quote_for  # all that calibrations are made of is slow to import
+    from tare.sites.layout import default_layout
+
+    return quote_for(records, default_layout().calibration)
 
 
 def _check(style: Format, table: Table | None, runs: list[str] | None, *, to_file: bool) -> None:

@@ -23,7 +23,7 @@ from tare.run.references import References, until_refused
 from tare.run.resume import Done, remaining
 from tare.sites.layout import default_layout
 from tare.store import Writer, open_store, resume_store
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 SIGNALLED = 128
 """As shells have it: 128 and the number of the signal."""

@@ -260,6 +260,3 @@ class Deployment(Protocol):
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
         """End the task (SIGTERM, then SIGKILL after `grace_s`) and remove all that `start` made."""
         ...
-
-
-from tare.deployments.registry import DEPLOYMENTS as DEPLOYMENTS  # noqa: E402 - builds on the contract above

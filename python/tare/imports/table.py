@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tare.analyze.metrics import metric_named
 from tare.errors import StudyError
 from tare.imports.mapping import Column, CsvParser
 from tare.study.suggest import did_you_mean
@@ -107,6 +106,8 @@ def _number(cell: str | None, place: str) -> float | None:
 
 def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
     """Keys as those of `workloads.Measurement`; how many operations there were, no table tells."""
+    from tare.analyze.metrics import metric_named  # statistics are slow to import, and only tables need this
+
     kinds = dict.fromkeys(kind for name in figures if (kind := metric_named(name).operation))
     by_operation = {
         kind: {"operations": None, "errors": 0, "latency": _latency(figures, f"{kind}_")} for kind in kinds

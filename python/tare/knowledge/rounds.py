@@ -10,7 +10,7 @@ from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, estimate
 from tare.plan.model import Plan
 from tare.protocols.stopping import Rule, blocks_needed
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 FINEST, COARSEST = 0.01, 0.05
 _MOST_BLOCKS = 1000

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from tare.errors import StudyError
 from tare.plan.control import with_control
@@ -17,6 +15,9 @@ from tare.protocols import PROTOCOLS, RunProtocol, Turn
 from tare.study.model import Study
 from tare.study.stages import instances
 
+if TYPE_CHECKING:
+    import numpy as np
+
 PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""
 _SEED_BITS = 31
@@ -25,6 +26,8 @@ _SEED_BITS = 31
 
 def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunProtocol] = PROTOCOLS) -> Plan:
     """All runs of `study` in order. `seed`: in place of the study's own. Raises `StudyError` for a bad seed."""
+    import numpy as np  # slow to import, and who only compares plans needs none
+
     seed = study.protocol.seed if seed is None else seed
     if seed < 0:
         raise StudyError(f"a seed is a whole number from 0, not {seed}")
@@ -66,6 +69,8 @@ def _runs(turns: Sequence[Turn], seeds: Sequence[int]) -> tuple[PlannedRun, ...]
 
 
 def _block_seeds(sequence: np.random.SeedSequence, count: int) -> list[int]:
+    import numpy as np
+
     raw = np.random.PCG64(sequence).random_raw(count)
     return [int(bits) % (2**_SEED_BITS - 1) + 1 for bits in raw]
 

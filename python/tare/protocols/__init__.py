@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from tare.protocols.stopping import Decision, Finished, Rule
 from tare.study.model import FixedSpec, Repetition, Study
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)

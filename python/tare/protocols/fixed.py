@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tare.protocols import Turn
 from tare.protocols.shuffle import shuffled
 from tare.protocols.stopping import Decision, Finished, Rule, decide
 from tare.study.model import BucketsSpec, FixedSpec, Repetition
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Fixed:

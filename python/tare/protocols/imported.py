@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tare.protocols import Turn
 from tare.protocols.stopping import Decision, Finished, Rule, decide
 from tare.study.model import Repetition
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class AsImported:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def shuffled(arms: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
@@ -14,4 +16,4 @@ def shuffled(arms: Sequence[str], rng: np.random.Generator) -> tuple[str, ...]:
     `Generator.permutation` (NEP 19).
     """
     keys = rng.bit_generator.random_raw(len(arms))
-    return tuple(arms[n] for n in np.argsort(keys, kind="stable"))
+    return tuple(arms[n] for n in keys.argsort(kind="stable"))

@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import stdtrit
+from typing import TYPE_CHECKING
 
 from tare.study.model import Repetition, Sequential
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FEWEST = 3
 """Blocks below which there is no interval: with two, t has one degree of freedom."""
@@ -134,6 +135,8 @@ def decide(rule: Rule, baseline: str, finished: Sequence[Finished]) -> Decision:
 
 def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
     """The interval of one arm so far, and the blocks that it still needs if the spread stays what it is."""
+    import numpy as np
+
     logs = np.asarray(log_ratios, dtype=float)
     n = len(logs)
     if n == 0:
@@ -152,7 +155,7 @@ def reach(logs: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
     """t(n - 1, 1 - alpha/2) · s / √n over the last axis: half the t interval of the mean log ratio."""
     n = logs.shape[-1]
     spread: NDArray[np.float64] = logs.std(axis=-1, ddof=1)
-    return float(stdtrit(n - 1, 1 - alpha / 2)) * spread / math.sqrt(n)
+    return _t(n, alpha) * spread / math.sqrt(n)
 
 
 def blocks_needed(rule: Rule, point: float, spread: float, made: int = 0) -> int | None:
@@ -164,10 +167,17 @@ def blocks_needed(rule: Rule, point: float, spread: float, made: int = 0) -> int
     if rule.target is None:
         return None
     for n in range(max(rule.min_blocks, made), rule.blocks):
-        half = float(stdtrit(n - 1, 1 - rule.alpha / 2)) * spread / math.sqrt(n)
+        half = _t(n, rule.alpha) * spread / math.sqrt(n)
         if rule.looks_at(n) and half < 1 and (1 + point) * math.sinh(half) <= rule.target:
             return n
     return rule.blocks
+
+
+def _t(n: int, alpha: float) -> float:
+    """t(n - 1, 1 - alpha/2)."""
+    from scipy.special import stdtrit  # slow to import, and who only reads a rule needs none
+
+    return float(stdtrit(n - 1, 1 - alpha / 2))
 
 
 def _end(rule: Rule, finished: int, seconds: float, arms: Mapping[str, Progress]) -> End | None:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Components:
@@ -23,6 +21,8 @@ def components(rounds: Sequence[Sequence[float]]) -> Components:
     One-way random effects: within = mean square within, between = (mean square between - within) / windows, and not
     below 0. Searle, Casella & McCulloch, Variance Components (1992), chapter 3.
     """
+    import numpy as np  # slow to import, and only a pilot needs it
+
     table = np.asarray(rounds, dtype=float)
     if table.ndim != 2 or min(table.shape) < 2:
         raise ValueError("a pilot takes two rounds of two windows at least, all of the same number")

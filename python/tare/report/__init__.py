@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
-from tare.report import csv_rows, findings_file, markdown, terminal
 from tare.report.content import Report, build_report
 from tare.report.write import refuse_place, write
 
 __all__ = ["EXPORTERS", "Report", "build_report", "refuse_place", "write"]
 
 
-def _html(report: Report) -> str:
-    """The charting library takes a third of a second to import, which only this exporter need pay."""
-    from tare.report import html_page
+def _in(module: str) -> Callable[[Report], str]:
+    """The exporter in a file of this folder, imported when it is used: charts and frames are slow to import."""
 
-    return html_page.render(report)
+    def render(report: Report) -> str:
+        return str(import_module(f"tare.report.{module}").render(report))
+
+    return render
 
 
 EXPORTERS: Mapping[str, Callable[[Report], str]] = {
-    "terminal": terminal.render,
-    "html": _html,
-    "md": markdown.render,
-    "csv": csv_rows.render,
-    "json": findings_file.render,
+    "terminal": _in("terminal"),
+    "html": _in("html_page"),
+    "md": _in("markdown"),
+    "csv": _in("csv_rows"),
+    "json": _in("findings_file"),
 }

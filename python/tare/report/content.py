@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tare.analyze import Analysis, analyze
 from tare.analyze.conditions import folded
-from tare.analyze.factorial import Effect
-from tare.analyze.quantile_shift import QuantileShift
-from tare.analyze.quantities import Told
-from tare.analyze.timelines import Timelines
-from tare.analyze.timelines.laid_over import LaidOver
-from tare.analyze.views.of_run import RunViews
 from tare.protocols import rule_of, runs_of_blocks
 from tare.report.answer import answer
 from tare.report.headlines import Headline, headlines
@@ -23,6 +18,14 @@ from tare.run.emulated import with_marks
 from tare.run.ending import Ending
 from tare.run.record import Phase, RunRecord
 from tare.study.model import Study
+
+if TYPE_CHECKING:
+    from tare.analyze.factorial import Effect
+    from tare.analyze.quantile_shift import QuantileShift
+    from tare.analyze.quantities import Told
+    from tare.analyze.timelines import Timelines
+    from tare.analyze.timelines.laid_over import LaidOver
+    from tare.analyze.views.of_run import RunViews
 
 
 @dataclass(frozen=True)

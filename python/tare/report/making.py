@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tare.protocols.pilot import BLOCKS, Choice
 from tare.report.plain import plain
-from tare.run.monitoring import NOTHING
-from tare.run.record import RunRecord
+from tare.run.record import NOTHING, RunRecord
 
 
 def made(records: Sequence[RunRecord]) -> tuple[str, ...]:

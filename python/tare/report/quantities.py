@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from tare.analyze.quantities import Seen, Told, quantities
-from tare.analyze.views.compute import SCHEMA
-from tare.analyze.views.of_run import read_samples
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.run.record import RunRecord
-from tare.store.trace import is_trace, read_trace
 from tare.study.quantities import PublishedRange, Quantities, QuantityName
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tare.analyze.quantities import Seen, Told
 
 TITLES: dict[QuantityName, str] = {
     "e_ovh": "E_ovh, execution time",
@@ -47,16 +47,28 @@ def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> R
     """
     if report.study.quantities is None:
         return report
+    from tare.analyze.quantities import (
+        quantities,  # what reads traces is slow to import, and few studies ask for it
+    )
+
     return replace(report, quantities=quantities(report.study, records, lambda record: _seen(record, raw)))
 
 
 def _seen(record: RunRecord, raw: Raw) -> Seen:
+    from tare.analyze.quantities import Seen
+    from tare.store.trace import is_trace, read_trace
+
     path = raw(record, _TRACE)
     return Seen(read_trace(path) if is_trace(path) else None, _observed(raw(record, _MONITORS)))
 
 
 def _observed(monitors: Path) -> pl.DataFrame | None:
     """The kept samples of all tools that watched the run: docs/reference/monitors.md."""
+    import polars as pl
+
+    from tare.analyze.views.compute import SCHEMA
+    from tare.analyze.views.of_run import read_samples
+
     tables = [read_samples(path) for path in sorted(monitors.glob("*.parquet"))]
     kept = [table.filter(pl.col(_KEPT)) for table in tables if {*SCHEMA, _KEPT} <= set(table.columns)]
     alike = [table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()) for table in kept]

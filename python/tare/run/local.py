@@ -32,7 +32,7 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 _PING_S = 60.0
 

@@ -10,6 +10,7 @@ from typing import Any
 from tare.errors import RunFailed, TareError, TimedOut
 from tare.monitors import Monitor, Program, Reading, Scene, Watched
 from tare.run.clock import Clock, Deadline
+from tare.run.record import NOTHING
 from tare.run.trimming import Span, marked_table
 from tare.sites import Output, Process
 from tare.sites.ledger import Kind, Ledger
@@ -18,8 +19,6 @@ from tare.study.model import MonitorSpec
 
 DIRECTORY = "monitors"
 """Below a run's raw files: a directory for each monitor."""
-NOTHING = "there was nothing for it to watch"
-"""Why a monitor is absent that was not started: its record says so."""
 _START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
 _POLL_S = 0.005
 

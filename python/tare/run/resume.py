@@ -39,25 +39,24 @@ class Done:
 
     def plus(self, *records: RunRecord) -> Done:
         """With these attempts too."""
-        done = self
+        good, attempts, rates = set(self.good), self.attempts.copy(), dict(self.throughput_per_s)
+        seconds, pilot, choice = dict(self.seconds), dict(self.pilot), self.choice
+        emulated = dict(self.emulated)
         for record in records:
-            done = done._with(record)
-        return done
-
-    def _with(self, record: RunRecord) -> Done:
-        run, ok = record.run_id, record.outcome.ok
-        rate = throughput_of(record) if ok else None
-        took_s = record.machine_s
-        sides = with_sides(self.emulated.get(record.arm, ()), record.emulated)
-        return Done(
-            good=self.good | {run} if ok else self.good,
-            attempts=self.attempts + Counter([run]),
-            throughput_per_s=self.throughput_per_s if rate is None else {**self.throughput_per_s, run: rate},
-            seconds={**self.seconds, run: self.seconds.get(run, 0.0) + took_s},
-            pilot={**self.pilot, run: _pilot_run(record, took_s)} if ok and record.block <= BLOCKS else self.pilot,
-            choice=self.choice or (None if record.pilot is None else Choice.model_validate(record.pilot)),
-            emulated={**self.emulated, record.arm: sides} if sides else self.emulated,
-        )
+            run, took_s = record.run_id, record.machine_s
+            attempts[run] += 1
+            seconds[run] = seconds.get(run, 0.0) + took_s
+            if record.outcome.ok:
+                good.add(run)
+                if (rate := throughput_of(record)) is not None:
+                    rates[run] = rate
+                if record.block <= BLOCKS:
+                    pilot[run] = _pilot_run(record, took_s)
+            if choice is None and record.pilot is not None:
+                choice = Choice.model_validate(record.pilot)
+            if sides := with_sides(emulated.get(record.arm, ()), record.emulated):
+                emulated[record.arm] = sides
+        return Done(frozenset(good), attempts, rates, seconds, pilot, choice, emulated)
 
 
 def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:

@@ -13,6 +13,8 @@ from tare.run.record import RunRecord
 SHARED = ("host", "engine", "images")
 """Parts of a record that are kept in the table `facts`."""
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -24,7 +26,7 @@ class Rows:
 
 def canonical(tree: object) -> str:
     """JSON that is the same for the same content: sorted keys, no blanks, no NaN."""
-    return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(tree)
 
 
 def digest_of(text: str) -> str:
@@ -48,6 +50,7 @@ def stored_digest(row: Mapping[str, Any], bodies: Mapping[str, str]) -> str:
 def to_rows(record: RunRecord, committed_at: float) -> Rows:
     """Take a record apart."""
     tree = record.model_dump(mode="json")
+    digest = digest_of(canonical(tree))
     shared = {part: tree.pop(part) for part in SHARED}
     bodies = {part: canonical(body) for part, body in shared.items() if body is not None}
     run = {
@@ -61,7 +64,7 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
         "failed_in": record.outcome.failed_in,
         "reason": record.outcome.reason,
         "committed_at": committed_at,
-        "digest": record_digest(RunRecord.model_validate_json(record.model_dump_json())),
+        "digest": digest,
         "record": canonical(tree),
         **{part: digest_of(bodies[part]) if part in bodies else None for part in SHARED},
     }
@@ -70,7 +73,8 @@ def to_rows(record: RunRecord, committed_at: float) -> Rows:
 
 def from_row(row: Mapping[str, Any], bodies: Mapping[str, str]) -> RunRecord:
     """Put a record together again; `bodies`: the table `facts`, digest → body."""
-    return RunRecord.model_validate_json(json.dumps(_tree(row, bodies)))
+    shared = "".join(f'"{part}":{"null" if row[part] is None else bodies[row[part]]},' for part in SHARED)
+    return RunRecord.model_validate_json(f"{{{shared}{row['record'].lstrip()[1:]}")
 
 
 def _tree(row: Mapping[str, Any], bodies: Mapping[str, str]) -> dict[str, Any]:

@@ -55,12 +55,13 @@ def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
     from tare.databases import DATABASES
     from tare.databases.clusters import CLUSTERS
-    from tare.deployments import DEPLOYMENTS, Right
+    from tare.deployments import Right
+    from tare.deployments.registry import DEPLOYMENTS
     from tare.monitors import MONITORS
     from tare.protocols import IMPORTED, PROTOCOLS
     from tare.storage import STORAGES
     from tare.study.catalogue import recipes
-    from tare.workloads import WORKLOADS
+    from tare.workloads.registry import WORKLOADS
 
     return Registry(
         databases={name: _rehearsal(database) for name, database in DATABASES.items() if name != FAKE},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -195,24 +195,3 @@ class Workload(Protocol[On_contra]):
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
         """Read the generator's own output. Raises `RunFailed` on any sign that the run is not whole."""
         ...
-
-
-from tare.workloads.cassandra_stress import CassandraStress  # noqa: E402 - implementations need the contract above
-from tare.workloads.fake import FakeWorkload  # noqa: E402 - implementations build on the contract above
-from tare.workloads.fake_program import FakeProgram  # noqa: E402 - implementations build on the contract above
-from tare.workloads.fio import Fio  # noqa: E402 - implementations build on the contract above
-from tare.workloads.sysbench import Sysbench  # noqa: E402 - implementations build on the contract above
-from tare.workloads.sysbench_cpu import SysbenchCpu  # noqa: E402 - implementations build on the contract above
-from tare.workloads.sysbench_fileio import SysbenchFileio  # noqa: E402 - implementations build on the contract above
-from tare.workloads.ycsb import Ycsb  # noqa: E402 - implementations build on the contract above
-
-WORKLOADS: Mapping[str, Workload[Any]] = {
-    "sysbench": Sysbench(),
-    "ycsb": Ycsb(),
-    "cassandra-stress": CassandraStress(),
-    "sysbench-cpu": SysbenchCpu(),
-    "sysbench-fileio": SysbenchFileio(),
-    "fio": Fio(),
-    "fake": FakeWorkload(),
-    "fake-program": FakeProgram(),
-}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
-from tare.workloads.cassandra_stress_histograms import Histograms
 from tare.workloads.cassandra_stress_output import TOTAL, Interval, Printed
+
+if TYPE_CHECKING:
+    from tare.workloads.cassandra_stress_histograms import Histograms
 
 _NEEDED = ("op_rate", "mean_ms", "median_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "partitions", "errors")
 _EARLY_S = 1.0

@@ -130,10 +130,10 @@ class _Found:
     def take(self, line: str) -> None:
         """Status lines and stack traces may come on both streams, so each counts once."""
         line = line.rstrip()
-        if not line or line.startswith(_KNOWN) or line.endswith(_RAW_HEADING) or _FRAME.match(line):
-            return
-        if match := _FIGURE.fullmatch(line):
+        if match := _FIGURE.fullmatch(line):  # first, as most lines are
             self._figure(*match.groups())
+        elif not line or line.startswith(_KNOWN) or line.endswith(_RAW_HEADING) or _FRAME.match(line):
+            return
         elif match := _STATUS.fullmatch(line):
             status = _status(match)
             self.statuses[status.end_s, status.operations] = status

@@ -13,7 +13,8 @@ import pytest
 from docker import DockerClient
 from tests.integration.deployments.machines import MakeMachine, free_port
 
-from tare.deployments import DEPLOYMENTS, Bind, Deployment, Instance, Limits, MachineSetting, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, NetworkKind, Task
+from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import TareError
 from tare.images import Image
 from tare.sites import Output

@@ -27,7 +27,7 @@ Started = Callable[[Deployment, Task], Instance]
 VICTIM = """
 import pickle, sys, time
 from pathlib import Path
-from tare.deployments import DEPLOYMENTS
+from tare.deployments.registry import DEPLOYMENTS
 from tare.sites.engine import connect
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger

@@ -29,6 +29,18 @@ def test_the_command_line_and_its_help_load_nothing_that_is_slow(call: str) -> N
     assert (loaded.returncode, loaded.stdout.splitlines()[-1]) == (0, ""), loaded.stderr
 
 
+@pytest.mark.parametrize(
+    ("modules", "slow"),
+    [
+        ("tare.cli.importing", ("numpy", "scipy", "polars", "docker", "altair", "pandas", "statsmodels")),
+        ("tare.cli.report, tare.report.terminal", ("polars", "docker", "altair", "pandas", "statsmodels")),
+    ],
+)
+def test_what_imports_and_shows_runs_loads_only_what_it_needs(modules: str, slow: tuple[str, ...]) -> None:
+    loaded = python(f"import sys, {modules}; print(*(name for name in {slow} if name in sys.modules))")
+    assert (loaded.returncode, loaded.stdout) == (0, "\n"), loaded.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_summary_is_the_first_paragraph_of_the_command_s_own_help(name: str) -> None:
     told = COMMANDS[name].load(name).help or ""

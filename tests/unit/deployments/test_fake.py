@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.deployments import DEPLOYMENTS, Deployment, Task
+from tare.deployments import Deployment, Task
+from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import TimedOut
 from tare.images import Image, ImageConfig
 from tare.sites import Output

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import DEPLOYMENTS, MACHINES, Bind, Endpoint, MachineSetting
+from tare.deployments import MACHINES, Bind, Endpoint, MachineSetting
 from tare.deployments.path import Hop, Side, decide_guest_path
+from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sockets import Connection
 from tare.deployments.vm_accelerator import Verdict, accelerator_of, found_out
 from tare.deployments.vm_command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv

@@ -27,7 +27,7 @@ from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import Arm, ArmSettings, FixedSpec, Placement, ProtocolSpec, Study, SutSpec
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 
 def fake_image(reference: str) -> Image:

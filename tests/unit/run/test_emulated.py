@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.run.conftest import Rig, make_plan
 
-from tare.deployments import DEPLOYMENTS
+from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.model import Plan
 from tare.run.emulated import emulated_arms, shown_names
 from tare.run.events import Emulated, PhaseStarted

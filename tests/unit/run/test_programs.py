@@ -14,7 +14,7 @@ from tare.report.content import build_report
 from tare.report.summary import summary
 from tare.run.record import Phase
 from tare.study.model import SutSpec
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 
 def program_plan(blocks: int = 1, **workload: Any) -> Plan:

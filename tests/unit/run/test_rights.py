@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import DEPLOYMENTS, Limits, NetworkKind, Right
+from tare.deployments import Limits, NetworkKind, Right
+from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.vm_means import why_no_machine
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.control import with_control

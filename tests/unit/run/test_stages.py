@@ -11,7 +11,7 @@ from tare.plan.model import Plan
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import Done, finished, remaining
 from tare.study.model import Arm, FixedSpec
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 STAGES = ("first", "second")
 

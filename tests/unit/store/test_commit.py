@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tare.errors import StoreError
 from tare.store import open_store, resume_store, verify
 from tare.store import write as writing
-from tare.store.rows import from_row, record_digest, to_rows
+from tare.store.rows import from_row, record_digest, stored_digest, to_rows
 
 
 def test_what_is_committed_is_read_back_unchanged(path: Path, plan: Any, make: Any, staged: Any) -> None:
@@ -139,4 +139,4 @@ def test_any_json_survives_the_store(plan: Any, make: Any, host: Any, measuremen
     rows = to_rows(record, 0.0)
     again = from_row(rows.run, rows.facts)
     assert again == record
-    assert record_digest(again) == rows.run["digest"]
+    assert record_digest(again) == stored_digest(rows.run, rows.facts) == rows.run["digest"]

@@ -11,7 +11,7 @@ from tare.study.clusters import refuse
 from tare.study.model import ArmSettings, MonitorSpec, Placement, StorageSpec, SutSpec
 from tare.study.placement import Refusal
 from tare.study.registry import installed
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 CLUSTERS = installed().clusters
 

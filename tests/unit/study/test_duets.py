@@ -11,7 +11,7 @@ from tare.plan.expand import expand
 from tare.study.load import loads
 from tare.study.model import DuetSpec
 from tare.study.registry import installed
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 STUDY = """\
 format: 1

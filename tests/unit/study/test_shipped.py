@@ -21,7 +21,7 @@ from tare.study.model import Study
 from tare.study.registry import installed
 from tare.study.sizes import size_bytes
 from tare.study.stages import instances
-from tare.workloads import WORKLOADS
+from tare.workloads.registry import WORKLOADS
 
 SCALES = [(path, scale) for path in studies().values() for scale in read(path).tree["scales"]]
 

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from tare.databases import Secrets
 from tare.deployments import Endpoint
 from tare.errors import StudyError
-from tare.workloads import WORKLOADS, Target
+from tare.workloads import Target
+from tare.workloads.registry import WORKLOADS
 from tare.workloads.sysbench import Sysbench
 from tare.workloads.sysbench_parameters import SysbenchParameters
 
