@@ -374,6 +374,16 @@ fn live_prints_a_picture_without_a_terminal() {
 }
 
 #[test]
+fn live_shows_nothing_of_what_could_not_begin_and_says_that_nothing_is_there_yet() {
+    let output = probe(&["live", "--cgroup", "db=/no/such/group", "--duration", "2"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout), "");
+    let arguments = ["live", "--cgroup", "db=/no/such/group", "--wait", "--duration", "1.3"];
+    let page = text(&probe(&arguments).stdout);
+    assert!(page.contains("no target is there"), "{page}");
+}
+
+#[test]
 fn help_shows_examples() {
     let page = text(&probe(&["--help"]).stdout);
     for word in ["record", "live", "serve", "export", "convert", "Examples:"] {

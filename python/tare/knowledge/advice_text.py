@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from tare.knowledge.advice import Advice
@@ -15,9 +17,11 @@ from tare.knowledge.pool import Pool
 from tare.knowledge.random_effects import Pooled
 from tare.knowledge.rounds import Rounds
 from tare.knowledge.words import interval, percent, plain
+from tare.plural import counted
 
 _SHOWN = 6
 """Claims named in a line; `--json` has all."""
+_QUANTILE_OF_ONE_KIND = re.compile(r".+_latency_p\d+")
 _TOGETHER = "\N{NO-BREAK SPACE}"
 """At which `textwrap` does not break a line."""
 
@@ -64,8 +68,15 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
     if advice.forecasts:
         yield _Line("")
         yield _Line("Predicted overhead against the baseline:")
-    for forecast in advice.forecasts:
-        yield from _forecast(forecast)
+    for arm, each in groupby(advice.forecasts, key=lambda one: one.arm):
+        found = list(each)
+        shown = [one for one in found if not _QUANTILE_OF_ONE_KIND.fullmatch(one.metric or "")]
+        for forecast in shown:
+            yield from _forecast(forecast)
+        if left_out := len(found) - len(shown):
+            yield _Line(
+                f"  {plain(arm)}: {counted(left_out, 'quantile')} of single kinds of operation in --json", hang=4
+            )
     if advice.background:
         yield _Line("")
         yield _Line(f"What overheads depend on: {', '.join(advice.background)}")
@@ -114,7 +125,17 @@ def _forecast(forecast: Forecast) -> Iterator[_Line]:
             yield _Line(f"    near, {_apart(near)}: {near.claim.id}", hang=6)
         return
     cited = _cited(tuple(known.id for known in forecast.pool.listed))
-    yield _Line(f"  {arm}, {forecast.metric}: {_pool(forecast.pool)}{cited}", hang=4)
+    yield _Line(f"  {arm}, {forecast.metric}: {_pool(forecast.pool)}{_client(forecast)}{cited}", hang=4)
+
+
+def _client(forecast: Forecast) -> str:
+    """How many claims had their client deployed otherwise, which no key of theirs tells."""
+    if forecast.pool is None or not forecast.other_client:
+        return ""
+    of = len(forecast.pool.listed)
+    return "; client deployed otherwise" + (
+        "" if forecast.other_client == of else f" in {forecast.other_client} of {of}"
+    )
 
 
 def _apart(near: Near) -> str:
@@ -136,8 +157,10 @@ def _pool(summed: Pool) -> str:
     size = ", size only, the sign is not known" if summed.size_only else ""
     many = "1 claim" if len(summed.listed) == 1 else f"{len(summed.listed)} claims"
     if summed.low == summed.high:
-        return f"{percent(summed.low)} in {many}, no interval{size}{_untold(summed)}"
-    return f"{percent(summed.low)} to {percent(summed.high)} in {many}, not pooled{size}{_untold(summed)}"
+        one = "" if summed.own is None else f" {interval(*summed.own)}"
+        return f"{percent(summed.low)}{one} in {many}{'' if one else ', no interval'}{size}{_untold(summed)}"
+    own = "" if summed.own is None else f", own intervals within {interval(*summed.own)}"
+    return f"{percent(summed.low)} to {percent(summed.high)} in {many}, not pooled{own}{size}{_untold(summed)}"
 
 
 def _untold(summed: Pool) -> str:
@@ -198,6 +221,8 @@ def _forecast_tree(forecast: Forecast) -> dict[str, Any]:
         "comparable": [known.id for known in summed.listed],
         "weighted": [known.id for known in summed.weighted] if effect else [],
         "range": [math.expm1(summed.low), math.expm1(summed.high)],
+        "own_intervals": None if summed.own is None else [math.expm1(end) for end in summed.own],
+        "other_client": forecast.other_client,
         "size_only": summed.size_only,
         "untold": dict(summed.untold),
         "why_not_pooled": summed.why,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tare.knowledge.benchmark import Benchmark, PlannedArm
+from tare.knowledge.benchmark import DOCKERIZED, Benchmark, PlannedArm
 from tare.knowledge.comparable import Key, key_for, key_of, matches, of
 from tare.knowledge.pool import Pool, pool
 from tare.knowledge.read import Known
@@ -26,12 +26,17 @@ class Near:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Of one arm in one metric. `metric` and `pool`: `None` where no claim is comparable; `near` then tells."""
+    """Of one arm in one metric. `metric` and `pool`: `None` where no claim is comparable; `near` then tells.
+
+    `other_client`: of the pool's claims, how many had their client in a container where the arm has none, or the
+    other way round.
+    """
 
     arm: str
     metric: str | None
     pool: Pool | None
     near: tuple[Near, ...] = ()
+    other_client: int = 0
 
     @property
     def nothing_known(self) -> bool:
@@ -51,8 +56,17 @@ def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> t
     for metric in metrics:
         wanted = key_for(metric, arm.setup, arm.baseline, arm.client_host)
         if summed := pool(comparable(claims, wanted, database)):
-            found.append(Forecast(arm.name, metric, summed))
+            others = sum(_has_other_client(known, arm) for known in summed.listed)
+            found.append(Forecast(arm.name, metric, summed, other_client=others))
     return tuple(found) or (Forecast(arm.name, None, None, _nearest(arm, database, claims)),)
+
+
+def _has_other_client(known: Known, arm: PlannedArm) -> bool:
+    context = known.claim.context
+    told = None if context is None else context.arm.client
+    if told is None or arm.setup.client is None:
+        return False
+    return (told in DOCKERIZED) != (arm.setup.client in DOCKERIZED)
 
 
 def comparable(claims: Sequence[Known], wanted: Key, database: str | None) -> tuple[Known, ...]:

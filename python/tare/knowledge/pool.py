@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scipy.special import stdtrit
+
 from tare.errors import StudyError
 from tare.knowledge.claim import Between, Measured
 from tare.knowledge.comparable import key_of
@@ -43,6 +45,12 @@ class Pool:
         """Parts of the key that listed claims do not tell, and how many of them do not."""
         keys = [key for known in self.listed if (key := key_of(known.claim)) is not None]
         return Counter(name for key in keys for name in key.untold)
+
+    @property
+    def own(self) -> tuple[float, float] | None:
+        """Ends of the 95 % t intervals that the weighted claims have by themselves, the farthest on each side."""
+        ends = [end for known in self.weighted for end in _own_interval(known)]
+        return (min(ends), max(ends)) if ends else None
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -84,6 +92,14 @@ def _ends(known: Known) -> tuple[float, ...]:
     if isinstance(effect, Between):
         return tuple(end for end in (effect.low, effect.high) if end is not None)
     return ()
+
+
+def _own_interval(known: Known) -> tuple[float, ...]:
+    effect = known.claim.effect
+    if not isinstance(effect, Measured) or effect.se is None or effect.n is None or effect.n < 2:
+        return ()
+    reach = float(stdtrit(effect.n - 1, 0.975)) * effect.se
+    return effect.log_ratio - reach, effect.log_ratio + reach
 
 
 def _refuse_mixture(claims: Sequence[Known]) -> None:

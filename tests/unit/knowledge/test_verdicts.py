@@ -7,9 +7,11 @@ Rows "as shipped" came with their studies, which tare runs otherwise than the pu
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -262,6 +264,54 @@ def test_of_virtual_machines_what_is_said_of_them_at_all_is_named(
 def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple[Known, ...]) -> None:
     (machine,) = [each for each in advise(shipped("seybold-2018"), claims).forecasts if each.arm.startswith("VM-L")]
     assert not any(near.claim.id.startswith("seybold-2018-vm-container") for near in machine.near)
+
+
+def of_own(tmp_path: Path, name: str, metric: str, change: float, se: float, *, client: str = "bare") -> None:
+    """A claim of three rounds of one's own, beside those that are there."""
+    told = setup("container", "host", "bind", client).model_dump(exclude_none=True)
+    tree = {
+        "format": 1, "study": "mine", "says": "Measured here.",
+        "context": {
+            "database": {"name": "cassandra"}, "load": {"workload": "YCSB A"}, "client_host": "same",
+            "arm": told, "baseline": BARE.model_dump(exclude_none=True),
+        },
+        "effect": {
+            "kind": "measured", "metric": metric, "log_ratio": math.log1p(change), "se": se, "n": 3,
+            "printed": {"relative": change},
+        },
+        "how": {"statistic": "mean", "parity": "known"},
+        "source": {
+            "title": "Mine", "authors": "me", "year": 2026, "store": "12ab", "where": "findings", "read": "whole",
+        },
+    }  # fmt: skip
+    (tmp_path / f"{name}.yaml").write_text(json.dumps(tree))
+
+
+def test_a_single_claim_has_the_interval_that_it_came_with(tmp_path: Path) -> None:
+    of_own(tmp_path, "one", "throughput", 0.37, 0.52)
+    advice = advise(
+        replace(BTH, arms=(planned("docker", setup("container", "host", "bind")),)), load_claims([tmp_path])
+    )
+    told = " ".join(lines(advice, NOTHING_OPEN, 1000))
+    # Three rounds: t with 2 degrees of freedom is 4.303 at 95 %.
+    low, high = (100 * math.expm1(math.log(1.37) + sign * 4.302653 * 0.52) for sign in (-1, 1))
+    assert f"docker, throughput: +37.0 % [{low:+.1f} %, {high:+.1f} %] in 1 claim [one]" in told
+
+
+def test_claims_too_few_to_pool_tell_how_far_their_own_intervals_reach_and_of_other_clients(tmp_path: Path) -> None:
+    of_own(tmp_path, "one", "throughput", 0.37, 0.52)
+    of_own(tmp_path, "two", "throughput", 0.10, 0.01, client="container")
+    of_own(tmp_path, "three", "read_latency_p99", 0.10, 0.01)
+    of_own(tmp_path, "four", "latency_p99", 0.10, 0.01)
+    advice = advise(
+        replace(BTH, arms=(planned("docker", setup("container", "host", "bind")),)), load_claims([tmp_path])
+    )
+    told = " ".join(lines(advice, NOTHING_OPEN, 1000))
+    assert "+10.0 % to +37.0 % in 2 claims, not pooled, own intervals within [-8" in told
+    assert "%]; client deployed otherwise in 1 of 2 [one, two]" in told
+    assert "docker, latency_p99: " in told
+    assert "read_latency_p99" not in told
+    assert "docker: 1 quantile of single kinds of operation in --json" in told
 
 
 def forecast(advice: Advice, arm: str, metric: str) -> object:

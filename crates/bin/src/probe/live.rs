@@ -63,7 +63,12 @@ fn paint(
         }
         while !stop.load(Ordering::Relaxed) {
             thread::park_timeout(REFRESH);
-            let picture = screen::picture(&board.look().clone());
+            let seen = board.look().clone();
+            // What could not begin says why, and has nothing to show.
+            if seen.header.is_none() {
+                continue;
+            }
+            let picture = screen::picture(&seen);
             let drawn = if is_terminal {
                 let lines = fitted(&picture).join(CLEAR_LINE);
                 write!(out, "{HOME}{lines}{CLEAR_BELOW}").and_then(|()| out.flush())
