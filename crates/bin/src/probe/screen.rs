@@ -18,7 +18,9 @@ pub(crate) fn picture(board: &Board) -> String {
     disks(board, &mut page);
     interfaces(board, &mut page);
     if board.header.is_some() && page.lines().count() == 1 {
-        page.push_str("\nnothing to show yet: no target is there, and those that come are taken in\n");
+        page.push_str(
+            "\nnothing to show yet: no target is there, and those that come are taken in\n",
+        );
     }
     plain(&page)
 }
