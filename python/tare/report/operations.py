@@ -11,7 +11,7 @@ from tare.report.plain import plain
 
 
 def operations_table(report: Report) -> Table | None:
-    """Mean latency of each kind of operation in each arm: median over runs, overhead, interval, published.
+    """Mean latency of each kind of operation in each arm that has it: median, overhead, interval, published.
 
     `None` where the generator does not tell kinds apart.
     """
@@ -28,7 +28,7 @@ def operations_table(report: Report) -> Table | None:
     table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     analysis = report.analysis
     for metric in (each for each in analysis.metrics if each.operation and each.name.endswith("latency_mean")):
-        for arm in analysis.arms:
+        for arm in (each for each in analysis.arms if each.values[metric.name].n):
             cells = [plain(arm.arm, 80), metric.operation or "", amount(arm.values[metric.name].median)]
             if arm.is_baseline:
                 cells += ["baseline", "", ""]

@@ -39,18 +39,26 @@ class Section:
 
 
 def repetitions(report: Report) -> tuple[Section, ...]:
-    """Throughput and mean latencies; nothing where the source does not tell its repetitions so."""
+    """Throughput and mean latencies; nothing where the source does not tell its repetitions so.
+
+    Of a kind of operation, the arms that have it.
+    """
     if report.study.published_by != "min-max-mean":
         return ()
     analysis = report.analysis
-    shown = [
-        metric
-        for metric in (*known(analysis), *known_by_operation(analysis))
-        if metric.name == PRIMARY or metric.name.endswith("latency_mean")
-    ]
+    of_all, of_one_kind = (
+        [metric for metric in found if metric.name == PRIMARY or metric.name.endswith("latency_mean")]
+        for found in (known(analysis), known_by_operation(analysis))
+    )
+    having = {
+        metric.name: tuple(arm for arm in analysis.arms if arm.values[metric.name].n) for metric in of_one_kind
+    }
     return tuple(
-        Section(_title(metric, analysis), tuple(_row(analysis, arm, metric) for arm in analysis.arms))
-        for metric in shown
+        Section(
+            _title(metric, analysis),
+            tuple(_row(analysis, arm, metric) for arm in having.get(metric.name, analysis.arms)),
+        )
+        for metric in (*of_all, *of_one_kind)
     )
 
 

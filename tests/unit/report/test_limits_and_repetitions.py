@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
+from tests.unit.analyze.test_operations import with_operations
 
 from tare.report import findings_file, html_page, markdown, terminal
 from tare.report.content import Report, build_report
@@ -51,6 +52,19 @@ def test_repetitions_stand_beside_what_tare_makes_of_them() -> None:
     assert (bridge["mean"], bridge["of means"], bridge["n"]) == ("90.0", "-10.0 %", "3")
     assert bridge["overhead"].startswith("-10.0")
     assert of_latency.title.endswith("mean latency, ms")
+
+
+def test_a_kind_of_operation_has_a_row_for_each_arm_that_has_it_alone() -> None:
+    kinds = {"bare": ("read", "update"), "bridge": ("read",)}
+    made = [with_operations(each, *kinds[each.arm]) for each in synthetic.records(ARMS)]
+    whole = build_report(synthetic.study(ARMS, **MEANT), made)
+    arms = {section.title: [row[0] for row in section.rows] for section in repetitions(whole)}
+    told = {title.rpartition(" of ")[2]: found for title, found in arms.items()}
+    assert told["update, ms"] == ["bare"]
+    assert told["read, ms"] == ["bare", "bridge"]
+    shown = [line.split()[:2] for line in terminal.render(whole, width=120).splitlines()]
+    assert ["bare", "update"] in shown
+    assert ["bridge", "update"] not in shown
 
 
 def test_a_source_that_tells_no_repetitions_has_none() -> None:
