@@ -52,13 +52,16 @@ def _found(run: str, store: Path | None, every: float) -> Views:
     from tare.analyze.views.summary import views_of
     from tare.store import open_store
     from tare.store.trace import read_trace
+    from tare.study.suggest import did_you_mean
 
     if store is None:
         return views_of(read_trace(Path(run)), every)
     opened = open_store(store)
-    attempts = [record for record in opened.records() if record.run_id == run]
+    records = opened.records()
+    attempts = [record for record in records if record.run_id == run]
     if not attempts:
-        raise StudyError(f"the store {store} has no run {run}", hint="`tare plan` and the JSON report name them")
+        known = dict.fromkeys(record.run_id for record in records)
+        raise StudyError(f"the store {store} has no run {run}", hint=did_you_mean(run, known, kind="runs"))
     record = next((each for each in attempts if each.outcome.ok), attempts[-1])
     if not record.outcome.ok:
         sys.stderr.write(f"tare: {run} is a failed run: {record.outcome.reason or 'its record does not say why'}\n")

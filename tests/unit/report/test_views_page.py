@@ -110,4 +110,7 @@ def test_a_run_of_a_store_is_shown_by_its_name(tmp_path: Path) -> None:
     assert "real tool" in done.stdout
     unknown = CliRunner().invoke(app, ["views", "nosuch", "--store", str(store.path)])
     assert "has no run nosuch" in str(unknown.exception)
+    # Its raw files are in a directory of its name and attempt.
+    of_directory = CliRunner().invoke(app, ["views", f"{run}-1", "--store", str(store.path)])
+    assert f'did you mean "{run}"?' in str(getattr(of_directory.exception, "hint", ""))
     assert views_of_run(store, of_arm(store, "bare")).views.compared == ()
