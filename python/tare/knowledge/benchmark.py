@@ -9,6 +9,7 @@ from tare.knowledge.claim import DeploymentName, Setup
 from tare.study.model import Arm, ArmSettings, Study
 
 DOCKERIZED = ("container", "vm-container")
+MACHINES = ("vm", "vm-container")
 
 
 BARE = Setup(deployment="bare", client="bare", network="host", storage="host", engine="none", runtime="none")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tare.knowledge.benchmark import DOCKERIZED, Benchmark, PlannedArm
+from tare.knowledge.benchmark import DOCKERIZED, MACHINES, Benchmark, PlannedArm
 from tare.knowledge.comparable import Key, key_for, key_of, matches, of
 from tare.knowledge.pool import Pool, pool
 from tare.knowledge.read import Known
 
 _NEAREST = 3
 _MOST_DIFFERENCES = 2
-_MACHINES = ("vm", "vm-container")
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> 
         and known.claim.how.summary_of is None
         and len(differs := replace(key, metric="").differences(wanted)) <= _MOST_DIFFERENCES
     ]
-    if not near and wanted.deployment in _MACHINES:
+    if not near and wanted.deployment in MACHINES:
         near = _of_machines(wanted, database, claims)
     ordered = sorted(
         near,
@@ -117,4 +116,4 @@ def _of_machines(wanted: Key, database: str | None, claims: Sequence[Known]) -> 
 
 def _layers(key: Key) -> tuple[bool, bool]:
     """Whether arm and baseline are in a virtual machine."""
-    return key.deployment in _MACHINES, key.baseline_deployment in _MACHINES
+    return key.deployment in MACHINES, key.baseline_deployment in MACHINES

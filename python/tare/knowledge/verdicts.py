@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tare.knowledge.benchmark import Benchmark
+from tare.knowledge.benchmark import MACHINES, Benchmark
 from tare.knowledge.claim import Qualitative
 from tare.knowledge.forecast import Forecast
 from tare.knowledge.read import Known
@@ -53,12 +53,7 @@ def verdicts(
 ) -> tuple[Verdict, ...]:
     """One verdict a purpose. `needed`: see `gap_needed`."""
     if needed is None:
-        return tuple(
-            Verdict(
-                purpose, Answer.AS_EVER if purpose is Purpose.REPETITIONS else Answer.YES, "nothing is dockerized"
-            )
-            for purpose in Purpose
-        )
+        return _without_containers(benchmark, claims)
     return (
         _ranking(benchmark, found, claims, needed),
         _production(benchmark, claims),
@@ -75,6 +70,32 @@ def verdicts(
             "containers add a layer that fluctuates: more rounds and longer runs than without",
             said_of(claims, "repetitions"),
         ),
+    )
+
+
+def _without_containers(benchmark: Benchmark, claims: Sequence[Known]) -> tuple[Verdict, ...]:
+    """Everything will do, but that figures from virtual machines are no others' either."""
+    nothing = "nothing is dockerized"
+    of_all = {
+        purpose: Verdict(purpose, Answer.AS_EVER if purpose is Purpose.REPETITIONS else Answer.YES, nothing)
+        for purpose in Purpose
+    }
+    if any(arm.setup.deployment in MACHINES for arm in benchmark.arms):
+        of_all[Purpose.PRODUCTION] = _production(benchmark, claims)
+        why = "figures from virtual machines are never set beside figures from bare servers"
+        of_all[Purpose.MIXING] = Verdict(Purpose.MIXING, Answer.NO, why, _of_machines(claims))
+    return tuple(of_all.values())
+
+
+def _of_machines(claims: Sequence[Known]) -> tuple[str, ...]:
+    """Ids of the claims of a virtual machine against none."""
+    told = [(known.id, known.claim.context) for known in claims]
+    return tuple(
+        name
+        for name, context in told
+        if context is not None
+        and context.arm.deployment in MACHINES
+        and context.baseline.deployment not in MACHINES
     )
 
 

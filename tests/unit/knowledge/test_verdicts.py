@@ -18,7 +18,7 @@ import pytest
 from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, PlannedArm, benchmark_of
-from tare.knowledge.claim import Setup
+from tare.knowledge.claim import DeploymentName, Setup
 from tare.knowledge.read import Known, load_claims
 from tare.knowledge.verdicts import Purpose
 from tare.study.catalogue import find_study
@@ -264,6 +264,22 @@ def test_of_virtual_machines_what_is_said_of_them_at_all_is_named(
 def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple[Known, ...]) -> None:
     (machine,) = [each for each in advise(shipped("seybold-2018"), claims).forecasts if each.arm.startswith("VM-L")]
     assert not any(near.claim.id.startswith("seybold-2018-vm-container") for near in machine.near)
+
+
+@pytest.mark.parametrize(
+    ("production", "answer"), [(None, "only if"), ("bare", "only if"), ("vm", "only if"), ("container", "no")]
+)
+def test_figures_of_machines_without_a_container_are_no_others_either(
+    production: DeploymentName | None, answer: str, claims: tuple[Known, ...]
+) -> None:
+    machines = Benchmark(
+        name="machines", database="mariadb", arms=(planned("bare", BARE), planned("vm", VM)), production=production
+    )
+    answers = {each.purpose.value: each for each in advise(machines, claims).verdicts}
+    assert answers["production"].answer.value == answer
+    assert answers["mixing"].answer.value == "no"
+    assert answers["mixing"].claims == ("seybold-2018-vm-clear-overhead",)
+    assert answers["ranking"].answer.value == "yes"
 
 
 def of_own(tmp_path: Path, name: str, metric: str, change: float, se: float, *, client: str = "bare") -> None:
