@@ -68,9 +68,13 @@ def filled(servers: list[Server]) -> Callable[[], None]:
 
     def fill() -> None:
         server = servers[-1]
-        data = Path(f"/proc/{server.instance.process.pid}/root{server.plan.data_dir}")
-        with (data / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
-            while True:
-                file.write(bytes(1 << 20))
+        fill_up(Path(f"/proc/{server.instance.process.pid}/root{server.plan.data_dir}"))
 
     return fill
+
+
+def fill_up(directory: Path) -> None:
+    """Write until there is no room for more."""
+    with (directory / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(1 << 20))

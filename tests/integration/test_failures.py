@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.integration.failing import assert_told, filled, first_run, signalled
+from tests.integration.failing import assert_told, fill_up, filled, first_run, signalled
 
 from tare.deployments.vm_network import links_of
 from tare.errors import RunFailed
@@ -96,3 +96,33 @@ def test_a_disk_that_is_full(servers: list[Server], tmp_path: Path) -> None:
     storage = "{kind: block, size: 256M, file_system: ext4}"
     text = study(storage=storage, script="oltp_insert", threads=8, measure_s=60)
     assert_told(first_run(text, tmp_path, filled(servers)), "full")
+
+
+@pytest.mark.parametrize("deployment", ["vm", "vm-container"])
+def test_a_virtual_machine_s_disk_that_is_full(deployment: str, servers: list[Server], tmp_path: Path) -> None:
+    """The server may go on with errors or end by it: its machine tells what was left in the end."""
+
+    def fill() -> None:
+        server = servers[-1]
+        wanted = ["sh", "-c", f"cat /dev/zero > {server.plan.data_dir}/filler"]
+        with contextlib.suppress(RunFailed):  # the server, and its machine, may be gone before the last byte
+            server.deployment.exec(server.instance, wanted, timeout_s=300, user="root")
+
+    vm = {"network": "tap", "storage": "{}\n  vm: {disk: 400M}"}
+    text = study(deployment=deployment, script="oltp_insert", threads=8, measure_s=120, **vm)
+    record = first_run(text, tmp_path, fill)
+    assert_told(record, "the file system of its data has ", " MiB left")
+
+
+def test_what_lies_below_a_virtual_machine_s_disk_is_full(servers: list[Server], tmp_path: Path) -> None:
+    """Each write that needs room is an error inside, where the file system has plenty."""
+
+    def fill() -> None:
+        server = servers[-1]
+        (source,) = (bind.source for bind in server.instance.task.binds if bind.target == server.plan.data_dir)
+        fill_up(Path(source))
+
+    below = {"network": "tap", "storage": "{kind: block, size: 600M, file_system: ext4}\n  vm: {disk: 2G}"}
+    text = study(deployment="vm", script="oltp_insert", threads=8, measure_s=120, **below)
+    record = first_run(text, tmp_path, fill)
+    assert_told(record, "the file system below the disk of its data has ", " MiB left")

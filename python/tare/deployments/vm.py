@@ -7,7 +7,6 @@ docs/decisions/0017-process-1-of-our-own.md.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from tare.deployments.cgroups import parse_cgroups
 from tare.deployments.commons import Commons
 from tare.deployments.defaults import SCRATCH, SHM_BYTES
 from tare.deployments.guest import SCRIPT, GuestHost
+from tare.deployments.guest_end import end_told
 from tare.deployments.observe import observe
 from tare.deployments.paths import remove_tree
 from tare.deployments.placement import warden
@@ -116,13 +116,13 @@ class Vm:
                 warden(self._host, *words, timeout_s=timeout_s)
             except TimedOut as error:
                 raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s") from error
-        told = self._host.read(status)
-        if not told:
+        told = end_told(self._host, status)
+        if told is None:
             raise RunFailed(
                 f"the virtual machine of {instance.task.name} ended before its task did: "
                 f"{self._machine_words(instance.task)}"
             )
-        return int(json.loads(told)["code"])
+        return told.code
 
     def observe(self, instance: Instance) -> Observation:
         """Place and CPUs from QEMU's process, all else from inside; below a disk lies what QEMU has open."""
@@ -292,11 +292,11 @@ class Vm:
         try:
             return self._must_answer(task, ask)
         except RunFailed:
-            status = self._host.read(f"{_scratch(task)}/status")
-            if not status:
+            told = end_told(self._host, f"{_scratch(task)}/status")
+            if told is None:
                 raise
-            if (code := int(json.loads(status)["code"])) != 0:
-                raise EndedAtOnce(task.name, str(code), self._last_words(task)) from None
+            if told.code != 0:
+                raise EndedAtOnce(task.name, str(told.code), self._last_words(task)) from None
             return {"pid": 0}
 
     def _end(self, process: Process) -> None:

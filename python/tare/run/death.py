@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from contextlib import suppress
 
-from tare.deployments import Deployment, Guest, Instance
+from tare.deployments import Deployment, Instance
+from tare.deployments.guest_end import end_told
 from tare.errors import TareError
 from tare.sites import Host, Output
 
 _KILLED = int(signal.SIGKILL)
 _SHELL_BASE = 128
 _ASK_S = 5.0
+_MACHINE_S = 60.0
+"""From a task's end in a virtual machine to that of the machine: output to the host, disks let go, power off."""
 _LAST_LINES, _LONGEST_WORDS = 3, 500
 _NO_REASON = re.compile(r"at |.*\bVM warning: ")
 """Lines of a Java stack trace, of which there are dozens below the reason, and what a JVM thinks of its options."""
@@ -39,13 +41,13 @@ def oom_kills(host: Host) -> int | None:
 def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_before: int | None) -> str:
     """How the instance's first process ended: `the server was killed by SIGSEGV`."""
     try:
-        code = deployment.wait(instance, _ASK_S)
+        code = deployment.wait(instance, _ASK_S if instance.guest is None else _MACHINE_S)
     except TareError as error:
         return "the server ended" if instance.guest is None else _death_of_machine(host, error, oom_kills_before)
     number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
     if number == _KILLED and _struck(host, oom_kills_before):
         return f"the kernel killed the server for want of memory ({_limit(instance)})"
-    if number == _KILLED and instance.guest is not None and _kills_inside(host, instance.guest):
+    if number == _KILLED and _kills_inside(host, instance):
         return f"its virtual machine's kernel killed the server for want of memory ({_limit(instance)})"
     with suppress(ValueError):
         if number:
@@ -60,11 +62,10 @@ def _death_of_machine(host: Host, error: TareError, oom_kills_before: int | None
     return error.what
 
 
-def _kills_inside(host: Host, guest: Guest) -> int | None:
+def _kills_inside(host: Host, instance: Instance) -> int | None:
     """How often a virtual machine's own kernel had killed for want of memory when its task ended."""
-    told = host.read(guest.status)
-    kills = json.loads(told).get("oom_kills") if told else None
-    return None if kills is None else int(kills)
+    told = None if instance.guest is None else end_told(host, instance.guest.status)
+    return None if told is None else told.oom_kills
 
 
 def _struck(host: Host, before: int | None) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tare.databases import Database, ServerPlan
 from tare.deployments import Deployment, Instance
 from tare.deployments.guest import GuestHost
+from tare.deployments.guest_end import end_told
 from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
 from tare.run.death import death_of, last_words
@@ -53,7 +54,10 @@ class Server:
 
     @property
     def lives(self) -> bool:
-        """Whether the very process that was started still runs."""
+        """Whether the very process that was started still runs; in a virtual machine it ends before that does."""
+        guest = self.instance.guest
+        if guest is not None and end_told(self.host, guest.status) is not None:
+            return False
         return alive(self.host, self.instance.process)
 
     def wait_until_ready(self, clock: Clock, seconds: float = READY_S) -> None:

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 
 from tare.databases import Secrets, ServerPlan
+from tare.deployments import Guest
 from tare.errors import RunFailed, TimedOut
 from tare.run.bench import Bench
 from tare.run.nodes import Node, nodes_of
@@ -20,15 +21,20 @@ from tare.sites import Completed
 PLAN = ServerPlan("/data", "/run/tare", "0.0.0.0", 28042, {}, Secrets("u", "p"))
 
 
+GUEST = Guest("/run/t/line", "/run/t/line.py", 40, "/run/t/status")
+
+
 @dataclass
 class Answering:
-    """A server in whose root `stat -f` prints that much; an exception is raised."""
+    """A server in whose root `stat -f` prints that much; an exception is raised. `status`: of its machine."""
 
     said: str | Exception
     said_outside: str = ""
     node: Node = nodes_of(1)[0]
     lives: bool = True
     plan: ServerPlan = PLAN
+    guest: Guest | None = None
+    status: bytes | None = None
 
     def inside(self, argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
         assert argv == ("stat", "-f", "-c", "%a %b %S", "/data")
@@ -40,6 +46,15 @@ class Answering:
     def host(self) -> Answering:
         """Its own machine."""
         return self
+
+    @property
+    def instance(self) -> SimpleNamespace:
+        """Nothing of it matters but the machine."""
+        return SimpleNamespace(guest=self.guest)
+
+    def read(self, path: str) -> bytes | None:
+        assert path == GUEST.status
+        return self.status
 
     def run(self, argv: Sequence[str], timeout_s: float) -> Completed:
         assert argv == ("stat", "-f", "-c", "%a %b %S", "/srv/data")
@@ -74,10 +89,28 @@ def test_each_node_is_asked() -> None:
     assert told.what == "no host answers; the file system of sut-2's data has 0 of 488 MiB left"
 
 
+END = b'{"code": 1, "oom_kills": 0, "rooms": {"/data": {"free_bytes": 1048576, "bytes": 419430400}}}\n'
+
+
+def test_a_server_in_a_machine_is_asked_inside_and_its_end_tells_of_its_disk() -> None:
+    told = "no host answers; the file system of its data has 0 of 488 MiB left"
+    assert reason(Answering(FULL, ROOMY, guest=GUEST)).what == told
+    ended = Answering("", ROOMY, lives=False, guest=GUEST, status=END)
+    assert reason(ended).what == "no host answers; the file system of its data has 1 of 400 MiB left"
+
+
+def test_what_lies_below_a_machines_disk_may_be_full_by_itself() -> None:
+    told = "no host answers; the file system below the disk of its data has 0 of 488 MiB left"
+    assert reason(Answering(ROOMY, FULL, guest=GUEST)).what == told
+    assert reason(Answering("", FULL, lives=False, guest=GUEST, status=b"")).what == told
+
+
 @pytest.mark.parametrize(
     "server",
     [
         Answering(ROOMY),
+        Answering(ROOMY, ROOMY, guest=GUEST),
+        Answering("", ROOMY, lives=False, guest=GUEST, status=END.replace(b"1048576", b"104857600")),
         Answering(""),
         Answering("stat: not found"),
         Answering(TimedOut("too long")),

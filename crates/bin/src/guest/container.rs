@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::launch::User;
+use crate::places::Place;
 use crate::root::{self, ROOT, resolve};
 
 const RUNTIME: &str = "/bin/crun";
@@ -32,7 +33,7 @@ const LOST: &str = "lost+found";
 ///
 /// # Errors
 /// The first that cannot be had, by its place.
-pub(crate) fn build(spec: &Value) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn build(spec: &Value) -> Result<Vec<Place>, Failure> {
     let container = &spec["container"];
     let mut mounted = Vec::new();
     for disk in spec["disks"].as_array().ok_or("no disks")? {
@@ -42,13 +43,13 @@ pub(crate) fn build(spec: &Value) -> Result<Vec<PathBuf>, Failure> {
         } else {
             let place = Path::new(DISKS).join(serial);
             root::mount_at(disk, &place)?;
-            mounted.push(place);
+            mounted.push(Place::of_disk(disk, place)?);
         }
     }
     for (target, content) in spec["names"].as_object().ok_or("no names")? {
         root::own_file(target, content.as_str().ok_or("a name without content")?)?;
     }
-    mounted.push(overlay(&container["layer"])?);
+    mounted.push(Place::without_disk(overlay(&container["layer"])?));
     let mut config = container["config"].clone();
     let user = container["user"].as_str().ok_or("no user")?;
     config["process"] = as_user(&config["process"], &User::find(Path::new(ROOT), user)?)?;

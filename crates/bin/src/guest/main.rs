@@ -13,6 +13,7 @@ mod launch;
 mod line;
 mod machine;
 mod network;
+mod places;
 mod ports;
 mod root;
 mod task;

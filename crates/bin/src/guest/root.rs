@@ -9,6 +9,7 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 use serde_json::Value;
 
 use crate::Failure;
+use crate::places::Place;
 
 /// Where the image's root file system is mounted.
 pub(crate) const ROOT: &str = "/task";
@@ -31,11 +32,12 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Mounts all that `spec` names: `disks`, `scratch`, `names`, `shm_bytes`. Returns where disks with data are mounted.
+/// Mounts all that `spec` names: `disks`, `scratch`, `names`, `shm_bytes`. Returns where disks with data are mounted, in
+/// the order of mounting.
 ///
 /// # Errors
 /// The first that cannot be had, by its place.
-pub(crate) fn build(spec: &Value) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn build(spec: &Value) -> Result<Vec<Place>, Failure> {
     let root = Path::new(ROOT);
     let disks = spec["disks"].as_array().ok_or("no disks")?;
     for disk in disks.iter().filter(|disk| disk["target"] == "/") {
@@ -52,7 +54,7 @@ pub(crate) fn build(spec: &Value) -> Result<Vec<PathBuf>, Failure> {
     for disk in disks.iter().filter(|disk| disk["target"] != "/") {
         let place = resolve(root, disk["target"].as_str().ok_or("a disk without target")?)?;
         mount_at(disk, &place)?;
-        places.push(place);
+        places.push(Place::of_disk(disk, place)?);
     }
     for (target, content) in spec["names"].as_object().ok_or("no names")? {
         name(target, content.as_str().ok_or("a name without content")?)?;

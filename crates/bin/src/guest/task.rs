@@ -3,18 +3,18 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::launch::{FAILED, SPEC};
+use crate::places::{Place, let_go, rooms};
 use crate::{Failure, OWN_PATH, container, counters, network, ports, root};
 
 /// The task's control group in the machine's own hierarchy.
@@ -73,7 +73,7 @@ impl Way {
         Self::Plain(program)
     }
 
-    fn build(&self, spec: &Value) -> Result<Vec<PathBuf>, Failure> {
+    fn build(&self, spec: &Value) -> Result<Vec<Place>, Failure> {
         match self {
             Self::Plain(_) => root::build(spec),
             Self::Container(_) => container::build(spec),
@@ -156,18 +156,18 @@ pub(crate) fn start(spec: &Value) -> Result<Arc<Task>, Failure> {
     let (ended, end) = channel();
     thread::spawn(move || {
         let code = child.wait().map_or(FAILED, code_of);
+        // At once: what follows takes seconds, in which the machine still lives.
+        let told = json!({"code": code, "oom_kills": oom_kills(), "rooms": rooms(&mounted)});
+        if let Err(error) = status.write_all(format!("{told}\n").as_bytes()) {
+            eprintln!("tare-guest: the task's end ({code}) could not be told: {error}");
+        }
         let _ = ended.send(code);
         kill_all();
         let deadline = Instant::now() + DRAIN;
         for pump in [pumps.0, pumps.1] {
             let _ = pump.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         }
-        let kills = oom_kills();
         let_go(&mounted);
-        let told = json!({"code": code, "oom_kills": kills});
-        if let Err(error) = status.write_all(format!("{told}\n").as_bytes()) {
-            eprintln!("tare-guest: the task's end ({code}) could not be told: {error}");
-        }
         std::process::exit(0);
     });
     let pid = launched(&way, started, &end)?;
@@ -230,15 +230,6 @@ fn kill_all() {
 fn oom_kills() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
-}
-
-/// Disks are left clean, so that the host may read them.
-fn let_go(mounted: &[PathBuf]) {
-    for place in mounted.iter().rev() {
-        if let Err(error) = unmount(place, UnmountFlags::empty()) {
-            eprintln!("tare-guest: {} could not be unmounted: {error}", place.display());
-        }
-    }
 }
 
 /// Copies a pipe to a port until its end, which is told.
