@@ -125,6 +125,7 @@ def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
         "windows": [],
         "details": {},
         "by_operation": by_operation,
+        "started_at": None,
     }
 
 

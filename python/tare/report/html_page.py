@@ -27,7 +27,7 @@ from tare.report.content import Report
 from tare.report.drawings import drawings
 from tare.report.effect_rows import effect_rows
 from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
-from tare.report.laid_rows import PANELS, hiding, laid_rows
+from tare.report.laid_rows import PANELS, hiding, laid_rows, placed
 from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
 from tare.report.made_of import unpaired, why_no_interval
 from tare.report.mark_words import kinds_of_work
@@ -96,6 +96,7 @@ def render(report: Report) -> str:
         effect_rows=effect_rows(report),
         laid=laid_rows(report.laid_over),
         laid_panels=PANELS,
+        windows_placed=placed(report.laid_over),
         work=_work(report),
         hanging=any(not mark.work for mark in _marks(report.timelines)),
         citation=citation(report),

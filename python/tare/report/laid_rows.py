@@ -7,11 +7,22 @@ from dataclasses import dataclass
 
 from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
 from tare.analyze.timelines.series import CPU, MEMORY, NETWORK, READ, WRITTEN
+from tare.plural import counted
 from tare.report.figures import amount
 from tare.report.mark_words import told
 from tare.report.plain import plain
 
 PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, WRITTEN, READ, NETWORK)
+_OWN = (THROUGHPUT, LATENCY)
+_PLACED: Mapping[str | None, str] = {
+    "generator": "from the moment at which it says that it began to measure",
+    "end": (
+        "placed by its end: it does not say when it began, and its seconds are taken for those right before the "
+        "phase ended, so that it lies late by what it took to end"
+    ),
+    None: "by its own clock: one that starts slowly, as a JVM does, is so much ahead of the trace",
+}
+"""How it is known when a generator began → what a reader is told."""
 COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
 """Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
 
@@ -44,6 +55,17 @@ def laid_rows(over: LaidOver | None) -> tuple[LaidArm, ...]:
     rows = [(run.arm, _row(n, run)) for n, run in enumerate(runs)]
     return tuple(
         LaidArm(plain(arm, 60), hue, tuple(row for name, row in rows if name == arm)) for arm, hue in hues.items()
+    )
+
+
+def placed(over: LaidOver | None) -> str:
+    """Where the generators' windows lie, in a clause after "window by window"; empty where no run has any."""
+    told = [run for run in (() if over is None else over.runs) if any(point.panel in _OWN for point in run.points)]
+    ways = [way for way in _PLACED if any(run.placed_by == way for run in told)]
+    if len(ways) == 1:
+        return f", {_PLACED[ways[0]]}"
+    return "".join(
+        f"; of {counted(sum(run.placed_by == way for run in told), 'run')} {_PLACED[way]}" for way in ways
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tare.monitors import OF_SUT
+from tare.run.driven import driving
 from tare.run.traced import span_of
 from tare.run.trimming import Span
 
@@ -26,8 +27,8 @@ _NS = 1e9
 class DiskLimit:
     """A limit of so many reads and as many writes a second, and the part of it that was used.
 
-    `used`: of each second of the measure phase the more of both ways, no more than all of it, in the mean; of
-    several nodes the one nearest to its limit. Before a limit requests wait where the disk does not see them, so
+    `used`: of each second in which the generator drove, the more of both ways, no more than all of it, in the mean;
+    of several nodes the one nearest to its limit. Before a limit requests wait where the disk does not see them, so
     that it may be idle (`run.disk_use`) while it is what everything waits for.
     """
 
@@ -37,7 +38,7 @@ class DiskLimit:
 
 def with_disk_limit(usage: Mapping[str, Any] | None, trace: Path, per_s: int | None) -> Mapping[str, Any] | None:
     """`usage` with `disk_limit`: a `DiskLimit`; without it where there is no limit, or the trace does not tell."""
-    phase, path = span_of(usage), trace / "cgroup.parquet"
+    phase, path = driving(usage) or span_of(usage), trace / "cgroup.parquet"
     if usage is None or per_s is None or phase is None or not path.is_file():
         return usage
     groups = pl.read_parquet(path, columns=["name", "target", _AT, *_WAYS]).filter(

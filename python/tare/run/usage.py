@@ -37,7 +37,7 @@ class Usage:
     program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
     `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
     block devices, as the trace tells afterwards; `sut_io_source`: by whom; `saturation`: side → a
-    `run.saturation.Saturation`; `disk`: a `run.disk_use.DiskUse`.
+    `run.saturation.Saturation`; `disk`: a `run.disk_use.DiskUse`; `driven`: a `run.driven.Driven`.
     """
 
     wall_s: float
@@ -58,6 +58,7 @@ class Usage:
     sut_io_source: str | None = None
     saturation: Mapping[str, Any] | None = None
     disk: Mapping[str, Any] | None = None
+    driven: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

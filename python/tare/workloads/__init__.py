@@ -85,7 +85,7 @@ def left_by(stdout: Path, name: str) -> Path:
 
 @dataclass(frozen=True)
 class Window:
-    """One fixed interval inside the measure phase; never a replicate. `end_s` since its start.
+    """One fixed interval inside the measure phase; never a replicate. `end_s` since the generator began to measure.
 
     `queue_length`: operations that have arrived and wait at its end, where arrivals do not wait for answers.
     """
@@ -160,6 +160,9 @@ class Measurement:
     Empty where the generator does not tell them apart. Their counts add up to `operations` at least, and `latency`
     is that of all of them together; of what cannot be had from the parts (percentiles, without a histogram) `None`.
     """
+    started_at: float | None = None
+    """When it began to measure, which may be seconds after its start, by its own word: seconds since the epoch by
+    its wall clock, perhaps that of another time zone. `None`: it does not tell."""
 
 
 On_contra = TypeVar("On_contra", Target, Files, contravariant=True)

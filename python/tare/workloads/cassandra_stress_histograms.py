@@ -30,17 +30,21 @@ RESOLUTION = 1e-3
 TimedFrom = Literal["intended-send", "actual-send"]
 _TAGS: Mapping[TimedFrom, str] = {"intended-send": "-rt", "actual-send": "-st"}
 _LONGEST_NS, _DIGITS = 3600 * 10**9, 3
-_NS_PER_MS = 1e6
+_NS_PER_MS, _MS_PER_S = 1e6, 1e3
 Counts = NDArray[np.int64]
 _BROKEN = (ValueError, zlib.error, HdrCookieException, HdrLengthException, IndexError)
 
 
 @dataclass(frozen=True)
 class Histograms:
-    """Kind of operation as cassandra-stress writes it (`READ`), or `total` → all of its intervals together."""
+    """Kind of operation as cassandra-stress writes it (`READ`), or `total` → all of its intervals together.
+
+    `ended_at`: when the last interval ended, seconds since the epoch; `None` where there was none.
+    """
 
     timed_from: TimedFrom
     of: Mapping[str, HdrHistogram]
+    ended_at: float | None = None
 
     def count(self, kind: str = TOTAL) -> int:
         """Operations of a kind; 0 where there is none."""
@@ -75,9 +79,11 @@ class Histograms:
 def read_histograms(path: Path, timed_from: TimedFrom) -> Histograms | None:
     """All that was timed from that moment; `None` where there is no log. `RunFailed` for one that is damaged."""
     counts: dict[str, Counts] = {}
+    ends: list[float] = []
     try:
         with closing(HistogramLogReader(str(path), HdrHistogram(1, _LONGEST_NS, _DIGITS))) as log:
             while (interval := log.get_next_interval_histogram()) is not None:
+                ends.append(interval.get_end_time_stamp() / _MS_PER_S)
                 kind, ending = str(interval.get_tag())[:-3], str(interval.get_tag())[-3:]
                 if ending == _TAGS[timed_from]:
                     counts[kind] = _sum(counts.get(kind), interval)
@@ -91,7 +97,7 @@ def read_histograms(path: Path, timed_from: TimedFrom) -> Histograms | None:
     found = {kind: _histogram(each) for kind, each in counts.items()}
     for each in found.values():
         total.add(each)
-    return Histograms(timed_from, {**found, TOTAL: total})
+    return Histograms(timed_from, {**found, TOTAL: total}, max(ends))
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def measurement(printed: Printed, asked: Asked, logged: Logged | None = None) ->
         raise RunFailed(f"cut short: {seconds:.1f} s of {asked.seconds:g} s")
     if asked.rate_per_s is not None and asked.seconds is not None:
         seconds = max(seconds, asked.seconds)  # a schedule runs on while threads still start, and is caught up with
-    rate = operations / seconds
+    rate, ended_at = operations / seconds, None if logged.latency is None else logged.latency.ended_at
     for each in (logged.latency, logged.service_time):
         if each is not None and each.count() != operations:
             raise RunFailed(f"cassandra-stress's log of histograms has {each.count()} of {operations} operations")
@@ -103,6 +103,7 @@ def measurement(printed: Printed, asked: Asked, logged: Logged | None = None) ->
         windows=_windows(totals, asked.window_s),
         details=_details(asked, rate),
         by_operation=operations_of(printed, operations, asked.timed_from, logged),
+        started_at=None if ended_at is None else ended_at - (totals[-1].figures["time_s"] - _EARLY_S),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
-from tare.workloads.fio_output import DIRECTIONS, Entry, Job, Timed, ended_by, entries_in, jobs_in
+from tare.workloads.fio_output import DIRECTIONS, Entry, Job, Timed, ended_by, entries_in, jobs_in, printed_at
 from tare.workloads.fio_parameters import FioParameters
 from tare.workloads.kinds_together import merged, percentile, together
 from tare.workloads.sysbench_measurement import due_s
@@ -47,6 +47,7 @@ def measurement(own: FioParameters, stdout: Path, stderr: Path, logs: Sequence[P
         windows=windows,
         details=_details(jobs, kinds, seconds),
         by_operation=kinds,
+        started_at=None if (ended_at := printed_at(text)) is None else ended_at - seconds,
     )
 
 

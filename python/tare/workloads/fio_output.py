@@ -14,6 +14,7 @@ DIRECTIONS: Mapping[str, int] = {"read": 0, "write": 1}
 """Kind of request → its number in a log (fio(1), log file formats)."""
 _SIGNAL = re.compile(r"fio: terminating on signal (\d+)")
 _ENTRY = re.compile(r"(\d+), (\d+), (\d+), \d+, \d+(?:, \d+)?")
+_PRINTED = re.compile(r"^  \"timestamp_ms\" : (\d+),$", re.MULTILINE)
 _NS = 1e-6
 
 
@@ -70,6 +71,12 @@ def jobs_in(text: str) -> tuple[Job, ...] | None:
         return tuple(_job(job) for job in tree["jobs"])
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def printed_at(text: str) -> float | None:
+    """When it printed its report, right after its jobs: seconds since the epoch; `None` where that is not told."""
+    found = _PRINTED.search(text)
+    return None if found is None else int(found.group(1)) / 1000
 
 
 def entries_in(log: str) -> tuple[Entry, ...]:

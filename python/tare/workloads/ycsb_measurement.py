@@ -94,6 +94,7 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
         windows=_windows(printed.statuses, asked),
         details=_details(printed, asked, whole / seconds),
         by_operation=operations,
+        started_at=_started_at(printed.statuses),
     )
 
 
@@ -311,6 +312,11 @@ def _windows(statuses: Sequence[Status], asked: Asked) -> tuple[Window, ...]:
         for status in _last_of_each_second(regular)
         if status.rate_per_s is not None
     )
+
+
+def _started_at(statuses: Sequence[Status]) -> float | None:
+    """By the status line that came soonest after a whole second, which is all that it tells of the time since."""
+    return min((status.at - status.end_s for status in statuses if status.at is not None), default=None)
 
 
 def _last_of_each_second(statuses: Sequence[Status]) -> Iterator[Status]:

@@ -10,10 +10,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 _NUMBER = r"-?(?:\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|NaN|Infinity)"
 _FIGURE = re.compile(rf"\[([^\]]+)\], (.+), ({_NUMBER})")
-_STATUS = re.compile(r"(?:\S* ?)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} (\d+) sec: (\d+) operations; (.*)")
+_STATUS = re.compile(r"(?:\S* ?)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) (\d+) sec: (\d+) operations; (.*)")
 _BUCKET = re.compile(r"[0-9]{1,18}")
 _OVERFLOW = re.compile(r">[0-9]+")
 _RATE = re.compile(r"([\d.,]+|∞|�|NaN) current ops/sec; ")
@@ -65,12 +66,17 @@ class KindStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """A status line. `rate_per_s`: since the line before, `None` where there was no operation at all yet."""
+    """A status line. `rate_per_s`: since the line before, `None` where there was no operation at all yet.
+
+    `end_s`: since its start, whole seconds. `at`: seconds since the epoch by its wall clock, taken for UTC; `None`
+    where that is no time.
+    """
 
     end_s: int
     operations: int
     rate_per_s: float | None
     kinds: Mapping[str, KindStatus]
+    at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,7 @@ def _section(name: str, figures: Mapping[str, float]) -> Section:
 
 
 def _status(match: re.Match[str]) -> Status:
-    rest = match.group(3)
+    rest = match.group(5)
     rate = _RATE.match(rest)
     kinds = {name: _hdr_kind(told) for name, told in _KIND.findall(rest)}
     kinds.update({name: KindStatus(None, _number(mean), None, None) for name, mean in _KIND_MEAN.findall(rest)})
@@ -187,11 +193,19 @@ def _status(match: re.Match[str]) -> Status:
         {name: KindStatus(int(count), _number(mean), None, None) for name, count, mean in _KIND_RAW.findall(rest)}
     )
     return Status(
-        end_s=int(match.group(1)),
-        operations=int(match.group(2)),
+        end_s=int(match.group(3)),
+        operations=int(match.group(4)),
         rate_per_s=_number(rate.group(1)) if rate else None,
         kinds=kinds,
+        at=_moment(match.group(1), match.group(2)),
     )
+
+
+def _moment(text: str, milliseconds: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() + int(milliseconds) / 1000
+    except ValueError:
+        return None
 
 
 def _hdr_kind(told: str) -> KindStatus:

@@ -12,15 +12,15 @@ from tests.unit.analyze.views.test_of_run import store_with
 
 from tare.analyze.timelines.laid_over import LATENCY, MOST_RUNS, THROUGHPUT, Laid, LaidOver, laid_over
 from tare.analyze.timelines.marks import Mark, Seen, marks_of
-from tare.analyze.timelines.of_study import Span
+from tare.analyze.timelines.of_study import Span, spans
 from tare.analyze.timelines.series import READ, WRITTEN, Point, series
 from tare.errors import StoreError
 from tare.report.charts import laid_over as chart
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import NARROW, WIDE
-from tare.report.laid_rows import PANELS, colours, hiding, laid_rows
+from tare.report.laid_rows import PANELS, colours, hiding, laid_rows, placed
 from tare.report.mark_words import told
-from tare.run.record import RunRecord
+from tare.run.record import Phase, RunRecord
 from tare.store.trace import Trace
 
 
@@ -128,6 +128,38 @@ def test_the_windows_of_the_generator_are_points_at_their_middle(tmp_path: Path)
     points = [point for point in over.runs[0].points if point.panel == THROUGHPUT]
     assert [(point.second, point.value) for point in points] == [(0.5, 100.0), (1.5, 101.0)]
     assert not [point for point in over.runs[0].points if point.panel == LATENCY]
+
+
+def test_windows_and_their_marks_lie_where_the_generator_drove(tmp_path: Path) -> None:
+    driven = {"began_monotonic_s": 103.5, "ended_monotonic_s": 106.5, "by": "generator"}
+    late = synthetic.changed(windows(0.0, 2.0), lambda tree: tree.update(usage={"driven": driven}))
+    assert marks(late) == [("errors", 4.5, 5.5, "up to 2 errors/s")]
+    store = store_with(tmp_path / "store")
+    first = store.records()[0]
+    zero_s = dict(spans(first))[Phase.MEASURE][0]
+    driven = {"began_monotonic_s": zero_s + 3.5, "ended_monotonic_s": zero_s + 5.5, "by": "end"}
+    usage = {**(first.usage or {}), "driven": driven}
+    measured = {**(first.measurement or {}), **(late.measurement or {})}
+    over = laid_over(store.plan.study, store, [first.model_copy(update={"measurement": measured, "usage": usage})])
+    points = [point for point in over.runs[0].points if point.panel == THROUGHPUT]
+    assert [point.second for point in points] == [4.0, 5.0]
+    assert over.runs[0].placed_by == "end"
+
+
+def test_a_reader_is_told_by_what_windows_are_placed() -> None:
+    point = (Point(THROUGHPUT, "SUT", 1.0, 1.0),)
+
+    def of(*ways: str | None) -> str:
+        runs = [Laid(f"r{n}", "a", n, 1.0, point, (), (), shown=True, placed_by=way) for n, way in enumerate(ways)]
+        return placed(LaidOver(tuple(runs), len(runs)))
+
+    assert of("generator", "generator") == ", from the moment at which it says that it began to measure"
+    assert of("end").startswith(", placed by its end: ")
+    assert of(None).startswith(", by its own clock: ")
+    both = of("generator", "end", "generator")
+    assert both.startswith("; of 2 runs from the moment at which it says")
+    assert "; of 1 run placed by its end" in both
+    assert placed(None) == placed(LaidOver((Laid("r", "a", 1, 1.0, (), (), (), shown=True),), 1)) == ""
 
 
 def test_a_run_is_chosen_by_its_name_and_an_unknown_one_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -124,6 +125,18 @@ def test_windows_of_the_generator_are_samples(tmp_path: Path) -> None:
         (0.0, 1.0, 10.0, "/s", "measure"),
         (1.0, 2.5, 8.0, "/s", "measure"),
     ]
+
+
+def test_windows_lie_where_the_generator_drove(tmp_path: Path) -> None:
+    def late(tree: dict[str, Any]) -> None:
+        tree["measurement"].update(windows=[{"end_s": 1.0, "throughput_per_s": 10.0}])
+        driven = {"began_monotonic_s": 103.5, "ended_monotonic_s": 109.0, "by": "generator"}
+        tree["usage"] = {"began_monotonic_s": 100.0, "ended_monotonic_s": 110.0, "driven": driven}
+
+    run = synthetic.changed(known(RATES)[0], late)
+    store = tare.open_store(store_of(tmp_path / "store", [run], synthetic.study(ARMS)))
+    frame = store.samples(store.observations()["run_id"][0])
+    assert frame.select("from_s", "to_s", "value").rows() == [(3.5, 4.5, 10.0)]
 
 
 def test_a_run_that_is_not_there_and_no_interval_are_refused(opened: Results) -> None:

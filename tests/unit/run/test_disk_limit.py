@@ -68,6 +68,17 @@ def test_without_a_limit_or_a_trace_nothing_is_told(tmp_path: Path) -> None:
     assert told["disk_limit"] == {"per_s": 500, "used": pytest.approx(0.5)}
 
 
+def test_time_in_which_no_generator_drove_is_not_unused(tmp_path: Path) -> None:
+    """A JVM that starts for 3 s and ends for 2 s, and keeps the limit at its end in between."""
+    group(lambda at: 500 * max(0.0, min(at, 18) - 13)).write_parquet(tmp_path / "cgroup.parquet")
+    driven = {"began_monotonic_s": 13.0, "ended_monotonic_s": 18.0, "by": "generator"}
+    whole, part = (with_disk_limit(each, tmp_path, 500) for each in (USAGE, {**USAGE, "driven": driven}))
+    assert whole is not None
+    assert part is not None
+    assert whole["disk_limit"]["used"] == pytest.approx(0.5)
+    assert part["disk_limit"]["used"] == pytest.approx(1.0)
+
+
 def test_counters_that_are_empty_are_not_zero(tmp_path: Path) -> None:
     empty = group(lambda at: at).with_columns(reads=pl.lit(None, dtype=pl.Int64))
     empty.write_parquet(tmp_path / "cgroup.parquet")

@@ -133,6 +133,7 @@ def test_percentiles_come_from_the_log_of_histograms_where_there_is_one() -> Non
     assert reads.latency.mean_ms == pytest.approx(0.605, rel=1e-3)
     assert (reads.service_time.p50_ms, reads.service_time.p95_ms) == pytest.approx((0.5, 0.95), rel=1e-3)
     assert (writes.latency.p50_ms, writes.latency.p99_ms) == pytest.approx((4.0, 2001.0), rel=1e-3)
+    assert told.started_at == pytest.approx(1795283440 + 7.999 - told.duration_s)
     assert (told.latency.p50_ms, told.latency.p95_ms) == pytest.approx((0.86, 4.0), rel=0.02)
     assert told.latency.resolution == pytest.approx(1e-3)
     assert sum(count for _, count in told.histogram) == 450

@@ -98,6 +98,7 @@ def test_several_requests_under_way(tmp_path: Path) -> None:
     assert found.operations == 16594 + 18041
     assert "write" not in found.by_operation
     assert "writes_per_s" not in found.details
+    assert found.started_at == pytest.approx(1795328263.425 - found.duration_s)
 
 
 def test_a_window_without_requests_is_none_of_missing(tmp_path: Path) -> None:

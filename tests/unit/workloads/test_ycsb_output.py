@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,11 @@ def test_a_report_that_was_cut_gives_no_figures() -> None:
         measurement(read_output(text[: text.index("[READ]")]), Asked())
 
 
+def figures(found: Measurement) -> Measurement:
+    """Without what status lines and the JVM tell beside them."""
+    return replace(found, windows=(), details={}, started_at=None)
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_no_line_before_the_last_is_the_end_of_a_report(name: str) -> None:
     """A cut in sections of the connections' end alone changes no figure of an operation."""
@@ -194,7 +200,7 @@ def test_no_line_before_the_last_is_the_end_of_a_report(name: str) -> None:
             found = measurement(read_output("".join(lines[:end])), asked)
         except RunFailed:
             continue
-        assert replace(found, windows=(), details={}) == replace(whole, windows=(), details={}), lines[end]
+        assert figures(found) == figures(whole), lines[end]
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -206,7 +212,17 @@ def test_a_report_that_lost_a_line_has_no_figure_of_operations_changed(name: str
             found = measurement(read_output("".join(lines[:lost] + lines[lost + 1 :])), Asked())
         except RunFailed:
             continue
-        assert replace(found, windows=(), details={}) == replace(whole, windows=(), details={}), lines[lost]
+        assert figures(found) == figures(whole), lines[lost]
+
+
+def test_it_began_where_its_status_lines_say_to_a_few_milliseconds() -> None:
+    """By lines of 0, 1, 2 and 2 s; the last one tells of 2.5 s as of 2, the first of 0.19 s as of 0."""
+    text = "".join((DATA / f"timeseries.{stream}").read_text() for stream in ("stderr", "stdout"))
+    found = measurement(read_output(text), Asked(interval="both"))
+    began = datetime(2026, 11, 21, 14, 45, 59, 161000, tzinfo=UTC).timestamp()
+    assert found.started_at == pytest.approx(began, abs=0.001)
+    silent = "".join(line for line in text.splitlines(keepends=True) if " sec: " not in line)
+    assert measurement(read_output(silent), Asked(interval="both")).started_at is None
 
 
 def test_two_reports_in_one_are_none() -> None:

@@ -12,6 +12,7 @@ from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.numbers import number_at
 from tare.analyze.timelines.marks import Mark, Seen, marks_of
 from tare.analyze.timelines.of_study import Span, representative, spans
+from tare.analyze.timelines.placing import placed_by, windows_began
 from tare.analyze.timelines.series import MOST_STEPS, SUT, Point, series
 from tare.analyze.views.of_run import TRACE
 from tare.errors import StoreError
@@ -29,7 +30,10 @@ MOST_RUNS = 42
 
 @dataclass(frozen=True)
 class Laid:
-    """One run. `shown`: laid over the others before a reader has chosen."""
+    """One run. `shown`: laid over the others before a reader has chosen.
+
+    `placed_by`: how it is known where the generator's windows lie, of a run that has any; as `placing.placed_by`.
+    """
 
     run_id: str
     arm: str
@@ -39,6 +43,7 @@ class Laid:
     phases: tuple[Span, ...]
     marks: tuple[Mark, ...]
     shown: bool
+    placed_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,15 +102,19 @@ def _laid(store: Store, run: RunRecord, *, shown: bool) -> Laid:
         arm=run.arm,
         block=run.block,
         throughput_per_s=METRICS[PRIMARY].of(run),
-        points=(*_windows(run.measurement or {}), *used),
+        points=(*_windows(run.measurement or {}, windows_began(run, zero_s)), *used),
         phases=tuple(Span(phase.value, since - zero_s, until - zero_s) for phase, (since, until) in found.items()),
         marks=marks_of(Seen(run, trace, zero_s, over_s)),
         shown=shown,
+        placed_by=placed_by(run),
     )
 
 
-def _windows(measurement: Mapping[str, Any]) -> Iterator[Point]:
-    """What the generator told of each window, at its middle; several in one where there are very many."""
+def _windows(measurement: Mapping[str, Any], began: float) -> Iterator[Point]:
+    """What the generator told of each window, at its middle; several in one where there are very many.
+
+    `began`: the second at which it began to measure.
+    """
     windows = [each for each in measurement.get("windows") or () if number_at(each, ("end_s",)) is not None]
     each = -(-len(windows) // MOST_STEPS) or 1
     edges = [0.0, *(float(window["end_s"]) for window in windows)]
@@ -113,4 +122,5 @@ def _windows(measurement: Mapping[str, Any]) -> Iterator[Point]:
         for begin, end in pairwise([*range(0, len(windows), each), len(windows)] if windows else []):
             known = [value for one in windows[begin:end] if (value := number_at(one, (key,))) is not None]
             if known:
-                yield Point(panel, SUT, round((edges[begin] + edges[end]) / 2, 2), round(fmean(known), 4))
+                middle = began + (edges[begin] + edges[end]) / 2
+                yield Point(panel, SUT, round(middle, 2), round(fmean(known), 4))

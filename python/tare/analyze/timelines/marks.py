@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from tare.analyze.numbers import number_at
+from tare.analyze.timelines.placing import windows_began
 from tare.monitors import OF_SUT
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
@@ -82,14 +83,14 @@ def of_windows(seen: Seen) -> Iterator[Mark]:
     """Errors and reconnects as the generator counted them, a mark for each row of windows that have any."""
     windows = (seen.run.measurement or {}).get("windows") or ()
     ends = [0.0, *(number_at(window, ("end_s",)) for window in windows)]
-    rates = [_troubles(window) for window in windows]
+    rates, first = [_troubles(window) for window in windows], windows_began(seen.run, seen.zero_s)
     for troubled, group in groupby(range(len(windows)), key=lambda n: bool(rates[n])):
         row = list(group)
         began, ended = ends[row[0]], ends[row[-1] + 1]
         if troubled and began is not None and ended is not None:
             worst = {what: max(rates[n].get(what, 0.0) for n in row) for what in _TROUBLES}
             told = ", ".join(f"up to {rate:g} {what}/s" for what, rate in worst.items() if rate)
-            yield Mark("errors", round(began, 2), told, until=round(ended, 2))
+            yield Mark("errors", round(first + began, 2), told, until=round(first + ended, 2))
 
 
 def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:

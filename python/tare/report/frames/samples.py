@@ -10,6 +10,7 @@ import polars as pl
 from tare.analyze import guest
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.timelines.of_study import spans
+from tare.analyze.timelines.placing import windows_began
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
 from tare.analyze.views.of_run import TRACE, read_samples
@@ -42,7 +43,7 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
     phases = dict(spans(run))
     zero_s = phases[Phase.MEASURE][0] if Phase.MEASURE in phases else None
     parts = [
-        _windows(run),
+        _windows(run, windows_began(run, zero_s)),
         *_observed(store, run, zero_s),
         *_traced(store, run, zero_s, every_s),
         *_inside(store, run, zero_s),
@@ -66,22 +67,24 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
     )
 
 
-def _windows(run: RunRecord) -> pl.DataFrame:
-    """Of the measure phase, by the generator's own clock, which begins with it."""
+def _windows(run: RunRecord, began: float) -> pl.DataFrame:
+    """Of the measure phase, by the generator's own clock, which begins at second `began`."""
     tool = run.settings.get("workload_name") or (run.imported or {}).get("parser") or "generator"
     windows = (run.measurement or {}).get("windows") or ()
-    rows = [row for row in _of_windows(str(tool), windows) if row[-2] is not None]
+    rows = [row for row in _of_windows(str(tool), windows, began) if row[-2] is not None]
     return pl.DataFrame(rows, schema={name: _type(name) for name in _PART}, orient="row")
 
 
-def _of_windows(tool: str, windows: Any) -> Iterator[tuple[object, ...]]:
+def _of_windows(tool: str, windows: Any, first: float) -> Iterator[tuple[object, ...]]:
     began = 0.0
     for window in windows:
         ended = number_at(window, ("end_s",))
         if ended is None:
             continue
         for name in _WINDOW_UNITS:
-            yield "generator", tool, name, "client", began, ended, number_at(window, (name,)), True
+            yield (
+                "generator", tool, name, "client", first + began, first + ended, number_at(window, (name,)), True,
+            )  # fmt: skip
         began = ended
 
 
