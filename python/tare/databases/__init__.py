@@ -71,6 +71,9 @@ class Database(Protocol):
     follows: ClassVar[Mapping[str, frozenset[str]]]
     """Dotted key of a study → names in `effective` that the server derives from it, and that so vary with it."""
 
+    killed: ClassVar[bool]
+    """Whether a server whose data are thrown away is killed at once: its log is whole and nothing of it stays."""
+
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """The one-shot command that fills an empty data directory."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -51,6 +52,7 @@ class Cassandra:
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
     follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    killed: ClassVar[bool] = True
     release: Release = V3_11
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
@@ -94,15 +96,20 @@ class Cassandra:
         return _query(plan, inside, _ALIVE).code == 0
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """What the server logged when it started, its settings where it has a table of them, and its tables."""
-        done = inside(("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b"")
-        log = must(done, "read its log").text
-        rows = must(_query(plan, inside, TABLES), "read its tables").text.splitlines()
-        told = {**parse_log(log), **parse_tables(rows)}
-        if not self.release.tells_settings:
-            return told
-        settings = must(_query(plan, inside, SETTINGS), "read its settings").text.splitlines()
-        return {**told, **parse_settings(settings)}
+        """What the server logged when it started, its settings where it has a table of them, and its tables.
+
+        All are asked at once: each is a program that starts, and the run waits for them.
+        """
+        with ThreadPoolExecutor(3) as pool:
+            logged = pool.submit(inside, ("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b"")
+            tables = pool.submit(_query, plan, inside, TABLES)
+            settings = pool.submit(_query, plan, inside, SETTINGS) if self.release.tells_settings else None
+        told = parse_log(must(logged.result(), "read its log").text)
+        rows = must(tables.result(), "read its tables").text.splitlines()
+        found = {**told, **parse_tables(rows)}
+        if settings is None:
+            return found
+        return {**found, **parse_settings(must(settings.result(), "read its settings").text.splitlines())}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0.

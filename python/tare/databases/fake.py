@@ -101,6 +101,7 @@ class FakeDatabase:
 
     per_run: ClassVar[frozenset[str]] = frozenset({"port"})
     follows: ClassVar[Mapping[str, frozenset[str]]] = {}
+    killed: ClassVar[bool] = False
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory; refuses one that is not."""

@@ -37,6 +37,7 @@ class PostgreSQL:
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
     follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    killed: ClassVar[bool] = False
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory; text is UTF-8 and sorted by its bytes, whatever locales the image has."""

@@ -224,7 +224,7 @@ class Phases:
             return None
         sut = bench.start_sut()
         self._note("sut", sut.first.instance)
-        self.stops.add("stopping the server", lambda: sut.stop(GRACE_S))
+        self.stops.add("stopping the server", lambda: sut.stop(0.0 if bench.database.killed else GRACE_S))
         sut.wait_until_ready(self.machine.clock)
         self._read_back(sut)
         return sut
@@ -293,7 +293,7 @@ class Phases:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
         client = bench.start_client(name, command, sut)
         self._note("sut" if sut is None else "client", client.instance)
-        self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
+        stop = self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         self.monitors.client_started(name, client.instance, alone=sut is None)
         if meter is not None:
             meter.begin(client.instance)
@@ -318,7 +318,7 @@ class Phases:
             if used := meter.end(of_nodes or [self.found.parity.get("sut")], self.found.parity.get("client")):
                 self.found.usage = to_tree(used)
             self.pace.ended()
-        client.stop(GRACE_S)
+        stop()
         return code
 
     def _note(self, side: Side, instance: Instance) -> None:

@@ -11,9 +11,19 @@ class Teardown:
     def __init__(self) -> None:
         self._steps: list[tuple[str, Callable[[], object]]] = []
 
-    def add(self, what: str, step: Callable[[], object]) -> None:
-        """Register a step before the thing it removes is made; a step may find nothing to do."""
-        self._steps.append((what, step))
+    def add(self, what: str, step: Callable[[], object]) -> Callable[[], None]:
+        """Register a step before the thing it removes is made; a step may find nothing to do.
+
+        What it returns takes the step early, and strikes it out unless it fails.
+        """
+        entry = (what, step)
+        self._steps.append(entry)
+
+        def early() -> None:
+            step()
+            self._steps.remove(entry)
+
+        return early
 
     def run(self) -> tuple[str, ...]:
         """Take every step once and return what went wrong, a sentence each.
