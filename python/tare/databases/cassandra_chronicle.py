@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tare.databases import Exec, ServerPlan
-from tare.databases.cassandra_nodetool import must, nodetool
+from tare.databases.cassandra_nodetool import must, nodetool, several
 from tare.databases.chronicle import Chronicle, Event, Figures
 from tare.errors import RunFailed
 
 LOG_FILE = "system.log"
-_WORDS = ("compactionhistory", "tablestats", "tpstats")
+_COMMANDS = {"compactionhistory": "CompactionHistory", "tablestats": "TableStats", "tpstats": "TpStats"}
+"""Word of nodetool → the class that carries it out."""
 _TIMEOUT_S, _LOG_TIMEOUT_S = 60.0, 30.0
 _COMPACTED = re.compile(
     r"^(?:DEBUG|INFO) .*?"
@@ -48,13 +49,8 @@ class CassandraChronicler:
     """Asks a single node."""
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
-        """Three calls of nodetool, a JVM each and all at once as the run waits for them, and the log."""
-
-        def call(word: str) -> str:
-            return must(nodetool(plan, inside, (word, "-F", "json"), _TIMEOUT_S), f"call {word}").text
-
-        with ThreadPoolExecutor(len(_WORDS)) as pool:
-            history, tables, pools = pool.map(call, _WORDS)
+        """Three commands of nodetool, then the log, which tells of a compaction after the history has it."""
+        history, tables, pools = several(plan, inside, tuple(_COMMANDS.values()), _TIMEOUT_S) or _each(plan, inside)
         log = must(inside(("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b""), "read its log").text
         counted = parse_pools(pools)
         return Chronicle(
@@ -68,6 +64,16 @@ class CassandraChronicler:
                 "nodetool-tpstats.json": pools,
             },
         )
+
+
+def _each(plan: ServerPlan, inside: Exec) -> tuple[str, ...]:
+    """A JVM a command, all at once as the run waits for them."""
+
+    def call(word: str) -> str:
+        return must(nodetool(plan, inside, (word, "-F", "json"), _TIMEOUT_S), f"call {word}").text
+
+    with ThreadPoolExecutor(len(_COMMANDS)) as pool:
+        return tuple(pool.map(call, _COMMANDS))
 
 
 def parse_log(text: str) -> tuple[Logged, ...]:

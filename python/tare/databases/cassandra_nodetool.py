@@ -11,6 +11,11 @@ from tare.sites import Completed
 HOME = "/opt/cassandra"
 CLASSPATH = f"{HOME}/conf:{HOME}/lib/*"
 YAML_FILE = "cassandra.yaml"
+SEVERAL = "tare.nodetool.Several"
+"""tare's own entry (java/nodetool), which tare's recipes have; a user's own image need not."""
+_OWN = "/opt/tare/nodetool/*"
+_BEFORE_EACH = "\x1e"
+_NOT_THERE = f"Could not find or load main class {SEVERAL}"
 _FRAMES = ("\tat ", "\t... ")
 """How the lines below the first one of a Java stack trace begin."""
 _JMX_BELOW = 12000
@@ -24,6 +29,27 @@ def jmx_port(plan: ServerPlan) -> int:
 
 
 def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: float) -> Completed:
+    """A JVM that carries out one command."""
+    told = ("org.apache.cassandra.tools.NodeTool", "-h", "127.0.0.1", "-p", str(jmx_port(plan)), *words)
+    return inside(_jvm(plan, CLASSPATH, told), timeout_s, b"")
+
+
+def several(plan: ServerPlan, inside: Exec, commands: Sequence[str], timeout_s: float) -> tuple[str, ...] | None:
+    """What each command prints as JSON, by one JVM over one connection; `None` where the image cannot do that.
+
+    `commands`: names of classes of `org.apache.cassandra.tools.nodetool` that have an option `-F`.
+    """
+    told = (SEVERAL, str(jmx_port(plan)), *commands)
+    done = inside(_jvm(plan, f"{_OWN}:{CLASSPATH}", told), timeout_s, b"")
+    if done.code != 0 and _NOT_THERE in done.stderr.decode(errors="replace"):
+        return None
+    _, *printed = must(done, f"call {', '.join(commands)}").text.split(_BEFORE_EACH)
+    if len(printed) != len(commands):
+        raise RunFailed(f"nodetool printed {len(printed)} answers to {len(commands)} commands")
+    return tuple(printed)
+
+
+def _jvm(plan: ServerPlan, classpath: str, told: Sequence[str]) -> tuple[str, ...]:
     """A JVM that lives a second or two has no use for the optimising compiler, which would take the node's CPUs.
 
     Java 8 since update 331 refuses the URLs that the JMX of 3.11 uses, unless it is told to parse as before. Java
@@ -32,7 +58,7 @@ def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: fl
     `stopdaemon` reads the node's configuration, and does nothing, in silence, where it does not find all of it.
     Moments are printed in the time zone of nodetool's own JVM: UTC.
     """
-    argv = (
+    return (
         "java",
         "-Xmx64M",
         "-XX:+UseSerialGC",
@@ -47,18 +73,15 @@ def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: fl
         f"-Dcassandra.storagedir={plan.data_dir}",
         "-Dlogback.configurationFile=logback-tools.xml",
         "-cp",
-        CLASSPATH,
-        "org.apache.cassandra.tools.NodeTool",
-        *("-h", "127.0.0.1", "-p", str(jmx_port(plan))),
-        *words,
+        classpath,
+        *told,
     )
-    return inside(argv, timeout_s, b"")
 
 
 def must(done: Completed, what: str) -> Completed:
     """The same, where it ended well; `RunFailed` with its last words else."""
     if done.code != 0:
         lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        words = [line for line in lines if not line.startswith(_FRAMES)]
+        words = [line.strip() for line in lines if not line.startswith(_FRAMES)]
         raise RunFailed(f"Cassandra did not let tare {what}: {words[-1] if words else f'exit code {done.code}'}")
     return done

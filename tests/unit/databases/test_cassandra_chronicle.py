@@ -91,22 +91,61 @@ def test_pools_and_dropped_messages() -> None:
     assert told.dropped == {"READ": 0, "MUTATION": 3}
 
 
-def test_all_of_it_is_asked_with_what_was_printed_kept() -> None:
+WORDS = ("compactionhistory", "tablestats", "tpstats")
+
+
+def test_all_of_it_is_asked_by_one_jvm_with_what_was_printed_kept() -> None:
+    asked: list[str] = []
+    printed = f"a warning of the JVM\n\x1e{HISTORY}\x1e{TABLES}\x1e{POOLS}"
+
+    def inside(argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
+        del timeout_s, stdin
+        asked.append(argv[0])
+        if argv[0] == "cat":
+            return Completed(tuple(argv), 0, TOLD.encode())
+        assert "-Duser.timezone=UTC" in argv
+        assert argv[-5:] == ("tare.nodetool.Several", "16042", "CompactionHistory", "TableStats", "TpStats")
+        return Completed(tuple(argv), 0, printed.encode())
+
+    told = CassandraChronicler().tell(PLAN, inside)
+    assert asked == ["java", "cat"]
+    assert [event.name for event in told.events] == ["tare.standard1"]
+    assert told.files == {
+        f"nodetool-{word}.json": text for word, text in zip(WORDS, (HISTORY, TABLES, POOLS), strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("done", "told"),
+    [
+        (Completed((), 1, b"", b"java.net.ConnectException: Connection refused\n"), "TpStats: java.net.Connect"),
+        (Completed((), 0, b"\x1e{}\x1e{}"), "2 answers to 3 commands"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_with_the_reason(done: Completed, told: str) -> None:
+    with pytest.raises(RunFailed, match=told):
+        CassandraChronicler().tell(PLAN, lambda _argv, _timeout, _stdin: done)
+
+
+def test_an_image_without_tare_s_entry_is_asked_by_a_jvm_a_command() -> None:
     asked: list[str] = []
     answers = {"compactionhistory": f"a warning of the JVM\n{HISTORY}", "tablestats": TABLES, "tpstats": POOLS}
+    missing = b"Error: Could not find or load main class tare.nodetool.Several\n"
 
     def inside(argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
         del timeout_s, stdin
         if argv[0] == "cat":
             return Completed(tuple(argv), 0, TOLD.encode())
+        if "tare.nodetool.Several" in argv:
+            return Completed(tuple(argv), 1, b"", missing)
         assert "-Duser.timezone=UTC" in argv
         asked.append(argv[-3])
         return Completed(tuple(argv), 0, answers[argv[-3]].encode())
 
     told = CassandraChronicler().tell(PLAN, inside)
-    assert asked == ["compactionhistory", "tablestats", "tpstats"]
+    assert sorted(asked) == list(WORDS)
     assert [event.name for event in told.events] == ["tare.standard1"]
-    assert set(told.files) == {f"nodetool-{word}.json" for word in asked}
+    assert set(told.files) == {f"nodetool-{word}.json" for word in WORDS}
 
 
 @pytest.mark.parametrize("text", ["", "error: no such command", "[1]"])

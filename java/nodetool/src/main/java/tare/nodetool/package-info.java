@@ -1,0 +1,2 @@
+/** Cassandra's nodetool, called by tare. */
+package tare.nodetool;
