@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tare.deployments import Endpoint, Instance
 from tare.deployments.cgroups import parse_cgroups, parse_proc_cgroup
 from tare.deployments.guest import GuestHost
 from tare.deployments.sockets import Connection, connections, socket_inodes
+from tare.deployments.vm_network import HOST_LOOPBACK
 from tare.sites import Host, Process
 from tare.sites.process import identify
 
 _PROXY = "docker-proxy"
+_LOOPBACKS = ("127.0.0.1", "::1")
 _CALL_S = 10.0
 _TRIES = 10
 _BETWEEN_TRIES_S = 0.02
@@ -72,6 +74,8 @@ class NetworkPath:
     server_sees: Endpoint | None
     proxy: Process | None
     connections: int
+    client_hop: Hop | None = None
+    """How the connections leave the client's own virtual machine; `client_dialled` is then what QEMU dialled."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,14 @@ def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath 
 
     A connection that is just being made shows one end before the other, so an unexplained one is read again.
     """
+    path = _observe_outside(host, client, server)
+    if path is None or client.guest is None:
+        return path
+    return out_of_guest(path, connections(GuestHost.of(host, client), client.guest.pid))
+
+
+def _observe_outside(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    """Of a client in a virtual machine the sockets that QEMU holds for it."""
     if server.guest is not None:
         return _observe_guest(host, client, server)
     for _ in range(_TRIES):
@@ -95,6 +107,18 @@ def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath 
             break
         time.sleep(_BETWEEN_TRIES_S)
     return path
+
+
+def out_of_guest(path: NetworkPath, inside: tuple[Connection, ...]) -> NetworkPath:
+    """With how the client's connections, which its machine sees as `inside`, become those that QEMU holds.
+
+    Where it sees none to the address that QEMU dialled, nothing is claimed of the whole way.
+    """
+    dialled = path.client_dialled
+    address = HOST_LOOPBACK if dialled.address in _LOOPBACKS else dialled.address
+    if any(one.remote == Endpoint(address, dialled.port) for one in inside):
+        return replace(path, client_hop=Hop.USER)
+    return replace(path, hop=None, server_sees=None, proxy=None, connections=0)
 
 
 def decide_path(
@@ -190,7 +214,7 @@ def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath
 
 def _endpoints(server: Instance) -> frozenset[Endpoint]:
     port = server.task.port
-    own = {Endpoint(server.address, port), Endpoint("127.0.0.1", port), Endpoint("::1", port)}
+    own = {Endpoint(address, port) for address in (server.address, *_LOOPBACKS)}
     return frozenset(own | ({server.published} if server.published else set()))
 
 

@@ -24,7 +24,7 @@ from tare.deployments.paths import remove_tree
 from tare.deployments.placement import warden
 from tare.deployments.vm_accelerator import Verdict, accelerator_of
 from tare.deployments.vm_command import Disk, Hardware, Wiring, qemu_argv
-from tare.deployments.vm_disks import data_disk, root_disk
+from tare.deployments.vm_disks import data_disk, root_disk, take_back
 from tare.deployments.vm_inside import Inside, Plain
 from tare.deployments.vm_kernel import Kernel
 from tare.deployments.vm_look import below, cpu_threads, cpus_of, disk_aio, disk_cache
@@ -168,6 +168,8 @@ class Vm:
                 pass  # a machine that hangs, or ended meanwhile: it is killed below, and its console is kept
             self._end(instance.process)
         self._ledger.forget(Kind.PROCESS, to_ident(instance.process), host=self._host.name)
+        for bind in instance.task.binds:
+            take_back(self._host, bind, _disk_path(bind.source))
         self._remove(instance.task)
 
     def _disks(self, task: Task) -> tuple[Disk, ...]:

@@ -53,15 +53,23 @@ def root_disk(host: Host, ledger: Ledger, image: Image) -> str:
 
 
 def data_disk(host: Host, bind: Bind, path: str, setting: MachineSetting) -> None:
-    """A copy of a directory of the task's as a disk, on the host's disk and out of its page cache.
-
-    What lies below a scratch place is what the task needs while it runs (an option file, a socket), and no data.
-    """
-    scratch = any(bind.target.startswith(f"{each.target}/") for each in SCRATCH)
-    size = min(setting.disk_bytes, _RUN_BYTES) if scratch else setting.disk_bytes
+    """A copy of a directory of the task's as a disk, on the host's disk and out of its page cache."""
+    size = min(setting.disk_bytes, _RUN_BYTES) if is_scratch(bind) else setting.disk_bytes
     make_disk(host, bind.source, path, size, inodes=max(size // _BYTES_AN_INODE, _FEWEST_INODES))
     own_root(host, bind.source, path)
     settle(host, path, warmed=False)
+
+
+def take_back(host: Host, bind: Bind, path: str) -> None:
+    """Copy what the task has left in a scratch place from its disk to the directory that it was made from."""
+    if is_scratch(bind) and not bind.read_only:
+        dump = ["debugfs", "-R", f'rdump / "{bind.source}"', path]
+        host.run(dump, timeout_s=_CALL_S, check=False)  # ends with 0 whatever it could not copy; who needs it looks
+
+
+def is_scratch(bind: Bind) -> bool:
+    """What the task needs while it runs (an option file, a socket) or leaves (a log), and no data."""
+    return any(bind.target.startswith(f"{each.target}/") for each in SCRATCH)
 
 
 def make_disk(host: Host, source: str, path: str, size_bytes: int, inodes: int | None = None) -> None:

@@ -14,6 +14,8 @@ from tare.sites.ledger import Kind, Ledger
 
 _CALL_S = 30.0
 _GONE_S, _POLL_S = 5.0, 0.02
+HOST_LOOPBACK = "10.0.2.2"
+"""By QEMU's own network the gateway is the host, where 127.0.0.1 listens (qemu(1), -netdev user, restrict=off)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ def attach(host: Host, ledger: Ledger, task: Task) -> Attachment:
     """Make what the task's network needs; what was made is in the ledger."""
     if task.network is NetworkKind.USER:
         forward = f",hostfwd=tcp:127.0.0.1:{task.port}-:{task.port}" if task.port else ""
-        return Attachment(f"user,id=net,restrict=off{forward}", "10.0.2.15", 24, "10.0.2.2", "127.0.0.1")
+        return Attachment(f"user,id=net,restrict=off{forward}", "10.0.2.15", 24, HOST_LOOPBACK, "127.0.0.1")
     if task.network is NetworkKind.TAP:
         return _tap(host, ledger, task)
     raise EnvironmentLacks(

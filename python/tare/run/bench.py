@@ -10,7 +10,18 @@ from typing import Any
 
 from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
 from tare.databases.loopback import node_address
-from tare.deployments import Bind, Deployment, Endpoint, Instance, Limits, MachineSetting, NetworkKind, Task
+from tare.deployments import (
+    MACHINES,
+    Bind,
+    Deployment,
+    Endpoint,
+    Instance,
+    Limits,
+    MachineSetting,
+    NetworkKind,
+    Task,
+)
+from tare.deployments.vm_network import HOST_LOOPBACK
 from tare.errors import EndedAtOnce
 from tare.images import Image
 from tare.run.client import Client
@@ -265,4 +276,6 @@ def address_of(server: Instance, settings: ArmSettings) -> Endpoint:
     """Where a client of this arm finds the server."""
     if settings.client is not None and settings.client.network is NetworkKind.SHARED:
         return Endpoint(_LOOPBACK, server.task.port)
-    return server.published or Endpoint(server.address, server.task.port)
+    found = server.published or Endpoint(server.address, server.task.port)
+    inside = settings.client is not None and settings.client.deployment in MACHINES
+    return replace(found, address=HOST_LOOPBACK) if inside and found.address == _LOOPBACK else found

@@ -54,16 +54,21 @@ def loader_of(plan: Plan, settings: ArmSettings) -> ArmSettings:
     """
     names = dict.fromkeys(plan.study.baseline_of(arm.name) for arm in plan.study.arms)
     baselines = (plan.arm(name).settings for name in names)
-    return without_machine(next((each for each in baselines if _same_data(each, settings)), settings))
+    return without_machines(next((each for each in baselines if _same_data(each, settings)), settings))
 
 
-def without_machine(settings: ArmSettings) -> ArmSettings:
-    """The same bare: a virtual machine's data are made outside of it, and copied onto its disk."""
-    sut = settings.sut
-    if sut.deployment not in MACHINES:
-        return settings
-    bare = {"deployment": "bare", "network": NetworkKind.HOST, "vm": None}
-    return settings.model_copy(update={"sut": sut.model_copy(update=bare)})
+def without_machines(settings: ArmSettings) -> ArmSettings:
+    """The same bare: a virtual machine's data are made outside of it, and copied onto its disk.
+
+    Whoever loads them needs no machine either.
+    """
+    sut, client = settings.sut, settings.client
+    bare = {"deployment": "bare", "network": NetworkKind.HOST}
+    if sut.deployment in MACHINES:
+        sut = sut.model_copy(update={**bare, "vm": None})
+    if client is not None and client.deployment in MACHINES:
+        client = client.model_copy(update=bare)
+    return settings.model_copy(update={"sut": sut, "client": client})
 
 
 def _same_data(one: ArmSettings, other: ArmSettings) -> bool:

@@ -1,4 +1,4 @@
-"""What a virtual machine as the SUT can be combined with, and which of its keys go together."""
+"""What a virtual machine around the SUT or the client can be combined with, and which keys go together."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _NETWORKS = frozenset({NetworkKind.USER, NetworkKind.TAP})
 _DIRECT = frozenset({"none", "directsync"})
 """Cache modes of QEMU's that open the disk's file with O_DIRECT (qemu(1), -drive cache=)."""
 _DEPLOYMENT: KeyPath = ("sut", "deployment")
+_SWAPPED = "a virtual machine has its CPUs from its start, and a duet swaps them"
 
 
 def setting(sut: SutSpec) -> VmSpec | None:
@@ -28,9 +29,8 @@ def refuse(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Refu
 
 def _reasons(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Iterator[Refusal]:
     if client is not None and client.deployment in MACHINES:
-        why = f"a client cannot be placed in `{client.deployment}`"
-        yield Refusal((("client", "deployment"),), why, "use bare or container for the client")
-    if client is not None and client.network in _NETWORKS:
+        yield from _client(sut, client, protocol)
+    elif client is not None and client.network in _NETWORKS:
         why = f"`{client.network}` is how a virtual machine is attached, and the client is in none"
         yield Refusal((("client", "network"),), why, "use host, bridge or shared for the client")
     if sut.deployment in MACHINES:
@@ -46,6 +46,22 @@ def _reasons(sut: SutSpec, client: Placement | None, protocol: Repetition) -> It
         yield Refusal((*given, ("sut", "vm"), _DEPLOYMENT), why, "leave it out")
 
 
+def _client(sut: SutSpec, client: Placement, protocol: Repetition) -> Iterator[Refusal]:
+    """QEMU's own network reaches all that the host reaches; the bridge of a tap leads to its one machine only."""
+    network, deployment = ("client", "network"), ("client", "deployment")
+    if client.network is not NetworkKind.USER:
+        why = f"on `{client.network}` a client in a virtual machine reaches no server"
+        yield Refusal((network, deployment), why, "use `client.network: user`")
+    if client.limits.memory is None:
+        why = "a virtual machine has a size, and nothing says how much memory the client may use"
+        yield Refusal((("client", "limits", "memory"), deployment), why, "set `client.limits.memory` for all arms")
+    if sut.nodes > 1:
+        why = f"from a virtual machine a client finds one address of its host, and not those of {sut.nodes} nodes"
+        yield Refusal((deployment, ("sut", "nodes")), why, "use a client that is bare or in a container")
+    if isinstance(protocol, DuetSpec):
+        yield Refusal((deployment, ("protocol", "name")), _SWAPPED, "use `interleave`")
+
+
 def _machine(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Iterator[Refusal]:
     network: KeyPath = ("sut", "network")
     if client is None:
@@ -57,7 +73,7 @@ def _machine(sut: SutSpec, client: Placement | None, protocol: Repetition) -> It
     if sut.limits.memory is None:
         why = "a virtual machine has a size, and nothing says how much memory each arm may use"
         yield Refusal((("sut", "limits", "memory"), _DEPLOYMENT), why, "set `sut.limits.memory` for all arms")
-    if client is not None and client.network is not NetworkKind.HOST:
+    if client is not None and client.network not in {NetworkKind.HOST, NetworkKind.USER}:
         why = f"a client on `{client.network}` does not reach a virtual machine"
         yield Refusal((("client", "network"), _DEPLOYMENT), why, "use `client.network: host`")
     if sut.nodes > 1:
@@ -65,8 +81,7 @@ def _machine(sut: SutSpec, client: Placement | None, protocol: Repetition) -> It
         yield Refusal((("sut", "nodes"), _DEPLOYMENT), why, "use bare or container, or one node")
     yield from _disks(sut, setting(sut) or VmSpec())
     if isinstance(protocol, DuetSpec):
-        why = "a virtual machine has its CPUs from its start, and a duet swaps them"
-        yield Refusal((_DEPLOYMENT, ("protocol", "name")), why, "use `interleave`")
+        yield Refusal((_DEPLOYMENT, ("protocol", "name")), _SWAPPED, "use `interleave`")
 
 
 def _disks(sut: SutSpec, vm: VmSpec) -> Iterator[Refusal]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tare.deployments import Endpoint
-from tare.deployments.path import Hop, Proxy, Side, decide_path
+from tare.deployments.path import Hop, Proxy, Side, decide_path, out_of_guest
 from tare.deployments.sockets import Connection, parse_tcp
+from tare.deployments.vm_network import HOST_LOOPBACK
 from tare.sites import Process
 
 DATA = Path(__file__).parents[2] / "data" / "network-path"
@@ -50,6 +51,26 @@ def test_the_same_namespace_is_loopback_whatever_the_address() -> None:
 def test_no_connection_to_the_server_is_no_path() -> None:
     assert decide_path(*sides("bridge"), frozenset({Endpoint("10.0.0.1", 1)}), ()) is None
     assert decide_path(Side("1", ()), Side("2", ()), frozenset(), ()) is None
+
+
+def test_the_way_out_of_a_clients_machine_is_seen_inside_or_nothing_is_claimed() -> None:
+    dialled = Endpoint("172.22.0.2", 5432)
+    path = decide_path(*sides("bridge"), frozenset({dialled}), ())
+    assert path is not None
+    own = Endpoint("10.0.2.15", 40000)
+    whole = out_of_guest(path, (Connection(own, dialled, 7),))
+    assert (whole.hop, whole.client_hop, whole.connections) == (Hop.BRIDGE, Hop.USER, 1)
+    for inside in ((), (Connection(own, Endpoint(HOST_LOOPBACK, 5432), 7),)):
+        unseen = out_of_guest(path, inside)
+        assert (unseen.hop, unseen.client_hop, unseen.server_sees, unseen.connections) == (None, None, None, 0)
+
+
+def test_a_clients_machine_knows_its_hosts_loopback_by_another_address() -> None:
+    dialled = Endpoint("127.0.0.1", 32792)
+    path = decide_path(*sides("published-loopback"), frozenset({dialled}), ())
+    assert path is not None
+    inside = (Connection(Endpoint("10.0.2.15", 40000), Endpoint(HOST_LOOPBACK, 32792), 7),)
+    assert out_of_guest(path, inside).client_hop is Hop.USER
 
 
 def test_a_proxy_that_is_not_docker_proxy_is_not_guessed() -> None:

@@ -1,4 +1,4 @@
-"""What a virtual machine as the SUT is refused for, at the keys that clash, with what to write instead."""
+"""What virtual machines of SUT and client are refused for, at the keys that clash, with what to write instead."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ baseline: {model: bare}
 """
 
 
+OUTSIDE = {"deployment": "bare", "network": NetworkKind.HOST}
+INSIDE = {"deployment": "vm-container", "network": NetworkKind.USER, "limits": LimitsSpec(memory="512M")}
+
+
 def asked(client: dict[str, Any] | None = None, protocol: str = "interleave", **sut: Any) -> Refusal | None:
     usual = {
         "image": "i",
@@ -54,6 +58,14 @@ def test_a_machine_is_reached_from_the_hosts_network(network: NetworkKind, clien
     assert asked({"deployment": client}, network=network) is None
 
 
+@pytest.mark.parametrize("client", ["vm", "vm-container"])
+def test_a_clients_machine_reaches_what_its_host_reaches(client: str) -> None:
+    inside = {**INSIDE, "deployment": client}
+    assert asked(inside) is None
+    for network in (NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK):
+        assert asked(inside, deployment="container", network=network) is None
+
+
 @pytest.mark.parametrize(
     ("given", "key", "why"),
     [
@@ -70,13 +82,16 @@ def test_a_machine_is_reached_from_the_hosts_network(network: NetworkKind, clien
         ({"storage": StorageSpec(kind="tmpfs")}, "sut.vm.cache", "O_DIRECT"),
         ({"storage": StorageSpec(cache="warmed")}, "sut.storage.cache", "machine's own"),
         ({"protocol": "duet"}, "sut.deployment", "duet swaps"),
-        ({"client": {"deployment": "vm", "network": NetworkKind.TAP}}, "client.deployment", "cannot be placed"),
+        ({"client": {**INSIDE, "network": NetworkKind.TAP}}, "client.network", "reaches no server"),
+        ({"client": {**INSIDE, "network": NetworkKind.HOST}}, "client.network", "reaches no server"),
+        ({"client": {**INSIDE, "limits": LimitsSpec()}}, "client.limits.memory", "how much memory the client"),
+        ({**OUTSIDE, "client": INSIDE, "nodes": 3}, "client.deployment", "one address"),
+        ({**OUTSIDE, "client": INSIDE, "protocol": "duet"}, "client.deployment", "duet swaps"),
         ({"client": {"network": NetworkKind.TAP}}, "client.network", "how a virtual machine is attached"),
         ({"client": {"deployment": "container", "network": NetworkKind.BRIDGE}}, "client.network", "not reach"),
         ({"client": {"network": NetworkKind.SHARED}}, "client.network", "does not reach"),
         ({"deployment": "vm-container", "network": NetworkKind.BRIDGE}, "sut.network", "network of its own"),
         ({"deployment": "vm-container", "nodes": 3}, "sut.nodes", "not see each other"),
-        ({"client": {"deployment": "vm-container"}}, "client.deployment", "cannot be placed"),
         ({"deployment": "bare"}, "sut.network", "`bare` is none"),
         ({"deployment": "container", "network": NetworkKind.TAP}, "sut.network", "`container` is none"),
         ({"deployment": "bare", "network": NetworkKind.HOST, "vm": VmSpec()}, "sut.vm", "means nothing"),
