@@ -13,7 +13,7 @@ import pytest
 from tests.integration.deployments.machines import SERVE, answer_of
 
 from tare.analyze.guest import UNITS, counted
-from tare.deployments import Deployment, Instance, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Instance, NetworkKind, Task
 from tare.deployments.defaults import environment
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.sweep import sweep
@@ -92,3 +92,17 @@ def test_a_tap_reaches_the_machine_and_a_full_disk_a_late_program_and_a_killed_q
 def test_a_program_that_is_not_there_is_told(vm: Deployment, make: Callable[..., Task]) -> None:
     with pytest.raises(RunFailed, match=r"ended at once with 125: .*cannot execute /no/such"):
         vm.start(make("/no/such"))
+
+
+def test_what_a_task_leaves_below_run_is_brought_back(
+    vm: Deployment, make: Callable[..., Task], tmp_path: Path
+) -> None:
+    own = tmp_path / "own place"
+    own.mkdir()
+    os.chown(own, 900, 901)
+    leave = "echo left >/run/own/log; mkdir /run/own/more; echo too >/run/own/more/log"
+    instance = vm.start(make("sh", "-c", f"{leave}; sleep 3; exit 3", binds=(Bind(str(own), "/run/own"),)))
+    assert vm.wait(instance, 120) == 3
+    vm.stop(instance)
+    assert (own / "log").read_text() == "left\n"
+    assert (own / "more" / "log").read_text() == "too\n"

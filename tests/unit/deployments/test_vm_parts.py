@@ -15,7 +15,7 @@ from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sockets import Connection
 from tare.deployments.vm_accelerator import Verdict, accelerator_of, found_out
 from tare.deployments.vm_command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
-from tare.deployments.vm_disks import data_disk
+from tare.deployments.vm_disks import data_disk, take_back
 from tare.deployments.vm_kernel import Kernel, in_order
 from tare.deployments.vm_look import cache_mode, cpu_threads, disk_aio
 from tare.deployments.vm_words import words_of
@@ -152,7 +152,7 @@ def test_the_kernel_tells_by_which_interface_disks_are_read(
     assert disk_aio(FakeHost(files=files, answers={listing: Completed((), 0, descriptors)}), 7) == aio
 
 
-def test_what_lies_below_a_scratch_place_gets_a_small_disk() -> None:
+def test_what_lies_below_a_scratch_place_gets_a_small_disk_and_is_brought_back() -> None:
     asked = []
 
     class Recording(FakeHost):
@@ -161,7 +161,11 @@ def test_what_lies_below_a_scratch_place_gets_a_small_disk() -> None:
             return Completed((), 0, b"900 901 750")
 
     for target in ("/run/tare", "/runs"):
+        take_back(Recording(), Bind("/work/x", target), "/work/x.disk")
+        take_back(Recording(), Bind("/work/x", target, read_only=True), "/work/x.disk")
         data_disk(Recording(), Bind("/work/x", target), "/work/x.disk", MachineSetting(disk_bytes=16 << 30))
     made = [argv for argv in asked if argv[0] == "mke2fs"]
     assert [argv[-1] for argv in made] == ["256M", "16384M"]
     assert [argv[argv.index("-N") + 1] for argv in made] == ["16384", "65536"]
+    dumped = [argv for argv in asked if argv[:2] == ["debugfs", "-R"]]
+    assert dumped == [["debugfs", "-R", 'rdump / "/work/x"', "/work/x.disk"]]
