@@ -27,7 +27,7 @@ sut:
     innodb_log_write_ahead_size: 4096
     innodb_log_file_buffering: "ON"
 client: {image: sysbench, deployment: bare, limits: {cpus: "1", memory: 256M}}
-workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 500, warmup_s: 3, measure_s: 12}
+workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 500, warmup_s: 1, measure_s: 30}
 protocol: {name: fixed, blocks: 1, control: false}
 factors:
   model:

@@ -298,7 +298,8 @@ class Phases:
         if meter is not None:
             meter.begin(client.instance)
             self.pace.began(_instances(sut), client.instance)
-        known = self.found.parity.get("sut") is not None and (sut is None or self._unseen() is None)
+        sides = ("sut",) if sut is None else ("sut", "client")  # a warm-up may end before its client was looked at
+        known = self._unseen() is None and all(self.found.parity.get(side) is not None for side in sides)
         onlooker = Onlooker(self.machine, sut, client, known=known)
 
         def lives() -> None:
