@@ -166,6 +166,7 @@ class Phases:
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
             if sut is not None:
+                self._note("sut", sut.first.instance)
                 sut.must_live("between two stages")
                 self._read_back(sut)
             self._watched(bench, sut, parameters)
@@ -298,8 +299,7 @@ class Phases:
         if meter is not None:
             meter.begin(client.instance)
             self.pace.began(_instances(sut), client.instance)
-        sides = ("sut",) if sut is None else ("sut", "client")  # a warm-up may end before its client was looked at
-        known = self._unseen() is None and all(self.found.parity.get(side) is not None for side in sides)
+        known = self._unseen() is None and all(self.found.parity.get(side) for side in bench.settings.sides)
         onlooker = Onlooker(self.machine, sut, client, known=known)
 
         def lives() -> None:

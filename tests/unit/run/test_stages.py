@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.run.test_emulated import emulating
 
+from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import Phase, RunRecord
@@ -132,3 +134,10 @@ def test_a_plan_is_gone_on_with_at_the_first_stage(rig: Any, staged: Any) -> Non
     again = rig.execute(plan, made)
     assert [record.run_id for record in again] == [record.run_id for record in records[2:]]
     assert len(finished(plan, made.plus(*again))) == 1
+
+
+def test_each_stage_says_that_its_server_is_emulated(rig: Any, staged: Any) -> None:
+    rig.swap(deployments={name: DEPLOYMENTS[name] for name in ("fake", "fake-emulated")})
+    records = rig.execute(emulating(staged(), "sut"))
+    assert len(records) == 4
+    assert {record.emulated for record in records} == {("sut",)}
