@@ -124,9 +124,12 @@ def out_of_guest(path: NetworkPath, inside: tuple[Connection, ...]) -> NetworkPa
 def decide_path(
     client: Side, server: Side, dialled: frozenset[Endpoint], proxies: tuple[Proxy, ...]
 ) -> NetworkPath | None:
-    """Match the client's connections to one of the endpoints `dialled` with the server's."""
+    """Match the client's connections to one of the endpoints `dialled` with the server's.
+
+    `None` too where a side has ended meanwhile: its namespace is not known then, which does not make it another one.
+    """
     mine = [found for found in client.connections if found.remote in dialled]
-    if not mine:
+    if not mine or not client.namespace or not server.namespace:
         return None
     matches = [found for found in (_match(one, client, server, proxies) for one in mine) if found]
     hops = Counter(match.hop for match in matches)
@@ -230,6 +233,7 @@ def _members(host: Host, pid: int) -> list[int]:
 
 
 def _namespace(host: Host, pid: int) -> str:
+    """Empty where the process has ended."""
     link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S, check=False).text.strip()
     return link.removeprefix("net:[").removesuffix("]")
 

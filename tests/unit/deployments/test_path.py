@@ -48,6 +48,13 @@ def test_the_same_namespace_is_loopback_whatever_the_address() -> None:
     assert path.hop is Hop.LOOPBACK
 
 
+def test_a_side_that_ended_while_it_was_looked_at_is_no_path_and_no_other_namespace() -> None:
+    client, server = sides("bridge")
+    dialled = frozenset({Endpoint("172.22.0.2", 5432)})
+    assert decide_path(Side("", client.connections), server, dialled, ()) is None
+    assert decide_path(client, Side("", server.connections), dialled, ()) is None
+
+
 def test_no_connection_to_the_server_is_no_path() -> None:
     assert decide_path(*sides("bridge"), frozenset({Endpoint("10.0.0.1", 1)}), ()) is None
     assert decide_path(Side("1", ()), Side("2", ()), frozenset(), ()) is None
