@@ -126,7 +126,7 @@ def decide_path(
 ) -> NetworkPath | None:
     """Match the client's connections to one of the endpoints `dialled` with the server's.
 
-    `None` too where a side has ended meanwhile: its namespace is not known then, which does not make it another one.
+    `None` too where a side has ended meanwhile: its namespace is unknown then, which makes it no other one.
     """
     mine = [found for found in client.connections if found.remote in dialled]
     if not mine or not client.namespace or not server.namespace:
