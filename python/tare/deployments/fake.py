@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+from uuid import uuid4
 
 from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
 from tare.errors import RunFailed, TimedOut
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _LOOPBACK = "127.0.0.1"
 _POLL_S = 0.01
+_OURS = uuid4().hex[:8]
+"""In the names of all files: what a killed tare left waiting is not to take the word for a task of ours."""
 
 _KEEP_CODE = """
 import os, signal, subprocess, sys, time
@@ -160,8 +163,8 @@ class FakeEmulated:
 
 
 def _code_file(task: Task) -> str:
-    return str(Path(task.output.stdout).with_name(f"{task.name}.code"))
+    return str(Path(task.output.stdout).with_name(f"{task.name}-{_OURS}.code"))
 
 
 def _go_file(task: Task) -> str:
-    return str(Path(task.output.stdout).with_name(f"{task.name}.go"))
+    return str(Path(task.output.stdout).with_name(f"{task.name}-{_OURS}.go"))

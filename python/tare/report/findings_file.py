@@ -107,7 +107,9 @@ class LimitsEntry(Entry):
     disk_depth: float | None = Field(description="Requests under way on it.")
     reads_per_s: float | None
     writes_per_s: float | None
-    disk_limit_used: float | None = Field(description="Part of what a limit on disk operations lets through.")
+    disk_limit_used: float | None = Field(
+        description="Part of the time in which a limit on disk operations held the SUT up."
+    )
     reached: tuple[Literal["client", "sut", "disk"], ...] | None = Field(
         description="What was at its end in more than half of the runs; empty: something else; null: not known."
     )

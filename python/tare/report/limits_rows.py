@@ -13,25 +13,25 @@ from tare.report.plain import plain
 
 LIMIT_TITLE = "What set the rate"
 _COLUMNS = (
-    "arm", "SUT's CPU", "client's CPU", "I/O waits", "of limit", "disk busy", "under way", "reads/s", "writes/s",
-    "bound by",
+    "arm", "SUT's CPU", "client's CPU", "I/O waits", "held by limit", "disk busy", "under way", "reads/s",
+    "writes/s", "bound by",
 )  # fmt: skip
-_OF_LIMIT = _COLUMNS.index("of limit")
+_HELD = _COLUMNS.index("held by limit")
 SPARED = ("under way", "reads/s", "writes/s")
 """Columns that a narrow table does without."""
 LIMIT_READING = (
     "Medians over an arm's good runs, read off their traces: CPU time used of what each side could use; share of "
-    "the time in which a thread of the SUT waited for I/O; where the study limits disk operations, the part of "
-    "the limit that the SUT took; of the busiest disk, share of the time with a request under way, requests under "
-    "way, and a second. Bound by: what was at its end in most runs, used 90 % of the time or of its limit, waited "
-    "for 81 % of it (as others had it), or with its quota of CPU time out in half of the periods."
+    "the time in which a thread of the SUT waited for I/O; where the study limits disk operations, that in which "
+    "the limit held the SUT up; of the busiest disk, share of the time with a request under way, requests under "
+    "way, and a second. Bound by: what was at its end in most runs, in use or holding up for 90 % of the time, "
+    "waited for 81 % of it (as others had it), or with its quota of CPU time out in half of the periods."
 )
 _WORDS: Mapping[Limit, str] = {"client": "client's CPU", "sut": "SUT's CPU", "disk": "disk"}
 
 
 def limit_columns(report: Report) -> tuple[str, ...]:
     """Headings; that of a limit only where the study has one."""
-    return _COLUMNS if _is_limited(report) else (*_COLUMNS[:_OF_LIMIT], *_COLUMNS[_OF_LIMIT + 1 :])
+    return _COLUMNS if _is_limited(report) else (*_COLUMNS[:_HELD], *_COLUMNS[_HELD + 1 :])
 
 
 def limits_rows(report: Report) -> tuple[tuple[str, ...], ...]:
@@ -47,8 +47,8 @@ def _is_limited(report: Report) -> bool:
 
 def _row(arm: ArmSummary, *, limited: bool) -> tuple[str, ...]:
     told = arm.limits
-    of_limit = (told.disk_limit_used,) if limited else ()
-    shares = (told.sut_busy, told.client_busy, told.sut_waiting_io, *of_limit, told.disk_busy)
+    held = (told.disk_limit_used,) if limited else ()
+    shares = (told.sut_busy, told.client_busy, told.sut_waiting_io, *held, told.disk_busy)
     return (
         plain(arm.arm, 80),
         *(percent(part, signed=False) for part in shares),

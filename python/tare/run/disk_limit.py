@@ -1,4 +1,4 @@
-"""How much of what a limit on disk operations lets through the SUT took, read off the run's trace."""
+"""For how much of the time a limit on disk operations held the SUT up, read off the run's trace."""
 
 from __future__ import annotations
 
@@ -18,18 +18,24 @@ from tare.run.trimming import Span
 
 _AT = "io_t0_ns"
 _WAYS = ("reads", "writes")
-_WINDOW_S = 1.0
-"""Ten times the slice of 100 ms in which the kernel's throttle counts (block/blk-throttle.c)."""
+_WINDOW_S = 0.2
+"""About the probe's period, and twice the throttle's slice of 100 ms (block/blk-throttle.c)."""
+_SLACK_S = 1.0
+"""So much of the phase's ends may be without a sample."""
 _NS = 1e9
 
 
 @dataclass(frozen=True)
 class DiskLimit:
-    """A limit of so many reads and as many writes a second, and the part of it that was used.
+    """A limit of so many reads and as many writes a second, and the part of the time in which it held the SUT up.
 
-    `used`: of each second in which the generator drove, the more of both ways, no more than all of it, in the mean;
-    of several nodes the one nearest to its limit. Before a limit requests wait where the disk does not see them, so
-    that it may be idle (`run.disk_use`) while it is what everything waits for.
+    `used`: of the time in which the generator drove, the part in which reads or writes waited before the limit
+    or passed it at its rate; of several nodes of the one nearest to it. Cgroup v1 counts operations as they
+    reach the limit (`blk_should_throtl` in block/blk-throttle.h): a hundred that come at once hold up all that
+    comes until a hundred have passed, so what came is taken as a queue that empties at the limit's rate. V2
+    counts behind the limit, where that queue is short. Of each 0.2 s the more of both ways counts, so that
+    turns taken within it come out too low. What waits before a limit the disk does not see: it may be idle
+    (`run.disk_use`) while all wait for it.
     """
 
     per_s: int
@@ -56,18 +62,28 @@ def part_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
 
 
 def _part(rows: pl.DataFrame, phase: Span, per_s: int) -> float | None:
+    known = [rows.drop_nulls([_AT, way]).select(pl.col(_AT) / _NS, way) for way in _WAYS]
+    told = [(way[:, 0].to_numpy(), way[:, 1].to_numpy()) for way in known if _covers(way[_AT], phase)]
+    if not told:
+        return None
     windows = max(1, round((phase.ended_s - phase.began_s) / _WINDOW_S))
-    edges_s = np.linspace(phase.began_s, phase.ended_s, windows + 1)
-    ways = [rate for way in _WAYS if (rate := _rates(rows.drop_nulls([_AT, way]), way, edges_s)) is not None]
-    if not ways:
-        return None
-    return float(np.minimum(np.max(ways, axis=0) / per_s, 1.0).mean())
+    width_s = (phase.ended_s - phase.began_s) / windows
+    before = int(max(0.0, phase.began_s - min(times[0] for times, _ in told)) / width_s)
+    edges_s = phase.began_s + width_s * np.arange(-before, windows + 1)
+    held = [_held_up(np.diff(np.interp(edges_s, *counter)), per_s * width_s) for counter in told]
+    return float(np.max(held, axis=0)[before:].mean())
 
 
-def _rates(known: pl.DataFrame, way: str, edges_s: np.ndarray) -> np.ndarray | None:
-    """Operations a second between the edges; `None` where no sample lies within a window of the first and last."""
-    times_s = known[_AT].to_numpy() / _NS
-    if not len(times_s) or times_s[0] > edges_s[0] + _WINDOW_S or times_s[-1] < edges_s[-1] - _WINDOW_S:
-        return None
-    counts = np.interp(edges_s, times_s, known[way].to_numpy().astype(float))
-    return np.asarray(np.diff(counts) / np.diff(edges_s))
+def _covers(times_s: pl.Series, phase: Span) -> bool:
+    """Whether there are samples near the phase's begin, or before it, and near its end, or after it."""
+    near = (phase.began_s + _SLACK_S, phase.ended_s - _SLACK_S)
+    return len(times_s) > 0 and times_s[0] <= near[0] and times_s[-1] >= near[1]
+
+
+def _held_up(came: np.ndarray, room: float) -> np.ndarray:
+    """Of each window the part in which the limit, which lets `room` through in it, has something to let through."""
+    held, waiting = np.empty(len(came)), 0.0
+    for window, new in enumerate(came):
+        held[window] = min((waiting + new) / room, 1.0)
+        waiting = max(waiting + new - room, 0.0)
+    return held

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,9 @@ from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import TimedOut
 from tare.images import Image, ImageConfig
 from tare.sites import Output
+from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
+from tare.sites.process import from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 
 IMAGE = Image("fake", "sha256:0", "/nowhere", None, ImageConfig())
@@ -68,3 +73,34 @@ def test_exec_hands_back_what_the_program_said(deployment: Deployment, task: Cal
     done = deployment.exec(instance, ["sh", "-c", "cat; exit 2"], timeout_s=10, stdin=b"in")
     assert (done.code, done.stdout) == (2, b"in")
     deployment.stop(instance)
+
+
+class Killed(SqliteLedger):
+    """A ledger whose tare is killed before the process that it has started is noted; its ident goes to a file."""
+
+    def __init__(self, told: Path) -> None:
+        super().__init__(told.with_suffix(".sqlite"))
+        self._told = told
+
+    def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
+        self._told.write_text(f"{kind} {host} {keep} {ident}")
+        os._exit(1)
+
+
+def abandon(task: Task, told: Path) -> None:
+    DEPLOYMENTS["fake"](LocalHost(), Killed(told)).start(task)
+
+
+def test_what_a_killed_tare_left_waiting_takes_no_word_that_is_for_another(
+    deployment: Deployment, task: Callable[..., Task], tmp_path: Path
+) -> None:
+    killed = get_context("fork").Process(target=abandon, args=(task("true"), tmp_path / "killed"))
+    killed.start()
+    killed.join(20)
+    abandoned = from_ident((tmp_path / "killed").read_text().split()[-1])
+    instance = deployment.start(task("sh", "-c", "exit 3"))
+    try:
+        assert deployment.wait(instance, 10) == 3
+    finally:
+        deployment.stop(instance)
+        os.kill(abandoned.pid, signal.SIGKILL)

@@ -83,8 +83,8 @@ def test_what_set_the_rate_is_a_row_an_arm() -> None:
 def test_a_limit_has_a_column_where_the_study_has_one() -> None:
     limited = report(of_limit=0.97)
     cells = dict(zip(limit_columns(limited), limits_rows(limited)[0], strict=True))
-    assert (cells["of limit"], cells["disk busy"], cells["bound by"]) == ("97.0 %", "12.0 %", "disk")
-    assert "of limit" not in limit_columns(report())
+    assert (cells["held by limit"], cells["disk busy"], cells["bound by"]) == ("97.0 %", "12.0 %", "disk")
+    assert "held by limit" not in limit_columns(report())
     assert max(map(len, terminal.render(limited, width=80).splitlines())) <= 80
 
 

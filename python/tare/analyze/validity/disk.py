@@ -93,7 +93,7 @@ def _told(runs: Sequence[RunRecord]) -> str:
     disks = sorted({str(run.usage["disk"]["name"]) for run in runs if run.usage and disk_busy(run) is not None})
     figures = (
         (f"the busiest disk ({', '.join(disks)}) was busy", "of the time", disk_busy),
-        ("the SUT took", "of what the limit on the disk lets through", limit_used),
+        ("the limit on disk operations held the SUT up", "of the time", limit_used),
         ("the SUT waited for I/O", "of the time", waiting_io),
         ("the SUT used", "of its CPU time", partial(busy, side="sut")),
         ("the client used", "of its own", partial(busy, side="client")),
