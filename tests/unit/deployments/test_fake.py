@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,13 @@ from tare.sites.local import LocalHost
 from tare.sites.process import from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 
+ROOT = Path(__file__).resolve().parents[3]
 IMAGE = Image("fake", "sha256:0", "/nowhere", None, ImageConfig())
+
+
+def task_in(directory: Path, *argv: str) -> Task:
+    output = Output(str(directory / "out"), str(directory / "err"))
+    return Task("t", IMAGE, argv, output, "tare/test", env={"GREETING": "hello"})
 
 
 @pytest.fixture
@@ -35,11 +43,7 @@ def deployment(ledger: SqliteLedger) -> Deployment:
 
 @pytest.fixture
 def task(tmp_path: Path) -> Callable[..., Task]:
-    def make(*argv: str) -> Task:
-        output = Output(str(tmp_path / "out"), str(tmp_path / "err"))
-        return Task("t", IMAGE, argv, output, "tare/test", env={"GREETING": "hello"})
-
-    return make
+    return partial(task_in, tmp_path)
 
 
 def test_exit_code_and_output_of_a_task_are_kept(
@@ -87,16 +91,15 @@ class Killed(SqliteLedger):
         os._exit(1)
 
 
-def abandon(task: Task, told: Path) -> None:
-    DEPLOYMENTS["fake"](LocalHost(), Killed(told)).start(task)
+def abandon(directory: Path) -> None:
+    DEPLOYMENTS["fake"](LocalHost(), Killed(directory / "killed")).start(task_in(directory, "true"))
 
 
 def test_what_a_killed_tare_left_waiting_takes_no_word_that_is_for_another(
     deployment: Deployment, task: Callable[..., Task], tmp_path: Path
 ) -> None:
-    killed = get_context("fork").Process(target=abandon, args=(task("true"), tmp_path / "killed"))
-    killed.start()
-    killed.join(20)
+    code = f"from pathlib import Path; from {__name__} import abandon; abandon(Path({str(tmp_path)!r}))"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=20, check=False)
     abandoned = from_ident((tmp_path / "killed").read_text().split()[-1])
     instance = deployment.start(task("sh", "-c", "exit 3"))
     try:
