@@ -166,6 +166,7 @@ def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: 
         factors={**{name: tuple(each) for name, each in file.factors.items()}, **_levels(mapping, found)},
         protocol=ImportedSpec(name="imported", blocks=blocks, retries=0),
         published=published(mapping.document, file),
+        margins=file.margins or {},
         deviations=file.deviations,
         text=mapping.document.text,
         conditions=tuple(file.conditions),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from tare.study.file import ArmSpec, PublishedSpec, Text
-from tare.study.model import Name, PublishedMetric, Source
+from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Source
 from tare.study.quantities import PublishedBy
 from tare.study.strict import Strict
 
@@ -93,4 +93,5 @@ class MappingFile(Strict):
     strata: tuple[Name, ...] = ()
     published_by: PublishedBy | None = None
     published: tuple[PublishedSpec, ...] = ()
+    margins: Annotated[Mapping[MarginMetric, Margin], Field(min_length=1)] | None = None
     deviations: tuple[Text, ...] = ()

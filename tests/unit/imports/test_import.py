@@ -10,6 +10,7 @@ from tests.unit.imports.test_mapping import GOOD, written
 from typer.testing import CliRunner
 
 from tare.analyze import analyze
+from tare.analyze.judgement import Verdict
 from tare.cli import app
 from tare.errors import StudyError
 from tare.imports import Import, collect, load_mapping
@@ -114,6 +115,18 @@ def test_validity_says_that_nothing_was_seen_around_the_runs(tmp_path: Path, res
     analysis = analyze(found.plan.study, [run.record for run in found.runs])
     assert "imported" in {alarm.rule for alarm in analysis.alarms}
     assert not {"order-effect", "autocorrelation"} & {alarm.rule for alarm in analysis.alarms}
+
+
+def test_with_a_margin_each_arm_has_a_verdict(tmp_path: Path, results: Path) -> None:
+    def verdicts(text: str) -> list[tuple[str, float | None, Verdict | None]]:
+        found = imported(tmp_path, results, text)
+        findings = analyze(found.plan.study, [run.record for run in found.runs]).findings
+        return [(each.metric, each.judgement.margin, each.judgement.verdict) for each in findings]
+
+    assert {(margin, verdict) for _, margin, verdict in verdicts(GOOD)} == {(None, None)}
+    told = verdicts(GOOD + "margins: {read_latency_mean: 0.05}\n")
+    assert ("read_latency_mean", 0.05, Verdict.DIFFERENT) in told
+    assert all(verdict is None for metric, _, verdict in told if metric != "read_latency_mean")
 
 
 @pytest.mark.parametrize("style", list(EXPORTERS))
