@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.integration.command import tare
 
 from tare.store.read import open_store
 
@@ -44,13 +42,6 @@ factors:
 baseline: {model: bare}
 """
 HOPS = {"bare": {"loopback"}, "client": {"loopback"}, "published": {"docker-proxy", "dnat"}, "both": {"tap"}}
-
-
-def tare(cwd: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "tare", *words]
-    done = subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, timeout=1200, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
 
 
 @pytest.mark.engine

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.integration.command import tare
 
 from tare.store.read import open_store
 
@@ -44,13 +42,6 @@ baseline: {model: bare}
 """
 HOPS = {"bare": "loopback", "vm": "user", "vm-tap": "tap", "vm-container": "user", "vm-container-layer": "tap"}
 MOUNTS = {"vm-container-layer": "overlay"}
-
-
-def tare(cwd: Path, *words: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "tare", *words]
-    done = subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, timeout=1200, check=False)
-    assert done.returncode == code, done.stderr.decode()
-    return (done.stderr if code else done.stdout).decode()
 
 
 @pytest.mark.engine

@@ -168,9 +168,11 @@ class Vm:
                 pass  # a machine that hangs, or ended meanwhile: it is killed below, and its console is kept
             self._end(instance.process)
         self._ledger.forget(Kind.PROCESS, to_ident(instance.process), host=self._host.name)
-        for bind in instance.task.binds:
-            take_back(self._host, bind, _disk_path(bind.source))
-        self._remove(instance.task)
+        try:
+            for bind in instance.task.binds:
+                take_back(self._host, bind, _disk_path(bind.source))
+        finally:
+            self._remove(instance.task)
 
     def _disks(self, task: Task) -> tuple[Disk, ...]:
         """The image's, read-only and shared by all runs, and a copy of each directory that is given."""
