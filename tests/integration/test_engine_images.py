@@ -135,9 +135,25 @@ def test_what_is_imported_is_what_containers_get(engine: DockerClient, rootfs: P
             for root in (rootfs, tmp_path / "again")
         ]
         assert first_difference(*kept) is None
+        files = [entry.path for entry in kept[0] if entry.kind != "directory"]
+        changed = [[int((root / path).lstat().st_mtime) for path in files] for root in (rootfs, tmp_path / "again")]
+        assert changed[0] == changed[1]
     finally:
         engine.images.remove(engine_id)
     assert id_of(engine, engine_id) is None
+
+
+def test_images_that_differ_in_times_only_are_two(engine: DockerClient, rootfs: Path, tmp_path: Path) -> None:
+    image, names = as_image(rootfs, f"times/{uuid4().hex}"), [f"tare/times-{uuid4().hex}:{n}" for n in range(2)]
+    made = set[str]()
+    try:
+        for n, name in enumerate(names):
+            os.utime(rootfs / "bin" / "able", (n, 1_500_000_000 + n))
+            made.add(import_tree(engine, image, tmp_path, name))
+        assert len(made) == len(names)
+    finally:
+        for engine_id in made:
+            engine.images.remove(engine_id)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tare.images.oci_model import Settings
 from tare.images.unpack import unpack
 from tare.sites.engine import LABEL
 
-DIGEST_LABEL = "org.tare-bench.digest"
+DIGEST_LABEL, TIMES_LABEL = "org.tare-bench.digest", "org.tare-bench.times"
 GIVEN_BY_ENGINE = (
     ".dockerenv", "dev", "proc", "sys", "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/mtab",
     "run/.containerenv", "run/secrets",
@@ -72,7 +72,8 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
     """
     _must_be_lines(image)
     try:
-        if (known := _named(engine, image.digest, name)) is not None:
+        marks = {DIGEST_LABEL: image.digest, TIMES_LABEL: _times(Path(image.rootfs))}
+        if (known := _named(engine, marks, name)) is not None:
             return known
         archive = scratch / "flat.tar"
         pack(Path(image.rootfs), archive)
@@ -81,7 +82,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
                 _chunks(stream),
                 repository=name.rpartition(":")[0],
                 tag=name.rpartition(":")[2],
-                changes=list(_changes(image.config, image.digest)),
+                changes=list(_changes(image.config, marks)),
             )
         _must_have_worked(answer, image.reference)
         made = id_of(engine, name)
@@ -151,7 +152,7 @@ def export_tree(engine: DockerClient, engine_id: str, root: Path, *, name: str, 
 
 
 def pack(root: Path, target: Path) -> None:
-    """A tar of the tree, sorted, with numeric owners and capabilities, times left out of it."""
+    """A tar of the tree, sorted, with numeric owners and capabilities, times to the second."""
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
         for path in sorted(root.rglob("*")):
             if not stat.S_ISSOCK(path.lstat().st_mode):
@@ -160,9 +161,17 @@ def pack(root: Path, target: Path) -> None:
                 )
 
 
+def _times(root: Path) -> str:
+    """sha256 (hex) over when each path was changed, in seconds; the image's digest leaves that out."""
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        total.update(b"%s\0%d\0" % (os.fsencode(path.relative_to(root)), int(path.lstat().st_mtime)))
+    return total.hexdigest()
+
+
 def _plain(member: tarfile.TarInfo, root: Path) -> tarfile.TarInfo:
     member.uname = member.gname = ""
-    member.mtime = 0
+    member.mtime = int(member.mtime)
     if member.isreg():
         try:
             value = os.getxattr(root / member.name, "security.capability", follow_symlinks=False)
@@ -189,13 +198,13 @@ def _must_be_lines(image: Image) -> None:
         )
 
 
-def _changes(config: ImageConfig, digest: str) -> Iterator[str]:
+def _changes(config: ImageConfig, marks: Mapping[str, str]) -> Iterator[str]:
     """Dockerfile instructions that an import takes; Podman takes one label a line.
 
     No VOLUME for the data directory: a deployment mounts its own, and an anonymous one would be left behind.
     """
-    yield f"LABEL {LABEL}=image"
-    yield f"LABEL {DIGEST_LABEL}={digest}"
+    for name, value in {LABEL: "image", **marks}.items():
+        yield f"LABEL {name}={value}"
     if config.entrypoint:
         yield f"ENTRYPOINT {json.dumps(list(config.entrypoint))}"
     if config.command:
@@ -213,10 +222,10 @@ def _quoted(value: str, mark: str = '"') -> str:
     return f"{mark}{escaped}{mark}"
 
 
-def _named(engine: DockerClient, digest: str, name: str) -> str | None:
-    """Give the name to an image of that digest; `None` where the engine has none."""
+def _named(engine: DockerClient, marks: Mapping[str, str], name: str) -> str | None:
+    """Give the name to an image with these labels; `None` where the engine has none."""
     repository, _, tag = name.rpartition(":")
-    for found in engine.images.list(filters={"label": f"{DIGEST_LABEL}={digest}"}):
+    for found in engine.images.list(filters={"label": [f"{label}={value}" for label, value in marks.items()]}):
         with suppress(NotFound):  # its last name was taken away meanwhile
             found.tag(repository, tag)
             return str(found.id)

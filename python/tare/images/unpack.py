@@ -1,12 +1,14 @@
 """Unpack layers into a directory, safely: nothing outside of it is ever read, written, changed or linked to.
 
 Python's own filters do not serve here: `data` drops owners and set-id bits, `tar` follows links of the archive.
-Devices are not made: /dev is a matter of the deployment. Whiteouts are as in the OCI image specification; one of
-the overlay file system's kind, a character device 0:0, hides what lay there as any device does.
+Times of change are kept, to the second: programs compare them (Python with what it compiled, a JVM with its archive
+of classes). Devices are not made: /dev is a matter of the deployment. Whiteouts are as the OCI's specification has
+them; one of the overlay file system's kind, a character device 0:0, hides what lay there as any device does.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import stat
@@ -30,6 +32,8 @@ _KEPT_XATTRS = ("security.capability",)
 _SETID = stat.S_ISUID | stat.S_ISGID
 _NOBODY_ELSE = 2**32 - 1
 """-1 as an id: chown(2) would leave the owner as it is."""
+_LAST_S = 2**33
+"""As late as a time of change may be, in the year 2242: far below what a file system or a tar cannot hold."""
 _CHUNK = 1 << 20
 _PLAIN_DIRECTORY = 0o755
 
@@ -165,6 +169,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root: Path
     if member.issym():
         path.symlink_to(member.linkname)
         os.lchown(path, member.uid, member.gid)
+        _date(path, member)
     elif member.isfifo():
         os.mkfifo(path)
         _own(path, member)
@@ -197,7 +202,8 @@ def _write_file(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> No
 
 
 def _own(path: Path, member: tarfile.TarInfo) -> None:
-    """Of a file just made, or an open directory. Owner first: chown(2) clears set-id bits and capabilities."""
+    """Of a file just made, or a filled directory. Owner first: chown(2) clears set-id bits and capabilities."""
+    _date(path, member)
     mode = member.mode & 0o7777
     if os.geteuid() != 0:
         path.chmod(mode & ~_SETID)
@@ -208,6 +214,12 @@ def _own(path: Path, member: tarfile.TarInfo) -> None:
         value = member.pax_headers.get(_XATTR + name)
         if value is not None and member.isreg():
             os.setxattr(path, name, value.encode("utf-8", "surrogateescape"), follow_symlinks=False)
+
+
+def _date(path: Path, member: tarfile.TarInfo) -> None:
+    """A tar may tell any number, and none."""
+    seconds = int(min(max(member.mtime, 0), _LAST_S)) if math.isfinite(member.mtime) else 0
+    os.utime(path, (seconds, seconds), follow_symlinks=False)
 
 
 def _own_directory(path: Path, member: tarfile.TarInfo) -> None:

@@ -24,6 +24,7 @@ class Entry:
     device: tuple[int, int] = (0, 0)
     headers: tuple[tuple[str, str], ...] = ()
     claimed_size: int | None = None
+    changed: float = 0
 
     @property
     def member(self) -> tarfile.TarInfo:
@@ -32,7 +33,7 @@ class Entry:
         made.uid, made.gid = self.uid, self.gid
         made.devmajor, made.devminor = self.device
         made.size = len(self.content) if self.claimed_size is None else self.claimed_size
-        made.pax_headers = dict(self.headers)
+        made.pax_headers, made.mtime = dict(self.headers), self.changed
         return made
 
 

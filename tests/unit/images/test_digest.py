@@ -177,11 +177,12 @@ def test_any_tree_comes_back_from_its_archive_and_its_listing(
 
 
 def test_the_same_tree_gives_the_same_archive(root: Path, tmp_path: Path) -> None:
-    pack(root, tmp_path / "1.tar")
-    for path in root.rglob("*"):
-        os.utime(path, (5, 5), follow_symlinks=False)
-    pack(root, tmp_path / "2.tar")
-    assert (tmp_path / "1.tar").read_bytes() == (tmp_path / "2.tar").read_bytes()
+    for name, changed in (("1.tar", 5), ("2.tar", 5.75), ("3.tar", 6)):
+        for path in root.rglob("*"):
+            os.utime(path, (9, changed), follow_symlinks=False)
+        pack(root, tmp_path / name)
+    one, same, other = ((tmp_path / f"{n}.tar").read_bytes() for n in (1, 2, 3))
+    assert one == same != other
 
 
 def test_hard_links_stay_one_file_in_the_archive(root: Path, tmp_path: Path) -> None:

@@ -209,6 +209,26 @@ def test_owners_and_set_id_bits_are_kept(root: Path) -> None:
     assert [stat.S_IMODE(info.st_mode) for info in found[:2]] == [0o6755, 0o6755]
 
 
+def test_when_an_entry_was_changed_is_kept_to_the_second(root: Path) -> None:
+    kinds = {"d": tarfile.DIRTYPE, "d/f": tarfile.REGTYPE, "d/l": tarfile.SYMTYPE, "d/p": tarfile.FIFOTYPE}
+    entries = [
+        Entry(name, kind=kind, target="f", mode=0o755, changed=1_500_000_000.75 + n)
+        for n, (name, kind) in enumerate(kinds.items())
+    ]
+    apply(root, entries, [file("d/new")])
+    apply(root, [entries[0]])
+    assert [(root / name).lstat().st_mtime for name in kinds] == [1_500_000_000 + n for n in range(4)]
+    assert (root / "d" / "new").stat().st_mtime == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"), [("-5", 0), ("nan", 0), ("inf", 0), ("1e300", 2**33), ("1700000000.9", 1_700_000_000)]
+)
+def test_a_time_that_no_file_has_is_no_error(root: Path, told: str, kept: int) -> None:
+    apply(root, [Entry("a", content=b"x", headers=(("mtime", told),)), folder("b")])
+    assert (root / "a").stat().st_mtime == kept
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="file capabilities need root")
 def test_file_capabilities_are_kept(root: Path) -> None:
     # VFS_CAP_REVISION_2, effective, CAP_NET_BIND_SERVICE (linux/capability.h)
