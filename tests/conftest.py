@@ -49,6 +49,12 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are named by their parameter and length: what was made while collecting may hold the time, and the workers
+    that share the tests must all find the same names."""
+    return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) else None
+
+
 def _why_no_engine() -> str | None:
     if os.geteuid() != 0:
         return "engine tests need root"

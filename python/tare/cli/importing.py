@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tare.imports import Import, collect, load_mapping
+from tare.plural import counted
 from tare.store import Writer, resume_store
 from tare.store.layout import attempt_name
 
@@ -28,11 +29,15 @@ def import_results(
         one, other = pairs[0]
         more = f" (and {len(pairs) - 1} more)" if len(pairs) > 1 else ""
         typer.echo(f"warning: {one} and {other} hold the same bytes{more}: two runs, or one twice?", err=True)
-    failed = sum(not run.record.outcome.ok for run in found.runs)
-    spoilt = f", {failed} of them failed" if failed else ""
-    typer.echo(
-        f"{len(found.runs)} runs{spoilt} from {found.files} files: `tare report {store}` shows them.", err=True
-    )
+    failed = [run.record for run in found.runs if not run.record.outcome.ok]
+    if failed:
+        first = failed[0]
+        name = (first.imported or {}).get("file")
+        typer.echo(
+            f"warning: {counted(len(failed), 'failed run')}, the first of {name}: {first.outcome.reason}", err=True
+        )
+    told = f"{counted(len(found.runs), 'run')} from {counted(found.files, 'file')}"
+    typer.echo(f"{told}: `tare report {store}` shows them.", err=True)
 
 
 def copies(found: Import) -> list[tuple[str, str]]:

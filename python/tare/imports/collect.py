@@ -13,9 +13,10 @@ from tare.imports.load import ImportMapping, published
 from tare.imports.mapping import ANY
 from tare.imports.reading import Told, read_file
 from tare.plan.model import Plan, PlannedRun
+from tare.plural import counted
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.study.factors import Levels
-from tare.study.model import Arm, Imported, ImportedSpec, Study
+from tare.study.model import Arm, Imported, ImportedSpec, Published, Study
 from tare.study.suggest import did_you_mean
 
 SCALE = "imported"
@@ -67,9 +68,12 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
         fits = mapping.pattern.text
         if fit := [path for path, _ in mapping.pattern.files(directory)]:
             hint = "is the table without rows, or does the mapping leave out these arms?"
-            raise StudyError(f"no run stands in the {len(fit)} files that fit {fits!r}: {fit[0]}", hint=hint)
+            raise StudyError(
+                f"no run stands in {counted(len(fit), 'file')} with a name of {fits!r}: {fit[0]}", hint=hint
+            )
         raise StudyError(f"no file in {directory} fits {fits!r}", hint="`files` is a path below that directory")
     _refuse_twice(found)
+    _must_tell_of_a_run(mapping, found)
     blocks = _blocks(mapping, found)
     study = _study(mapping, found, len(blocks), files)
     plan = _plan(study, found, blocks)
@@ -88,20 +92,22 @@ def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Found]:
     for path, parts in mapping.pattern.files(directory):
         for told in read_file(path, file):
             known = {**parts, **told.parts}
-            levels = {name: _level(name, known[name], texts, path) for name, texts in file.factors.items()}
-            conditions = {name: _level(name, known[name], texts, path) for name, texts in file.conditions.items()}
+            levels = {name: _level(name, known[name], texts, told.place) for name, texts in file.factors.items()}
+            conditions = {
+                name: _level(name, known[name], texts, told.place) for name, texts in file.conditions.items()
+            }
             arm = arms.get(tuple(levels.values()))
             if arm is not None:  # a mapping that names its arms leaves out the others
                 repetition = "1" if file.repetition is None else known[file.repetition]
                 yield _Found(path, path.relative_to(directory).as_posix(), arm, conditions, repetition, told)
 
 
-def _level(part: str, text: str, texts: Mapping[str, str] | str, path: Path) -> str:
+def _level(part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
     """The level that a text stands for; whatever it is where any will do."""
     if isinstance(texts, str):
         if not _PLAIN.fullmatch(text):
             raise StudyError(
-                f"{path}: {text!r} of {{{part}}} cannot be a level's name",
+                f"{place}: {text!r} of {{{part}}} cannot be a level's name",
                 hint=f"give its levels in the mapping: {part}: {{NAME: {text!r}}}",
             )
         return text
@@ -109,7 +115,7 @@ def _level(part: str, text: str, texts: Mapping[str, str] | str, path: Path) -> 
         if known == text:
             return level
     hint = did_you_mean(text, texts.values(), kind="texts of its levels")
-    raise StudyError(f"{path}: {text!r} of {{{part}}} is no level that the mapping knows", hint=hint)
+    raise StudyError(f"{place}: {text!r} of {{{part}}} is no level that the mapping knows", hint=hint)
 
 
 def _refuse_twice(found: Sequence[_Found]) -> None:
@@ -117,11 +123,23 @@ def _refuse_twice(found: Sequence[_Found]) -> None:
     for run in found:
         place = (run.arm, run.repetition, *run.conditions.values())
         if place in seen:
+            both = f"{seen[place].told.place} and {run.told.place}"
             raise StudyError(
-                f"{run.name} and {seen[place].name} are the same run: arm {run.arm}, repetition {run.repetition}",
+                f"{both} are the same run: arm {run.arm}, repetition {run.repetition}",
                 hint="is a condition or the repetition missing from the mapping?",
             )
         seen[place] = run
+
+
+def _must_tell_of_a_run(mapping: ImportMapping, found: Sequence[_Found]) -> None:
+    """Where all have failed, most likely something else was read than what the mapping says."""
+    if any(run.told.measurement is not None for run in found):
+        return
+    first, parser = found[0].told, mapping.file.parser.name
+    raise StudyError(
+        f"not one of {counted(len(found), 'run')} is good: {first.place}: {first.failure}",
+        hint=f"are these files what the parser {parser!r} reads?",
+    )
 
 
 def _blocks(mapping: ImportMapping, found: Sequence[_Found]) -> tuple[_Block, ...]:
@@ -165,7 +183,7 @@ def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: 
         baseline=file.baseline,
         factors={**{name: tuple(each) for name, each in file.factors.items()}, **_levels(mapping, found)},
         protocol=ImportedSpec(name="imported", blocks=blocks, retries=0),
-        published=published(mapping.document, file),
+        published=tuple(_published(mapping, found)),
         margins=file.margins or {},
         deviations=file.deviations,
         text=mapping.document.text,
@@ -174,6 +192,20 @@ def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: 
         published_by=file.published_by,
         imported=Imported(origin=origin, parser=file.parser.name, files=files),
     )
+
+
+def _published(mapping: ImportMapping, found: Sequence[_Found]) -> Iterator[Published]:
+    """What was published of all that was read, or of one stratum; not what is of a part of it alone."""
+    strata = mapping.file.strata
+    for figure in published(mapping.document, mapping.file):
+        named = {name: figure.levels[name] for name in strata if name in figure.levels}
+        if named and len(named) < len(strata):
+            if any(run.conditions[name] != level for run in found for name, level in named.items()):
+                continue
+            of_arm = {name: level for name, level in figure.levels.items() if name not in named}
+            yield figure.model_copy(update={"levels": of_arm})
+        else:
+            yield figure
 
 
 def _plan(study: Study, found: Sequence[_Found], blocks: Sequence[_Block]) -> Plan:

@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.imports.mapping import ANY, CsvParser, MappingFile
+from tare.imports.mapping import ANY, PER_SECOND, CsvParser, MappingFile
 from tare.imports.path_pattern import PathPattern
-from tare.study.document import Document, KeyPath, read
+from tare.study.document import Document, KeyPath, Sort, read
 from tare.study.factors import Levels, whole
 from tare.study.model import Published
 from tare.study.problems import checked
 from tare.study.suggest import did_you_mean
 
 _MOST_ARMS = 1000
+_SORT = Sort(
+    "a mapping file",
+    "docs/reference/import.md has one to start from",
+    "name the mapping file, then the directory with the results",
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class ImportMapping:
 
 def load_mapping(path: Path) -> ImportMapping:
     """Read the mapping file at `path`. Raises `StudyError` naming file, line, column and key path."""
-    return resolve(read(path))
+    return resolve(read(path, _SORT))
 
 
 def resolve(document: Document) -> ImportMapping:
@@ -44,6 +49,8 @@ def resolve(document: Document) -> ImportMapping:
         pattern = PathPattern.of(file.files)
     except ValueError as error:
         raise document.error(("files",), str(error)) from error
+    if isinstance(file.parser, CsvParser):
+        _check_figures(document, file.parser)
     _check_parts(document, file, pattern)
     _check_texts(document, file)
     arms = _arms(document, file)
@@ -56,6 +63,18 @@ def resolve(document: Document) -> ImportMapping:
             raise document.error(("strata", n), f"there is no condition {stratum!r}", hint=meant)
     _check_published(document, file)
     return ImportMapping(document, file, pattern, arms)
+
+
+def _check_figures(document: Document, parser: CsvParser) -> None:
+    """Each in a unit that it can be in; throughput among them, by which a row is known to be of a run."""
+    where: KeyPath = ("parser", "figures")
+    for metric, column in parser.figures.items():
+        if (column.unit == PER_SECOND) != (metric == "throughput"):
+            hint = "throughput: /s; latencies: ns, us, ms or s"
+            raise document.error((*where, metric, "unit"), f"{metric} cannot be in {column.unit}", hint=hint)
+    if "throughput" not in parser.figures:
+        hint = "give its column; a row without it is a failed run"
+        raise document.error(where, "no column has the throughput", hint=hint)
 
 
 def _check_parts(document: Document, file: MappingFile, pattern: PathPattern) -> None:
@@ -130,16 +149,16 @@ def _check_published(document: Document, file: MappingFile) -> None:
 
 
 def published(document: Document, file: MappingFile) -> tuple[Published, ...]:
-    """The published figures: each of an arm, over all blocks or in one stratum, relative to the baseline."""
+    """The published figures: each of an arm, over all blocks or in one stratum, relative to the baseline.
+
+    One with levels of some strata only is of all blocks that have these.
+    """
     names = {factor: tuple(levels) for factor, levels in file.factors.items()}
     found = []
     for n, spec in enumerate(file.published):
         where: KeyPath = ("published", n, "levels")
         of_arm = {factor: value for factor, value in spec.levels.items() if factor not in file.strata}
         of_stratum = {factor: str(value) for factor, value in spec.levels.items() if factor in file.strata}
-        missing = [factor for factor in file.strata if of_stratum and factor not in of_stratum]
-        if missing:
-            raise document.error(where, f"no level of stratum {missing[0]!r} is given", hint="name all or none")
         levels = {**whole(document, where, of_arm, names), **of_stratum}
         if spec.relative is None:
             raise document.error(("published", n), "no relative figure", hint="give relative, a fraction")

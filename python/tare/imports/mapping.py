@@ -15,6 +15,8 @@ from tare.study.strict import Strict
 ANY = "any"
 """Written for a condition whose levels are whatever the files' names hold."""
 
+PER_SECOND = "/s"
+
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
@@ -35,7 +37,7 @@ class Column(Strict):
 class CsvParser(Strict):
     """A table with a heading, a row a run. `figures`: metric → its column; `parts`: part → the column it stands in.
 
-    A row whose `errors` column holds more than 0 is a failed run.
+    A row whose `errors` column holds more than 0 is a failed run. `decimal`: what stands before decimals.
     """
 
     name: Literal["csv"]
@@ -43,6 +45,7 @@ class CsvParser(Strict):
     parts: Mapping[str, Text] = Field(default_factory=dict)
     errors: Text | None = None
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    decimal: Literal[".", ","] = "."
 
 
 def _parser(value: Any) -> str:

@@ -18,12 +18,24 @@ from tare.workloads.ycsb_measurement import Asked, measurement
 from tare.workloads.ycsb_output import read_output
 
 _LARGEST = 64 << 20
+_PACKED: Mapping[bytes, str] = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+"""First bytes of what is no longer text."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """A run as a file tells it: the parts that stood inside, a measurement or why there is none, the raw text."""
+    """A run as a file tells it: the parts that stood inside, a measurement or why there is none, the raw text.
 
+    `place`: the file, and of a table the line.
+    """
+
+    place: str
     parts: Mapping[str, str]
     measurement: Mapping[str, Any] | None
     failure: str | None
@@ -47,18 +59,30 @@ def read_file(path: Path, file: MappingFile) -> Iterator[Told]:
     raw = _bytes(path)
     if isinstance(file.parser, CsvParser):
         yield from (
-            Told(row.parts, row.measurement, row.failure, row.raw) for row in rows(raw, file.parser, str(path))
+            Told(row.place, row.parts, row.measurement, row.failure, row.raw)
+            for row in rows(raw, file.parser, str(path))
         )
     else:
-        yield _one(raw, file.parser)
+        yield _one(raw, file.parser, str(path))
 
 
-def _one(raw: bytes, parser: ToolParser) -> Told:
+def _one(raw: bytes, parser: ToolParser, place: str) -> Told:
+    if why := _no_text(raw):
+        return Told(place, {}, None, why, raw)
     try:
         found = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
     except RunFailed as error:
-        return Told({}, None, str(error), raw)
-    return Told({}, to_tree(found), None, raw)
+        return Told(place, {}, None, str(error), raw)
+    return Told(place, {}, to_tree(found), None, raw)
+
+
+def _no_text(raw: bytes) -> str | None:
+    """Why a file cannot be what a program has printed; `None` where it may be."""
+    if not raw.strip():
+        return "the file is empty"
+    if packed := next((name for magic, name in _PACKED.items() if raw.startswith(magic)), None):
+        return f"the file is compressed ({packed}): unpack it and import it anew"
+    return "the file has bytes that are no text" if b"\0" in raw else None
 
 
 def _bytes(path: Path) -> bytes:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tare.errors import StudyError
-from tare.imports.mapping import Column, CsvParser
+from tare.imports.mapping import PER_SECOND, Column, CsvParser
 from tare.study.suggest import did_you_mean
 
 _TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+_GROUPED = re.compile(r"-?\d+(?:[.,]\d+)+")
+"""How people write large numbers, and decimals with a comma: `1.234,5`, `1,234.5`, `201,5`."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run of the table."""
+    """A run of the table; `place`: file and line."""
 
+    place: str
     parts: Mapping[str, str]
     measurement: Mapping[str, Any] | None
     failure: str | None
@@ -28,8 +33,11 @@ class Row:
 
 def rows(raw: bytes, parser: CsvParser, where: str) -> Iterator[Row]:
     """Every row. Raises `StudyError` for a missing column, a unit that cannot be, a cell that is no number."""
-    text = raw.decode("utf-8-sig", errors="replace")
-    table = csv.DictReader(io.StringIO(text), delimiter=parser.delimiter)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise StudyError(f"{where} is not UTF-8 text", hint="save the table as CSV in UTF-8") from error
+    table = csv.DictReader(io.StringIO(text, newline=None), delimiter=parser.delimiter)
     try:
         yield from _rows(table, text, parser, where)
     except csv.Error as error:
@@ -43,8 +51,7 @@ def _rows(table: csv.DictReader[str], text: str, parser: CsvParser, where: str) 
     wanted = [*parser.parts.values(), *columns, *filter(None, [parser.errors])]
     for column in wanted:
         if column not in heading:
-            hint = did_you_mean(column, heading, kind="its columns")
-            raise StudyError(f"{where} has no column {column!r}", hint=hint)
+            raise StudyError(f"{where} has no column {column!r}", hint=_columns(column, heading))
         if heading.count(column) > 1:
             raise StudyError(f"{where} has several columns {column!r}", hint="give each a name of its own")
     first, *_ = text.splitlines() or [""]
@@ -52,19 +59,19 @@ def _rows(table: csv.DictReader[str], text: str, parser: CsvParser, where: str) 
         place = f"{where}:{table.line_num}"
         _must_be_as_wide(row, heading, place, parser.delimiter)
         parts = {part: (row[column] or "").strip() for part, column in parser.parts.items()}
-        figures = {name: _figure(row, each, name, place) for name, each in parser.figures.items()}
+        figures = {name: _figure(row, each, name, parser, place) for name, each in parser.figures.items()}
         kept = (first + "\n" + parser.delimiter.join(str(cell or "") for cell in row.values()) + "\n").encode()
-        errors = None if parser.errors is None else _number(row[parser.errors], place)
+        errors = None if parser.errors is None else _count(row[parser.errors], parser, place)
         if figures.get("throughput") is None:
-            yield Row(parts, None, f"no throughput in {place}", kept)
+            yield Row(place, parts, None, f"no throughput in {place}", kept)
         elif parser.errors is not None and errors is None:
-            yield Row(parts, None, f"no count of errors in {place}", kept)
+            yield Row(place, parts, None, f"no count of errors in {place}", kept)
         elif figures["throughput"] == 0:
-            yield Row(parts, None, f"not one operation in {place}", kept)
+            yield Row(place, parts, None, f"not one operation in {place}", kept)
         elif errors:
-            yield Row(parts, None, f"{errors:g} errors", kept)
+            yield Row(place, parts, None, f"{errors:g} errors", kept)
         else:
-            yield Row(parts, _measurement(figures), None, kept)
+            yield Row(place, parts, _measurement(figures), None, kept)
 
 
 def _must_be_as_wide(row: Mapping[str | Any, Any], heading: Sequence[str], place: str, delimiter: str) -> None:
@@ -77,30 +84,53 @@ def _must_be_as_wide(row: Mapping[str | Any, Any], heading: Sequence[str], place
         )
 
 
-def _figure(row: Mapping[str, str | None], column: Column, metric: str, place: str) -> float | None:
-    value = _number(row[column.column], place)
+def _columns(wanted: str, heading: Sequence[str]) -> str:
+    """What may be wrong where a column is not there."""
+    if not any(heading):
+        return "its first line has to be the heading"
+    if len(heading) == 1:
+        return f"its first line is one column, {heading[0][:80]!r}: is it the heading, and is `delimiter` right?"
+    return did_you_mean(wanted, heading, kind="its columns") or ""
+
+
+def _figure(
+    row: Mapping[str, str | None], column: Column, metric: str, parser: CsvParser, place: str
+) -> float | None:
+    value = _number(row[column.column], parser.decimal, place)
     if value is None:
         return None
     if value < 0:
         raise StudyError(
             f"{place}: {metric} cannot be {value:g}", hint="an empty cell is a figure that is not known"
         )
-    if (column.unit == "/s") != (metric == "throughput"):
-        raise StudyError(f"{metric} cannot be in {column.unit}", hint="throughput: /s; latencies: ns, us, ms or s")
-    return value if metric == "throughput" else value * _TO_MS[column.unit]
+    return value if column.unit == PER_SECOND else value * _TO_MS[column.unit]
 
 
-def _number(cell: str | None, place: str) -> float | None:
-    """A number; an empty cell is not known."""
+def _count(cell: str | None, parser: CsvParser, place: str) -> float | None:
+    value = _number(cell, parser.decimal, place)
+    if value is not None and value < 0:
+        raise StudyError(f"{place}: {parser.errors} cannot be {value:g}")
+    return value
+
+
+def _number(cell: str | None, decimal: str, place: str) -> float | None:
+    """A number; an empty cell is not known. Thousands are not parted: 1.234 and 1,234 would be other numbers."""
     text = (cell or "").strip()
     if not text:
         return None
+    other = "." if decimal == "," else ","
     try:
-        value = float(text.replace("_", "?"))  # Python would take 1_000 for 1000
+        value = float(
+            text.replace("_", "?").replace(other, "?").replace(decimal, ".")
+        )  # Python takes 1_000 for 1000
     except ValueError as error:
-        raise StudyError(f"{place}: {text!r} is not a number") from error
+        mark = f"thousands cannot be parted; `decimal: {json.dumps(other)}` is for decimals after {other!r}"
+        hint = mark if _GROUPED.fullmatch(text) else "an empty cell is a figure that is not known"
+        raise StudyError(f"{place}: {text!r} is not a number", hint=hint) from error
     if not math.isfinite(value):
-        raise StudyError(f"{place}: {text} is not a finite number")
+        raise StudyError(
+            f"{place}: {text} is not a finite number", hint="an empty cell is a figure that is not known"
+        )
     return value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 from pathlib import Path
 
@@ -12,10 +14,12 @@ from typer.testing import CliRunner
 from tare.analyze import analyze
 from tare.analyze.judgement import Verdict
 from tare.cli import app
-from tare.errors import StudyError
+from tare.errors import RunFailed, StudyError
 from tare.imports import Import, collect, load_mapping
+from tare.imports.sysbench import measurement_of_sysbench
 from tare.report import EXPORTERS, build_report, terminal
 from tare.store import open_store, verify
+from tare.workloads.sysbench_output import read_output
 
 YCSB = Path(__file__).parents[2] / "data" / "ycsb"
 SYSBENCH = Path(__file__).parents[2] / "data" / "sysbench"
@@ -161,8 +165,79 @@ def test_importing_again_changes_nothing_and_other_files_need_another_store(tmp_
     assert open_store(store).records() == before
     assert verify(open_store(store)) == ()
     assert open_store(store).raw(before[0], before[0].raw[0]).read_text().startswith("[OVERALL]")
-    (results / "m1" / "r-true_true_2_x_3.txt").unlink()
+    for threads in (2, 10):  # blocks are numbered by all that there is: more of it is no extension
+        for sut in ("false", "true"):
+            text = (YCSB / "hdr.stdout").read_text()
+            (results / "m1" / f"r-{sut}_{sut}_{threads}_x_5.txt").write_text(text)
+    assert "from other files (16 there, 20 here)" in str(CliRunner().invoke(app, command).exception)
+    for added in results.glob("m1/*_x_5.txt"):
+        added.unlink()
+    mended = results / "m1" / "r-true_true_2_x_3.txt"
+    was = mended.read_text()
+    mended.write_text(was.replace("AverageLatency", "Average"))
+    assert "from other files, or by another mapping" in str(CliRunner().invoke(app, command).exception)
+    mended.write_text(was)
+    mapping.write_text(GOOD.replace('{bare: "false", docker: "true"}', '{bare: "true", docker: "false"}'))
+    assert "or by another mapping" in str(CliRunner().invoke(app, command).exception)
+    mapping.write_text(GOOD)
+    mended.unlink()
     assert "belongs to another plan" in str(CliRunner().invoke(app, command).exception)
+    assert open_store(store).records() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "the file is empty"),
+        (gzip.compress(b"[OVERALL], RunTime(ms), 1\n", mtime=0), "is compressed (gzip): unpack it"),
+        (b"[OVERALL], \0\0\0\0", "bytes that are no text"),
+    ],
+)
+def test_what_is_no_text_is_a_failed_run_and_told_at_once(
+    content: bytes, why: str, tmp_path: Path, results: Path
+) -> None:
+    (results / "m1" / "r-true_true_2_x_3.txt").write_bytes(content)
+    command = ["import", str(written(tmp_path, GOOD)), str(results), "--store", str(tmp_path / "store")]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0
+    assert "warning: 1 failed run, the first of m1/r-true_true_2_x_3.txt: " in told.output
+    assert why in told.output
+    (failed,) = [run.record for run in imported(tmp_path, results).runs if not run.record.outcome.ok]
+    assert why in (failed.outcome.reason or "")
+
+
+def test_files_of_which_none_is_a_good_run_are_refused(tmp_path: Path, results: Path) -> None:
+    with pytest.raises(StudyError, match=r"not one of 16 runs is good: .*cut short") as error:
+        imported(tmp_path, results, GOOD.replace("name: ycsb", "name: sysbench"))
+    assert "what the parser 'sysbench' reads" in (error.value.hint or "")
+
+
+def test_what_was_published_of_a_part_stands_beside_that_part_alone(tmp_path: Path, results: Path) -> None:
+    text = (
+        GOOD.replace("{threads: any}", "{kind: any, threads: any}")
+        .replace("strata: [threads]", "strata: [kind, threads]")
+        .replace("_*_{repetition}", "_{kind}_{repetition}")
+        .replace("threads: 10}", "kind: x}")
+    )
+    found = imported(tmp_path, results, text).plan.study.published
+    levels = {"client": "docker", "sut": "docker"}
+    assert [(each.metric, each.levels) for each in found] == [
+        ("read_latency_mean", levels),
+        ("latency_mean", levels),
+    ]
+    for sut in ("false", "true"):
+        other = results / "m1" / f"r-{sut}_{sut}_2_y_1.txt"
+        other.write_text((YCSB / "hdr.stdout").read_text())
+    found = imported(tmp_path, results, text).plan.study.published
+    assert [each.metric for each in found] == ["read_latency_mean"]
+
+
+def test_copies_in_a_store_are_no_files_to_import(tmp_path: Path, results: Path) -> None:
+    text = GOOD.replace("r-{client}", "*r-{client}")
+    command = ["import", str(written(tmp_path, text)), str(results), "--store", str(results / "store")]
+    for _ in range(2):
+        told = CliRunner().invoke(app, command)
+        assert told.exit_code == 0, told.exception
 
 
 def test_one_file_under_two_names_is_told(tmp_path: Path, results: Path) -> None:
@@ -223,64 +298,38 @@ def test_reports_of_sysbench_are_read_with_histogram_and_windows(tmp_path: Path)
     assert not failed.outcome.ok
 
 
-def test_a_table_has_a_run_a_row(tmp_path: Path) -> None:
-    place = tmp_path / "results"
-    place.mkdir()
-    (place / "all.csv").write_text(
-        "Setup,Threads,Run,ops,READ avg,failed\n"
-        "I,10,1,1000,200,0\nI,10,2,1010,,0\nII,10,1,900,250,0\nII,10,2,905,240,3\nII,10,3,906,241,\n"
+def test_another_percentile_of_sysbench_is_told_as_what_it_is(tmp_path: Path) -> None:
+    text = (SYSBENCH / "closed.stdout").read_text()
+    text = text.replace("95th percentile", "99th percentile").replace("(ms,95%)", "(ms,99%)")
+    told = measurement_of_sysbench(
+        "".join(line for line in text.splitlines(keepends=True) if " |" not in line), 0.0
     )
-    text = """\
-format: 1
-name: table
-question: What?
-files: all.csv
-parser:
-  name: csv
-  parts: {setup: Setup, threads: Threads, run: Run}
-  figures:
-    throughput: {column: ops, unit: /s}
-    read_latency_mean: {column: READ avg, unit: us}
-  errors: failed
-factors: {setup: {I: I, II: II}}
-baseline: I
-conditions: {threads: any}
-repetition: run
-"""
-    found = imported(tmp_path, place, text)
-    rows = {(run.record.arm, run.record.block): run.record for run in found.runs}
-    told = rows["II", 1].measurement
-    assert told is not None
-    assert told["throughput_per_s"] == 900.0
-    assert told["by_operation"]["read"]["latency"]["mean_ms"] == 0.25
-    empty = rows["I", 2].measurement
-    assert empty is not None
-    assert empty["by_operation"]["read"]["latency"]["mean_ms"] is None
-    assert rows["II", 2].outcome.reason == "3 errors"
-    assert rows["II", 3].outcome.reason == f"no count of errors in {place / 'all.csv'}:6"
-    heading, good = (place / "all.csv").read_text().split("\n", 1)
-    for line, why in {
-        "II,10,4,1,000,200,0": "7 cells under 6 headings",
-        "II,10,4,1000": "4 cells under 6 headings",
-        "II,10,4,-5,200,0": "throughput cannot be -5",
-        "II,10,4,1000,-1,0": "read_latency_mean cannot be -1",
-        "II,10,4,1_000,200,0": "'1_000' is not a number",
-        f"II,10,4,{'1' * 200_000},200,0": "after line 6: field larger than field limit",
-    }.items():
-        (place / "all.csv").write_text(f"{heading}\n{good}{line}\n")
-        with pytest.raises(StudyError, match=rf"all\.csv(:7|,).*{why}"):
-            imported(tmp_path, place, text)
-    (place / "all.csv").write_text(f"{heading}\n{good}II,10,2\N{SUPERSCRIPT TWO},0,200,0\n")
-    reasons = {run.record.outcome.reason for run in imported(tmp_path, place, text).runs}
-    assert f"not one operation in {place / 'all.csv'}:7" in reasons
-    (place / "all.csv").write_text(f"{heading}\n")
-    with pytest.raises(StudyError, match="no run stands in the 1 files"):
-        imported(tmp_path, place, text)
-    (place / "all.csv").write_text(f"{heading},ops\n")
-    with pytest.raises(StudyError, match="several columns 'ops'"):
-        imported(tmp_path, place, text)
-    (place / "all.csv").write_text(f"{heading}\n{good}")
-    with pytest.raises(StudyError, match="has no column 'ops a second'"):
-        imported(tmp_path, place, text.replace("column: ops", "column: ops a second"))
-    with pytest.raises(StudyError, match="cannot be in ms"):
-        imported(tmp_path, place, text.replace("unit: /s", "unit: ms"))
+    assert (told.latency.p95_ms, told.latency.p99_ms) == (None, read_output(text).figure("latency_p99_ms"))
+    assert told.windows
+    assert all(window.latency_p95_ms is None for window in told.windows)
+    with pytest.raises(RunFailed, match=r"none of sysbench 1\.0 on a database: it lacks total_time_s"):
+        measurement_of_sysbench(text.replace("total time:", "time elapsed:"), 0.0)
+
+
+def test_conditions_in_which_two_imports_differ_are_named(tmp_path: Path, results: Path) -> None:
+    """They are in no arm, so that nothing else would tell two sizes of machine apart."""
+    for name, begin in (("others", "\n"), ("again", "\n\n")):
+        (tmp_path / name).mkdir()
+        for each in (results / "m1").glob("r-*_10_*"):
+            (tmp_path / name / each.name.replace("_10_", "_50_")).write_text(begin + each.read_text())
+    for name in ("results", "others", "again"):
+        words = [
+            "import",
+            str(written(tmp_path, GOOD)),
+            str(tmp_path / name),
+            "--store",
+            f"{tmp_path / name}-store",
+        ]
+        assert CliRunner().invoke(app, words).exit_code == 0
+    one, other, again = (f"{tmp_path / name}-store" for name in ("results", "others", "again"))
+    told = CliRunner().invoke(app, ["compare", one, other, "--format", "json"])
+    unlike = {each["name"]: (each["a"], each["b"]) for each in json.loads(told.stdout)["unlike"]}
+    assert unlike == {"conditions.threads": ("2, 10", "50"), "protocol.blocks": ("8", "4")}
+    text = CliRunner().invoke(app, ["compare", other, again, "--format", "md"]).output
+    assert "of imported runs nothing is but the study" in text
+    assert "are the same" not in text

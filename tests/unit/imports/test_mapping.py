@@ -83,6 +83,46 @@ def test_a_fault_is_told_with_its_line(old: str, new: str, line: int, what: str,
     assert what in error.value.what
 
 
+TABLE = GOOD.replace(
+    "parser: {name: ycsb}",
+    "parser: {name: csv, figures: {throughput: {column: ops, unit: /s}, latency_mean: {column: mean, unit: us}}}",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("unit: /s", "unit: ms", "throughput cannot be in ms"),
+        ("unit: us", "unit: /s", "latency_mean cannot be in /s"),
+        ("throughput: {column: ops, unit: /s}, ", "", "no column has the throughput"),
+        ("name: csv", "name: csv, decimal: x", "unknown value 'x'"),
+    ],
+)
+def test_figures_of_a_table_that_cannot_be_are_told_with_their_line(
+    old: str, new: str, what: str, tmp_path: Path
+) -> None:
+    assert load_mapping(written(tmp_path, TABLE))
+    with pytest.raises(StudyError) as error:
+        load_mapping(written(tmp_path, TABLE.replace(old, new)))
+    assert "import.yaml:5:" in error.value.what
+    assert what in error.value.what
+
+
+def test_a_key_of_another_parser_is_not_offered_for_itself(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="unknown key") as error:
+        load_mapping(written(tmp_path, TABLE.replace("name: csv", "name: csv, max_error_share: 0.1")))
+    assert "max_error_share" not in (error.value.hint or "")
+
+
+def test_what_is_no_mapping_file_says_where_there_is_one(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="a mapping file is a mapping") as error:
+        load_mapping(written(tmp_path, "- a\n"))
+    assert "import.md" in (error.value.hint or "")
+    with pytest.raises(StudyError, match="cannot read") as error:
+        load_mapping(tmp_path / "none.yaml")
+    assert "name the mapping file" in (error.value.hint or "")
+
+
 def test_the_schema_takes_what_is_right_and_the_kept_one_is_up_to_date() -> None:
     validator = Draft202012Validator(IMPORT_SCHEMA.tree())
     assert [error.message for error in validator.iter_errors(tree(GOOD))] == []
@@ -107,6 +147,14 @@ def test_the_schema_takes_what_is_right_and_the_kept_one_is_up_to_date() -> None
 )
 def test_a_pattern_reads_parts_and_nothing_across_slashes(pattern: str, path: str, parts: Any) -> None:
     assert PathPattern.of(pattern).read(path) == parts
+
+
+def test_a_name_that_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r-m3_medium_1.txt").touch()
+    pattern = PathPattern.of("r-{machine}_{repetition}.txt")
+    with pytest.raises(StudyError, match=r"two ways: \{machine\} as 'm3' or as 'm3_medium'"):
+        list(pattern.files(tmp_path))
+    assert list(PathPattern.of("r-{machine}_*_{repetition}.txt").files(tmp_path))
 
 
 def test_every_key_is_documented() -> None:

@@ -47,6 +47,13 @@ class Compared:
     answer: str
 
     @property
+    def alike(self) -> str:
+        """What is said where nothing differs."""
+        if self.a.study.imported or self.b.study.imported:
+            return "Nothing that was recorded, and of imported runs nothing is but the study."
+        return "Nothing that was recorded: study, machine, engine, images and settings are the same."
+
+    @property
     def sides(self) -> tuple[tuple[Side, Analysis], ...]:
         """Both with their analyses."""
         return (self.a, self.comparison.a), (self.b, self.comparison.b)

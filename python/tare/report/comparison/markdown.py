@@ -40,7 +40,7 @@ def render(compared: Compared) -> str:
 
 def _unlike(compared: Compared) -> list[str]:
     if not compared.unlike:
-        return ["Nothing that was recorded: study, machine, engine, images and settings are the same."]
+        return [compared.alike]
     rows = [(each.group, each.name, each.a, each.b) for each in compared.unlike]
     return ["| | what | A | B |", "|---|---|---|---|", *(_row([text(cell, 120) for cell in row]) for row in rows)]
 

@@ -74,7 +74,7 @@ def _unlike(console: Console, compared: Compared) -> None:
         groups.setdefault(each.group, []).append(each)
     console.print(Text("What differs between A and B", style="bold"))
     if not groups:
-        console.print(Text("Nothing that was recorded: study, machine, engine, images and settings are the same."))
+        console.print(Text(compared.alike))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title in ("", "what", "A", "B"):
         table.add_column(title, overflow="fold")
