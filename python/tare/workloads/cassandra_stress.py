@@ -16,7 +16,7 @@ from tare.errors import RunFailed, StudyError
 from tare.workloads import ClientCommand, Measurement, Parameters, Target, left_by
 from tare.workloads.cassandra_stress_histograms import FILE as HISTOGRAMS
 from tare.workloads.cassandra_stress_histograms import read_histograms
-from tare.workloads.cassandra_stress_measurement import Asked, Logged, measurement
+from tare.workloads.cassandra_stress_measurement import Asked, Logged, measurement, must_have_done
 from tare.workloads.cassandra_stress_output import read_output
 from tare.workloads.cassandra_stress_parameters import CassandraStressParameters
 
@@ -140,9 +140,10 @@ def _run(
         rate.append(f"fixed={own.fixed}/s")
     if own.throttle is not None:
         rate.append(f"throttle={own.throttle}/s")
+    errors = ("-errors", "ignore", "retries=0") if own.max_error_share > 0 else ()
     drawn = own.population or f"uniform(1..{own.records})"
     log = ("-log", f"interval={own.window_s:.0f}s", *logged)
-    argv = (*_java(own, run_dir), *words, "-pop", f"dist={drawn}", "-rate", *rate, *log, *_schema(own))
+    argv = (*_java(own, run_dir), *words, "-pop", f"dist={drawn}", "-rate", *rate, *log, *errors, *_schema(own))
     asked = Asked(max_error_share=own.max_error_share)
     return ClientCommand((*argv, *_server(target)), _ENV, {}, timeout_s=seconds + _MARGIN_S, judge=_judge(asked))
 
@@ -175,7 +176,7 @@ def _server(target: Target) -> tuple[str, ...]:
 
 def _judge(asked: Asked) -> Callable[[str, str], None]:
     def judge(stdout: str, stderr: str) -> None:
-        measurement(read_output(stdout, stderr), asked)
+        must_have_done(read_output(stdout, stderr), asked)
 
     return judge
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 _LINE = re.compile(r"(total|[A-Z_]+), *([0-9]{1,18})((?:, *(?:-?[0-9]+(?:\.[0-9]+)?|NaN|-?Infinity)){17})\s*")
 """A figure that is wider than its column has no blank before it: `stderr` is, where its mean comes near 0."""
@@ -20,6 +20,9 @@ _KIND = re.compile(rf"([A-Z_]+): ({_NUMBER})")
 _TIME = re.compile(r"Total operation time +: (\d+):(\d\d):(\d\d)")
 _RATE = re.compile(r"\s+OpsPer Sec: (-?\d+)")
 _EXCEPTION = re.compile(r"(?:Caused by: )?(?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error)\b.*")
+_USAGE = "Usage:      cassandra-stress "
+"""What it prints after a line that says which option it cannot read."""
+_FAILED = re.compile(r"(?:java\.io\.IOException: )?(Operation x\d+ on key\(s\) .*)")
 _COLUMNS = (
     "op_rate", "partition_rate", "row_rate", "mean_ms", "median_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms",
     "time_s", "stderr", "errors",
@@ -40,6 +43,8 @@ _FIGURES: Mapping[str, str] = {
 }
 
 TOTAL = "total"
+EARLY_S = 1.0
+"""Its clock begins with the whole second in which it starts: by up to so much before the first operation."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ class Printed:
     `rate_per_s`: operations a second that were asked for, by `fixed=` or by `throttle=`, which 3.11 does not tell
     apart; `None` where there was no limit, or no word of one (`limit_told`). `ended`: the report has its last line.
     `complaints`: what was ignored, a second report, figures that could not be read, FAILURE. `exceptions`: first
-    lines of Java's stack traces.
+    lines of Java's stack traces. `failed`: why an operation had no success, the first. `last`: the last
+    line, whatever it is.
     """
 
     intervals: tuple[Interval, ...]
@@ -69,6 +75,8 @@ class Printed:
     ended: bool
     complaints: tuple[str, ...]
     exceptions: tuple[str, ...]
+    failed: str | None = None
+    last: str | None = None
 
 
 def read_output(*texts: str) -> Printed:
@@ -85,6 +93,8 @@ def read_output(*texts: str) -> Printed:
         ended="END" in lines,
         complaints=_complaints(lines),
         exceptions=tuple(dict.fromkeys(line for line in lines if _EXCEPTION.fullmatch(line))),
+        failed=next((match.group(1) for line in lines if (match := _FAILED.match(line))), None),
+        last=next((line.strip() for line in reversed(lines) if line.strip()), None),
     )
 
 
@@ -111,8 +121,9 @@ def _complaints(lines: list[str]) -> tuple[str, ...]:
         if line.startswith("Error processing command line")
     ]
     more = ["its output holds more than one report"] if lines.count("Results:") > 1 else []
+    refused = [line for line, after in pairwise(lines) if after.startswith(_USAGE) and line.strip()]
     gave_up = [line for line in lines if line in {"FAILURE", "Invalid arguments"}]
-    return (*ignored, *more, *map(_strange, filter(_cannot_be_read, lines)), *gave_up)
+    return (*refused, *ignored, *more, *map(_strange, filter(_cannot_be_read, lines)), *gave_up)
 
 
 def _cannot_be_read(line: str) -> bool:

@@ -19,7 +19,9 @@ def _whole(seconds: float) -> float:
 WholeSeconds = Annotated[float, AfterValidator(_whole)]
 Kind = Literal["read", "write"]
 Share = Annotated[float, Field(gt=0.0)]
-_DISTRIBUTION = r"^~?(exp|extreme|qextreme|gaussian|uniform|fixed|seq)\([0-9.,]+\)$"
+_REPLICAS: Mapping[str, int] = {"TWO": 2, "THREE": 3}
+"""Consistency → replicas that it takes; all others are met by one."""
+_DISTRIBUTION = r"^~?((exp|extreme|qextreme|gaussian|uniform|seq)\([0-9]+\.\.[0-9]+(,[0-9.]+)*|fixed\([0-9]+)\)$"
 
 
 def _halves() -> Mapping[Kind, Share]:
@@ -63,6 +65,12 @@ class CassandraStressParameters(Parameters):
             raise ValueError("either `fixed` or `throttle`")
         if self.window_s > self.measure_s:
             raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
+        if _REPLICAS.get(self.consistency, 1) > self.replication:
+            raise ValueError(
+                f"consistency {self.consistency} cannot be met with a `replication` of {self.replication}"
+            )
+        if self.consistency == "ANY" and self.command != "write":
+            raise ValueError("consistency ANY is for writes alone")
         if not self.ratio:
             raise ValueError("`ratio` needs reads or writes")
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -49,9 +50,12 @@ if fault == "crash":
 if fault == "hang":
     time.sleep(3600)
 
+if job["fault"] in ("late", "late-untold"):
+    time.sleep(0.6)
+
 done, errors = [], []
 streams = [connect() for _ in range(job["threads"])]
-began = time.monotonic()
+began, began_at = time.monotonic(), time.time()
 end = began + job["seconds"] * (0.5 if fault == "cut-short" else 1)
 
 def drive(stream):
@@ -67,6 +71,7 @@ for thread in threads:
     thread.join()
 print(json.dumps({
     "seconds": time.monotonic() - began,
+    "began_at": None if job["fault"] == "late-untold" else began_at,
     "done": [] if fault == "no-events" else sorted(done),
     "errors": len(errors) + (fault == "errors"),
 }))
@@ -76,12 +81,13 @@ print(json.dumps({
 class FakeParameters(Parameters):
     """`fault`: what goes wrong in the measure phase (`load`: in loading).
 
+    Clients tell when they began to drive: with `late` 0.6 s after their start; with `late-untold` they do not tell.
     With `fault_log`, a path on the client's host, only the first `fault_times` measure phases go wrong.
     """
 
     rows: int = Field(default=100, gt=0)
     threads: int = Field(default=2, gt=0)
-    fault: Literal["", "load", "crash", "hang", "errors", "no-events", "cut-short"] = ""
+    fault: Literal["", "load", "crash", "hang", "errors", "no-events", "cut-short", "late", "late-untold"] = ""
     fault_times: int = Field(default=1, gt=0)
     fault_log: str = ""
 
@@ -123,7 +129,7 @@ class FakeWorkload:
             raise RunFailed("no events")
         if told["seconds"] < parameters.measure_s:
             raise RunFailed(f"cut short: {told['seconds']:.3f} s of {parameters.measure_s:g} s")
-        return _measurement(done, told["seconds"], parameters)
+        return replace(_measurement(done, told["seconds"], parameters), started_at=told["began_at"])
 
 
 def _own(parameters: Parameters) -> FakeParameters:

@@ -14,7 +14,7 @@ _N = r"(\d+(?:\.\d+)?)"
 
 _WINDOW = re.compile(
     rf"\[ (\d+)s \] thds: (\d+) tps: {_N} qps: {_N} \(r/w/o: {_N}/{_N}/{_N}\) "
-    rf"lat \(ms,95%\): {_N} err/s: {_N} reconn/s: {_N}"
+    rf"lat \(ms,(\d+)%\): {_N} err/s: {_N} reconn/s: {_N}"
 )
 _QUEUE = re.compile(r"\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
 _BUCKET = re.compile(rf"\s*{_N} \|\**\s+(\d+)")
@@ -53,6 +53,8 @@ _OLTP = {
     }.items()
 }
 _FIGURES: Mapping[str, re.Pattern[str]] = {**_OLTP, **STATISTICS}
+_OTHERS = {f"latency_p{n}_ms": re.compile(rf" +{n}th percentile: +{_N}") for n in (50, 99)}
+"""Printed in place of the 95th where another `--percentile` was asked for."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Interval:
     reads_per_s: float
     writes_per_s: float
     others_per_s: float
-    latency_p95_ms: float
+    latency_p95_ms: float | None
+    """`None` where another percentile was asked for."""
     errors_per_s: float
     reconnects_per_s: float
 
@@ -129,7 +132,7 @@ def read_output(text: str) -> Printed:
             if (match := _QUEUE.fullmatch(line.rstrip()))
         ),
         histogram=histogram_in(lines),
-        figures=figures_in(lines, _FIGURES),
+        figures=figures_in(lines, {**_FIGURES, **_OTHERS}),
         complaints=complaints_in((*lines, rest)),
     )
 
@@ -166,5 +169,7 @@ def complaints_in(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _interval(match: re.Match[str]) -> Interval:
-    end, threads, *rates = match.groups()
-    return Interval(int(end), int(threads), *(float(rate) for rate in rates))
+    end, threads, *told = match.groups()
+    tps, qps, reads, writes, others, percent, latency, errors, reconnects = map(float, told)
+    p95 = latency if percent == 95 else None
+    return Interval(int(end), int(threads), tps, qps, reads, writes, others, p95, errors, reconnects)

@@ -18,7 +18,7 @@ from tare.workloads.ycsb_bindings import BINDING_OF, BINDINGS, OWN_CLASSPATH, Bi
 from tare.workloads.ycsb_measurement import Asked, measurement
 from tare.workloads.ycsb_output import read_output
 from tare.workloads.ycsb_parameters import YcsbParameters
-from tare.workloads.ycsb_properties import DATA
+from tare.workloads.ycsb_properties import CORE_WORKLOAD, DATA, WORKLOAD
 
 FILE = "ycsb.properties"
 
@@ -75,7 +75,7 @@ class Ycsb:
         own = _own(parameters)
         if own.warmup_s == 0:
             return None
-        updates = _update_share(own) + float(own.mix.get("insertproportion", 0))
+        updates = own.share_of("update") + own.share_of("insert")
         calm = {**own.properties, "insertproportion": 0, "updateproportion": updates}
         warm = own.model_copy(update={"properties": calm, "operations": None})
         return _run(warm, target, run_dir, own.warmup_s)
@@ -117,17 +117,14 @@ def _asked(own: YcsbParameters) -> Asked:
 
 
 def _binding(own: YcsbParameters, target: Target) -> Binding:
-    name = own.binding or BINDING_OF.get(target.database)
+    name = BINDING_OF.get(target.database)
     if name is None:
         raise StudyError(
             f"YCSB is not taught to drive {target.database}", hint=f"it drives {', '.join(sorted(BINDING_OF))}"
         )
+    if own.binding not in {None, name}:
+        raise StudyError(f"the binding {own.binding} does not drive {target.database}", hint=f"{name} does")
     return BINDINGS[name]
-
-
-def _update_share(own: YcsbParameters) -> float:
-    """YCSB's default is 0.05 where nothing is said."""
-    return float(own.mix.get("updateproportion", 0.05))
 
 
 def _java(own: YcsbParameters, binding: Binding) -> tuple[str, ...]:
@@ -166,7 +163,7 @@ def _run(own: YcsbParameters, target: Target, run_dir: str, seconds: float) -> C
 
 def _common(own: YcsbParameters, target: Target, binding: Binding) -> dict[str, str]:
     return {
-        "workload": "site.ycsb.workloads.CoreWorkload",
+        WORKLOAD: CORE_WORKLOAD,
         "db": binding.own if own.home is None else binding.upstream,
         "recordcount": str(own.records),
         "threadcount": str(own.threads),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tare.errors import StudyError
 from tare.workloads import Target
+from tare.workloads.ycsb_values import Value, flag, one_of, plain, whole
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SCHEMA = "tare"
@@ -26,14 +27,16 @@ class Binding:
 
     `server`: properties that name the server. `loading`: those of the load phase alone. `table`: statements that
     make the table, which YCSB's own binding does not; `None` where there is none to be made. `known`: names that a
-    study may set; `upstream_only`: those of them that tare's class does not read.
+    study may set, and what each may be; `upstream_only`: those of them that tare's class does not read. `names`:
+    those that tell of the server and of what tare makes there, which are tare's to set.
     """
 
     own: str
     upstream: str
     folder: str
     server: Callable[[Target], Mapping[str, str]]
-    known: frozenset[str]
+    known: Mapping[str, Value]
+    names: frozenset[str]
     upstream_only: frozenset[str] = frozenset()
     loading: Mapping[str, str] = field(default_factory=dict)
     table: Callable[[Mapping[str, str]], tuple[str, ...]] | None = None
@@ -108,13 +111,22 @@ def _redis(target: Target) -> Mapping[str, str]:
     }
 
 
+_LEVEL = one_of(
+    "ANY", "ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_ONE", "LOCAL_QUORUM", "EACH_QUORUM", "SERIAL",
+    "LOCAL_SERIAL",
+)  # fmt: skip
+
 BINDINGS: Mapping[str, Binding] = {
     "jdbc": Binding(
         own="tare.ycsb.JdbcBinding",
         upstream="site.ycsb.db.JdbcDBClient",
         folder="jdbc-binding",
         server=_jdbc,
-        known=frozenset({"jdbc.fetchsize", "jdbc.autocommit", "jdbc.batchupdateapi", "db.batchsize"}),
+        known={
+            "jdbc.fetchsize": whole(-(2**31)), "jdbc.autocommit": flag, "jdbc.batchupdateapi": flag,
+            "db.batchsize": whole(-1),
+        },
+        names=frozenset({"db.driver", "db.url", "db.user", "db.passwd", "jdbc.createtable"}),
         upstream_only=frozenset({"jdbc.batchupdateapi", "db.batchsize"}),
         loading={"jdbc.createtable": "true"},
         table=_jdbc_table,
@@ -124,23 +136,36 @@ BINDINGS: Mapping[str, Binding] = {
         upstream="site.ycsb.db.MongoDbClient",
         folder="mongodb-binding",
         server=_mongodb,
-        known=frozenset(
-            {"mongodb.batchsize", "mongodb.readPreference", "mongodb.upsert", "mongodb.writeConcern"}
-        ),
-        upstream_only=frozenset({"mongodb.batchsize"}),
+        known={
+            "batchsize": whole(1), "mongodb.maxconnections": whole(1), "mongodb.upsert": flag,
+            "mongodb.readPreference": one_of(
+                "primary", "primary_preferred", "secondary", "secondary_preferred", "nearest"
+            ),
+            "mongodb.writeConcern": one_of(
+                "errors_ignored", "unacknowledged", "acknowledged", "journaled", "replica_acknowledged", "majority"
+            ),
+        },
+        names=frozenset({"mongodb.url"}),
+        upstream_only=frozenset({"batchsize"}),
     ),
     "cql": Binding(
         own="tare.ycsb.CqlBinding",
         upstream="site.ycsb.db.CassandraCQLClient",
         folder="cassandra-binding",
         server=_cql,
-        known=frozenset(
+        known={
+            "cassandra.readconsistencylevel": _LEVEL, "cassandra.writeconsistencylevel": _LEVEL,
+            "cassandra.coreconnections": whole(1), "cassandra.maxconnections": whole(1),
+            "cassandra.connecttimeoutmillis": whole(1), "cassandra.readtimeoutmillis": whole(),
+            "cassandra.replicationfactor": whole(1), "cassandra.tableoptions": plain, "cassandra.tracing": flag,
+        },
+        names=frozenset(
             {
-                "cassandra.readconsistencylevel", "cassandra.writeconsistencylevel", "cassandra.coreconnections",
-                "cassandra.maxconnections", "cassandra.connecttimeoutmillis", "cassandra.readtimeoutmillis",
-                "cassandra.replicationfactor", "cassandra.tableoptions",
+                "hosts", "port", "cassandra.keyspace", "cassandra.username", "cassandra.password",
+                "cassandra.createtable",
             }
         ),
+        upstream_only=frozenset({"cassandra.tracing"}),
         loading={"cassandra.createtable": "true"},
         table=_cql_table,
     ),
@@ -149,7 +174,8 @@ BINDINGS: Mapping[str, Binding] = {
         upstream="site.ycsb.db.RedisClient",
         folder="redis-binding",
         server=_redis,
-        known=frozenset({"redis.timeout"}),
+        known={"redis.timeout": whole()},
+        names=frozenset({"redis.host", "redis.port", "redis.password"}),
     ),
 }  # fmt: skip
 

@@ -15,7 +15,13 @@ from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Operation, Window
 from tare.workloads.kinds_together import merged, percentile, together
 from tare.workloads.ycsb_output import Printed, Section, Status
-from tare.workloads.ycsb_whole import counted, must_be_one_report, must_count_as_many, must_have_every_section_whole
+from tare.workloads.ycsb_whole import (
+    counted,
+    is_series,
+    must_be_one_report,
+    must_count_as_many,
+    must_have_every_section_whole,
+)
 
 HDR_RESOLUTION = 1e-3
 """HdrHistogram with 3 significant digits: values up to 2048 µs exactly, above within 1 in 1024 (Recorder(3))."""
@@ -27,6 +33,8 @@ _INTENDED = "Intended-"
 _HDR, _BUCKET, _RAW = "Hdr", "Bucket", "Raw"
 """What `hdrhistogram+histogram` and `hdrhistogram+raw` put before a kind's name."""
 _FAILED = re.compile(rf"(?:{_INTENDED})?(?:{_HDR}|{_BUCKET}|{_RAW})?({'|'.join(KINDS)})-(?!MODIFY)(.+)")
+_VERIFIED = re.compile(rf"(?:{_HDR}|{_BUCKET}|{_RAW})?VERIFY")
+"""With `dataintegrity`, what each read found is compared with what its record should hold."""
 _DETAILS: Mapping[str, tuple[str, str]] = {
     "gc_count": ("TOTAL_GCs", "Count"),
     "gc_time_ms": ("TOTAL_GC_TIME", "Time(ms)"),
@@ -73,8 +81,9 @@ def measurement(printed: Printed, asked: Asked) -> Measurement:
     operations = {_name(kind): each.operation(asked) for kind, each in kinds.items()}
     done = sum(each.operations for each in _statements(operations).values())
     errors = sum(each.errors for each in operations.values())
-    whole = _transactions(kinds)
+    whole = _transactions(kinds, rate * runtime_ms / 1000)
     _must_be_free_of_errors(printed, kinds, errors, done, asked.max_error_share)
+    _must_hold_what_was_written(printed, kinds)
     must_have_every_section_whole(printed)
     must_count_as_many(rate * runtime_ms / 1000, whole, kinds["INSERT"].failed if "INSERT" in kinds else 0)
     _must_be_timed_and_answered(kinds, asked)
@@ -127,9 +136,11 @@ class _Kind:
 
     @property
     def done(self) -> int:
-        """Operations that succeeded; Return=OK where no operations were counted."""
+        """Operations that succeeded; by their return codes where they were not counted, or not well."""
         told = counted(self.best)
-        return self.answers.get("OK", 0) if told is None else told
+        if told is None or (self.answers and is_series(self.best)):
+            return sum(self.answers.get(name, 0) for name in _SUCCESS)
+        return told
 
     def operation(self, asked: Asked) -> Operation:
         arrivals = asked.target_per_s is not None
@@ -211,10 +222,16 @@ def _statements(operations: Mapping[str, Operation]) -> Mapping[str, Operation]:
     return single or operations
 
 
-def _transactions(kinds: Mapping[str, _Kind]) -> int:
-    """As YCSB counts them against `operationcount`: a read-modify-write is one, not its read and update."""
+def _transactions(kinds: Mapping[str, _Kind], told: float) -> int:
+    """As YCSB counts them against `operationcount`: a read-modify-write is one, not its read and update.
+
+    `told`: those of its throughput, which hold where read-modify-writes are counted badly.
+    """
     total = sum(each.done + each.failed for kind, each in kinds.items() if kind != _COMPOSITE)
-    return total - (kinds[_COMPOSITE].done if _COMPOSITE in kinds else 0)
+    if _COMPOSITE not in kinds:
+        return total
+    whole = total - kinds[_COMPOSITE].done
+    return round(told) if is_series(kinds[_COMPOSITE].best) and total / 2 <= told < whole else whole
 
 
 def _overall(printed: Printed) -> tuple[float, float]:
@@ -267,11 +284,26 @@ def _must_be_free_of_errors(
         if answer not in _SUCCESS and count
     ]
     told = ", ".join(worst) or "timed as failed"
+    asks = "NOT_FOUND: were the records loaded? " if "NOT_FOUND" in told else ""
     raise RunFailed(
         f"{errors} of {done + errors} operations had no success ({told}), and YCSB counts them as throughput all "
         f"the same{_because(printed)}",
-        hint="NOT_FOUND: were the records loaded? `max_error_share` says how many are acceptable",
+        hint=f"{asks}`max_error_share` says how many are acceptable",
     )
+
+
+def _must_hold_what_was_written(printed: Printed, kinds: Mapping[str, _Kind]) -> None:
+    """A read that found nothing is an error already; other data than were written are never acceptable."""
+    answers = [each.answers for name, each in printed.sections.items() if _VERIFIED.fullmatch(name)]
+    wrong = sum(count for each in answers for answer, count in each.items() if answer != "OK")
+    empty = sum(each.get("ERROR", 0) for each in answers)
+    wrong -= min(empty, kinds["READ"].failed if "READ" in kinds else 0)
+    if wrong > 0:
+        total = sum(count for each in answers for count in each.values())
+        raise RunFailed(
+            f"{wrong} of {total} reads found other data than was written",
+            hint="`dataintegrity` compares each field: every record has to be loaded with it, and no field added",
+        )
 
 
 def _must_be_timed_and_answered(kinds: Mapping[str, _Kind], asked: Asked) -> None:
@@ -290,7 +322,10 @@ def _must_be_timed_and_answered(kinds: Mapping[str, _Kind], asked: Asked) -> Non
 
 def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Asked) -> None:
     if asked.operations is not None and whole != asked.operations:
-        raise RunFailed(f"YCSB did {whole} operations of {asked.operations}{_because(printed)}")
+        raise RunFailed(
+            f"YCSB did {whole} operations of {asked.operations}{_because(printed)}",
+            hint=None if asked.window_s is None else "has `measure_s` sufficed, which ends every run?",
+        )
     if asked.seconds is not None and seconds < asked.seconds:
         raise RunFailed(f"cut short: {seconds:g} s of {asked.seconds:g} s{_because(printed)}")
 

@@ -25,7 +25,7 @@ _CONTINUED = re.compile(r"\s*(?:\[[^\]]+(?:: Count=| AverageLatency\(us\)=)|\S+ 
 """Of two measurements in one, the status goes over several lines; the first has all that is used."""
 _RAW = re.compile(r"([A-Z][A-Za-z-]*),(\d+),(-?\d+)")
 _EXCEPTION = re.compile(
-    r"(?:Exception in thread \"[^\"]*\" |Caused by: )?(?:[a-z_][\w$]*\.)+"
+    r"(?:Exception in thread \"[^\"]*\" |Exception: |Caused by: )?(?:[a-z_][\w$]*\.)+"
     r"[A-Z][\w$]*(?:Exception|Error|Throwable)\b.*"
 )
 _IN_THREAD = re.compile(r"Exception in thread \"[^\"]*\" ")

@@ -9,10 +9,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from tare.workloads import Parameters
-from tare.workloads.ycsb_properties import IN_FILE, MIXES, OWN, REPLICATION, only_upstream, read_properties, refusal
+from tare.workloads.ycsb_properties import (
+    MIXES,
+    OWN,
+    REPLICATION,
+    SHARES,
+    WORKLOAD,
+    only_upstream,
+    read_properties,
+    refusal,
+)
 
 _MOST = 2**31 - 1
 """YCSB counts in Java's int; 0 operations would be 0 threads, not no end."""
+_LONGEST_TICK_S = _MOST / 1e9
+"""Between two operations of a thread: YCSB draws its beginning from them, in an int of nanoseconds."""
 
 
 def _whole(seconds: float) -> float:
@@ -67,24 +78,42 @@ class YcsbParameters(Parameters):
 
     @model_validator(mode="after")
     def _can_be(self) -> YcsbParameters:
-        for name in self.properties:
-            if why := refusal(name):
+        for name, value in self.properties.items():
+            if why := refusal(name, _text(value)):
                 raise ValueError(why)
         if self.home is None and (unread := only_upstream(self.properties)):
             raise ValueError(
-                f"{unread}: tare's own bindings send each operation by itself; a YCSB of yours (`home`) has it"
+                f"{unread} is read by YCSB's own binding alone, and not by tare's: leave it out, or set `home`"
             )
         if self.window_s > self.measure_s:
             raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
         if self.operations is not None and self.operations < self.threads:
             raise ValueError(f"{self.operations} operations are fewer than the {self.threads} threads")
+        if self.target is not None and self.threads / self.target > _LONGEST_TICK_S:
+            raise ValueError(
+                f"with {self.threads} threads and a target of {self.target} each thread waits more than "
+                f"{_LONGEST_TICK_S:.1f} s between operations, which YCSB cannot: fewer threads"
+            )
         if self.operations is None and self._draws_from_predicted_keys():
             raise ValueError("zipfian requests beside inserts need `operations`: YCSB predicts the keys by it")
+        if not any(self.share_of(kind) for kind in SHARES):
+            raise ValueError("no kind of operation has a share above 0")
+        self._must_be_in_records()
         return self
 
     def _draws_from_predicted_keys(self) -> bool:
-        told = self.mix
-        return float(told.get("insertproportion", 0)) > 0 and told.get("requestdistribution") == "zipfian"
+        return self.share_of("insert") > 0 and self.mix.get("requestdistribution") == "zipfian"
+
+    def _must_be_in_records(self) -> None:
+        start, count = int(self.mix.get("insertstart", 0)), self.mix.get("insertcount")
+        if start > 0 and count is None:
+            raise ValueError("insertstart needs insertcount: YCSB would load as many records as without it")
+        if count is not None and start + int(count) > self.records:
+            raise ValueError(f"insertstart and insertcount go beyond the {self.records} records")
+
+    def share_of(self, kind: str) -> float:
+        """A kind of operation's part in the mix, not normalised; YCSB's default where nothing is said."""
+        return float(self.mix.get(f"{kind}proportion", SHARES[kind]))
 
     @property
     def replicas(self) -> int | None:
@@ -101,16 +130,16 @@ class YcsbParameters(Parameters):
 
 def _with_file(given: dict[str, Any], path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read the property file {path}: {error}") from error
     properties: dict[str, Any] = {}
     for name, (value, line) in read_properties(text).items():
-        if why := refusal(name, in_file=True):
+        if why := refusal(name, value, in_file=True):
             raise ValueError(f"{path}:{line}: {why}")
         if name in OWN:
-            _own_key(given, OWN[name], value, f"{path}:{line}")
-        elif name not in IN_FILE:
+            _own_key(given, OWN[name], value)
+        elif name != WORKLOAD:
             properties[name] = value
     own = given.get("properties")
     given["properties"] = {**properties, **(own if isinstance(own, Mapping) else {})}
@@ -118,17 +147,11 @@ def _with_file(given: dict[str, Any], path: Path) -> dict[str, Any]:
     return given
 
 
-def _own_key(given: dict[str, Any], key: str, value: str, where: str) -> None:
+def _own_key(given: dict[str, Any], key: str, value: str) -> None:
     """A property that is a key of the study's counts where the study does not say it; 0 is YCSB's "not given"."""
     if key in given or value == "0":
         return
-    if key in {"measurementtype", "measurement_interval"}:
-        given[key] = value
-        return
-    try:
-        given[key] = int(value)
-    except ValueError as error:
-        raise ValueError(f"{where}: {value!r} is no whole number") from error
+    given[key] = value if key in {"measurementtype", "measurement_interval"} else int(value)
 
 
 def _text(value: str | float | bool) -> str:  # noqa: FBT001 - a value of any plain kind

@@ -6,20 +6,28 @@ from collections.abc import Iterable, Mapping
 
 from tare.study.suggest import did_you_mean
 from tare.workloads.ycsb_bindings import BINDINGS
+from tare.workloads.ycsb_values import Value, flag, one_of, plain, real, whole
 
-CORE: frozenset[str] = frozenset(
-    {
-        "table", "fieldcount", "fieldlength", "minfieldlength", "fieldlengthdistribution", "fieldlengthhistogram",
-        "fieldnameprefix", "dataintegrity", "readallfields", "writeallfields", "readproportion", "updateproportion",
-        "insertproportion", "scanproportion", "readmodifywriteproportion", "requestdistribution",
-        "hotspotdatafraction", "hotspotopnfraction", "exponential.percentile", "exponential.frac", "minscanlength",
-        "maxscanlength", "scanlengthdistribution", "insertstart", "insertcount", "insertorder", "zeropadding",
-        "core_workload_insertion_retry_limit", "core_workload_insertion_retry_interval", "spin.sleep",
-        "histogram.buckets", "timeseries.granularity", "reportlatencyforeacherror", "latencytrackederrors",
-        "measurement.trackjvm",
-    }
-)  # fmt: skip
-"""Names that a study may set by `properties` and in its `property_file`."""
+CORE: Mapping[str, Value] = {
+    "table": plain, "fieldcount": whole(1), "fieldlength": whole(), "minfieldlength": whole(),
+    "fieldlengthdistribution": one_of("constant", "uniform", "zipfian", "histogram"),
+    "fieldlengthhistogram": plain, "fieldnameprefix": plain, "dataintegrity": flag,
+    "readallfields": flag, "writeallfields": flag,
+    "readproportion": real(), "updateproportion": real(), "insertproportion": real(),
+    "scanproportion": real(), "readmodifywriteproportion": real(),
+    "requestdistribution": one_of(
+        "uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"
+    ),
+    "hotspotdatafraction": real(1), "hotspotopnfraction": real(1),
+    "exponential.percentile": real(100), "exponential.frac": real(),
+    "minscanlength": whole(1), "maxscanlength": whole(1), "scanlengthdistribution": one_of("uniform", "zipfian"),
+    "insertstart": whole(), "insertcount": whole(1), "insertorder": one_of("hashed", "ordered"),
+    "zeropadding": whole(), "core_workload_insertion_retry_limit": whole(),
+    "core_workload_insertion_retry_interval": whole(), "spin.sleep": flag, "histogram.buckets": whole(1),
+    "timeseries.granularity": whole(1), "reportlatencyforeacherror": flag, "latencytrackederrors": plain,
+    "measurement.trackjvm": flag,
+}  # fmt: skip
+"""What a study may set by `properties` and in its `property_file`, and to what."""
 
 OWN: Mapping[str, str] = {
     "recordcount": "records",
@@ -33,8 +41,27 @@ OWN: Mapping[str, str] = {
 }
 """Properties that a study sets by a key of its own."""
 
-IN_FILE = frozenset({"workload", *OWN})
-"""Names that a property file may have besides, as those that come with YCSB do; a study's own keys come first."""
+_OF_OWN: Mapping[str, Value] = {
+    **dict.fromkeys(OWN, whole()),
+    "threadcount": whole(1),
+    "measurementtype": one_of(
+        "hdrhistogram", "hdrhistogram+histogram", "hdrhistogram+raw", "histogram", "timeseries", "raw"
+    ),
+    "measurement.interval": one_of("op", "intended", "both"),
+}  # fmt: skip
+"""What a property file may set them to."""
+
+WORKLOAD, CORE_WORKLOAD = "workload", "site.ycsb.workloads.CoreWorkload"
+"""A property file may name it, as those that come with YCSB do, and by the name that it had before 0.17."""
+
+TARES = frozenset(
+    {
+        "db", "dotransactions", "exporter", "exportfile", "hdrhistogram.fileoutput", "hdrhistogram.output.path",
+        "hdrhistogram.percentiles", "label", "measurement.histogram.verbose", "measurement.raw.no_summary",
+        "measurement.raw.output_file", "status",
+    }
+)  # fmt: skip
+"""Properties by which YCSB is told what to do and how to report it, which tare has to know."""
 
 MIXES: Mapping[str, Mapping[str, str]] = {
     "a": {"readproportion": "0.5", "updateproportion": "0.5", "requestdistribution": "zipfian"},
@@ -64,6 +91,11 @@ MIXES: Mapping[str, Mapping[str, str]] = {
 }
 """Core workload → what sets it apart: https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads."""
 
+SHARES: Mapping[str, float] = {
+    "read": 0.95, "update": 0.05, "insert": 0.0, "scan": 0.0, "readmodifywrite": 0.0,
+}  # fmt: skip
+"""Kind of operation → its share where no `…proportion` is told."""
+
 DATA = (
     "table", "fieldcount", "fieldlength", "minfieldlength", "fieldlengthdistribution", "fieldlengthhistogram",
     "fieldnameprefix", "dataintegrity", "insertorder", "zeropadding", "insertstart", "insertcount",
@@ -74,15 +106,23 @@ DATA = (
 REPLICATION = "cassandra.replicationfactor"
 
 
-def refusal(name: str, *, in_file: bool = False) -> str | None:
-    """Why a property cannot be set, `None` where it can."""
-    if name in CORE or any(name in binding.known for binding in BINDINGS.values()):
-        return None
-    if name in OWN:
-        return None if in_file else f"{name} is set by the key {OWN[name]} of the study"
-    if in_file and name in IN_FILE:
-        return None
-    known = CORE.union(*(binding.known for binding in BINDINGS.values()))
+def known_properties() -> Mapping[str, Value]:
+    """All that a study may set: the core's, and those of every binding."""
+    return {**CORE, **{name: value for binding in BINDINGS.values() for name, value in binding.known.items()}}
+
+
+def refusal(name: str, value: str, *, in_file: bool = False) -> str | None:
+    """Why a property cannot be set, or not to this; `None` where it can."""
+    known = {**known_properties(), **(_OF_OWN if in_file else {})}
+    if name in known:
+        needed = known[name](value)
+        return None if needed is None else f"{name} must be {needed}, and not {value!r}"
+    if name in OWN and not in_file:
+        return f"{name} is set by the key {OWN[name]} of the study"
+    if name == WORKLOAD:
+        return None if in_file and value.endswith(".CoreWorkload") else f"{WORKLOAD} is always {CORE_WORKLOAD}"
+    if name in TARES or any(name in binding.names for binding in BINDINGS.values()):
+        return f"{name} is what tare sets by itself: leave it out"
     meant = did_you_mean(name, known, kind="properties")
     return f"YCSB has no property {name!r}" + (f" ({meant})" if meant else "")
 

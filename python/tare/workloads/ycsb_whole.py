@@ -13,6 +13,7 @@ from tare.workloads.ycsb_output import Printed, Section
 
 _COUNTS = ("Operations", "Total Operations")
 _MEANS = ("AverageLatency(us)", "Average")
+_PERCENTILES = {"95thPercentileLatency(us)": 0.95, "99thPercentileLatency(us)": 0.99}
 _CLEANUP = "CLEANUP"
 """Closing the connection, which each thread does and YCSB times."""
 _MADE_BY = re.compile(r"(?:Intended-)?(Hdr|Bucket|Raw)?")
@@ -22,6 +23,12 @@ _MADE_BY = re.compile(r"(?:Intended-)?(Hdr|Bucket|Raw)?")
 def counted(section: Section) -> int | None:
     """Operations that a section counts, `None` for one that counts none."""
     return next((int(section.figures[name]) for name in _COUNTS if name in section.figures), None)
+
+
+def is_series(section: Section) -> bool:
+    """Whether it is of `timeseries`, whose counts several threads write at once, so that some are lost."""
+    has_average = "AverageLatency(us)" in section.figures
+    return has_average and bool(section.buckets) and not any("Percentile" in name for name in _shape(section))
 
 
 def must_be_one_report(printed: Printed) -> None:
@@ -73,12 +80,22 @@ def _must_not_be_timed(section: Section) -> None:
 
 
 def _shape(section: Section) -> frozenset[str]:
-    return frozenset((*section.figures, *(("a histogram or series",) if section.buckets else ())))
+    series = ("a histogram or series",) if section.buckets else ()
+    return frozenset((*section.figures, *series, *_beyond_the_last_bucket(section)))
+
+
+def _beyond_the_last_bucket(section: Section) -> tuple[str, ...]:
+    """Percentiles that `histogram` does not tell, as too many operations took longer than its last bucket."""
+    count = counted(section)
+    if section.overflow is None or not count:
+        return ()
+    within = (count - section.overflow) / count
+    return tuple(name for name, share in _PERCENTILES.items() if within < share)
 
 
 def _must_have_every_bucket(section: Section) -> None:
     """A time series, which has no percentiles, holds means in their place."""
-    if not section.buckets or not any("Percentile" in name for name in section.figures):
+    if not section.buckets or not any("Percentile" in name for name in _shape(section)):
         return
     held = sum(count for _, count in section.buckets) + (section.overflow or 0)
     if held != counted(section):

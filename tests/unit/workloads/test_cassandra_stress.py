@@ -50,6 +50,13 @@ def test_the_load_writes_every_row_once_and_is_judged_by_their_number() -> None:
         CassandraStress().load(asked(records=9000), TARGET, "/").judge((DATA / "write.stdout").read_text(), "")  # type: ignore[misc]  # its preparation has a judge
 
 
+def test_a_load_of_a_few_rows_takes_no_time_that_is_printed_and_is_whole() -> None:
+    command = CassandraStress().load(asked(records=8000), TARGET, "/run/tare")
+    at_once = (DATA / "write.stdout").read_text().replace("108.7,    8.6,", "108.7,    0.9,")
+    assert command.judge is not None
+    command.judge(at_once, "")
+
+
 def test_data_is_the_same_whatever_is_measured_on_it() -> None:
     one, other = (CassandraStress().dataset(asked(**more)) for more in ({"command": "read"}, {"threads": 9}))
     assert one == other
@@ -73,6 +80,10 @@ def test_no_other_database_is_driven() -> None:
     [
         {"fixed": 1, "throttle": 1},
         {"population": "uniform(1..5) -errors ignore"},
+        {"population": "uniform(1..)"},
+        {"population": "fixed()"},
+        {"consistency": "THREE", "replication": 2},
+        {"consistency": "ANY", "command": "read"},
         {"measure_s": 1.5},
         {"window_s": 7.0},
         {"ratio": {}},
@@ -84,7 +95,7 @@ def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
         asked(**wrong)
 
 
-def test_a_mixed_run_is_timed_without_the_second_that_its_clock_begins_early() -> None:
+def test_a_mixed_run_is_timed_by_the_time_asked_for() -> None:
     told = parse("mixed", fixed=200)
     assert (told.operations, told.errors, told.duration_s) == (1204, 0, 6.0)
     assert told.throughput_per_s == pytest.approx(1204 / 6)
@@ -93,9 +104,39 @@ def test_a_mixed_run_is_timed_without_the_second_that_its_clock_begins_early() -
     assert told.details == {"target_per_s": 200, "delivered_share": pytest.approx(1204 / 6 / 200)}
 
 
-def test_a_schedule_lasts_as_long_as_was_asked_for_though_the_report_begins_later() -> None:
-    assert parse("mixed", fixed=200, measure_s=7.0).throughput_per_s == pytest.approx(1204 / 7)
-    assert parse("mixed", measure_s=7.0).throughput_per_s == pytest.approx(1204 / 6)
+def test_a_run_took_the_time_asked_for_and_what_is_surely_beyond_it() -> None:
+    """Its clock tells 7.0 s, of which up to a second is before the first operation."""
+    assert parse("mixed", measure_s=7.0).throughput_per_s == pytest.approx(1204 / 7)
+    assert parse("mixed", measure_s=4.0).throughput_per_s == pytest.approx(1204 / 6)
+
+
+def test_a_load_that_took_less_than_a_second_is_whole() -> None:
+    """Its clock then says what is left of the second in which it began, or nothing at all."""
+    judge = CassandraStress().load(asked(records=8000), TARGET, "/").judge
+    assert judge is not None
+    for time_s in ("0.3", "0.0"):
+        judge((DATA / "write.stdout").read_text().replace("    8.6,  0.20848", f"    {time_s},  0.20848"), "")
+
+
+def test_windows_of_any_width_lie_on_its_clock() -> None:
+    """It began 0.6 s early: its first line is of 1.4 s, and that of the end, of 0.6 s, is none."""
+    told = parse("two-seconds", measure_s=8.0, window_s=2.0)
+    assert [window.end_s for window in told.windows] == [1.0, 3.0, 5.0, 7.0]
+    assert [window.throughput_per_s for window in told.windows] == pytest.approx([262 / 1.4, 442, 612, 1570])
+
+
+def test_a_window_in_which_no_operation_ended_is_one(tmp_path: Path) -> None:
+    """The server was stopped for 3.2 s: of two seconds there is no line. One that was lost is no such second."""
+    told = parse("stalled", measure_s=9.0)
+    rates = [(window.end_s, window.throughput_per_s) for window in told.windows]
+    assert rates[:6] == [(1.0, 270.0), (2.0, 19.0), (3.0, 0.0), (4.0, 0.0), (5.0, 539.0), (6.0, 852.0)]
+    assert [window.latency_p95_ms for window in told.windows][1:4] == [81.1, None, None]
+    lines = (DATA / "stalled.stdout").read_text().splitlines(keepends=True)
+    (tmp_path / "lost.stdout").write_text(
+        "".join(line for line in lines if not line.startswith("total,          1740"))
+    )
+    lost = CassandraStress().parse(asked(measure_s=9.0), tmp_path / "lost.stdout", DATA / "stalled.stderr", 0)
+    assert [window.end_s for window in lost.windows] == [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0]
 
 
 def test_only_a_fixed_rate_sees_stalls() -> None:
@@ -109,11 +150,12 @@ def test_only_a_fixed_rate_sees_stalls() -> None:
 @pytest.mark.parametrize(
     ("name", "code", "more", "told"),
     [
-        ("mixed", 0, {"measure_s": 60.0}, "cut short: 6.0 s of 60 s"),
+        ("mixed", 0, {"measure_s": 60.0}, "cut short: 7.0 s of 60 s"),
         ("mixed", 1, {}, "ended with 1"),
         ("mixed", 137, {}, "ended by SIGKILL"),
         ("missing", 1, {}, "Data returned was not validated"),
         ("bad-option", 1, {}, "The following were ignored: --frobnicate"),
+        ("bad-distribution", 1, {}, r"Invalid parameter list for uniform distribution: \[1\.\.\]"),
         ("nothing-listening", 1, {}, "All host|cut short|NoHostAvailable"),
     ],
 )
@@ -121,6 +163,24 @@ def test_a_run_that_is_not_whole_fails_in_one_line(name: str, code: int, more: d
     with pytest.raises(RunFailed, match=told) as error:
         parse(name, code, **more)
     assert "\n" not in error.value.what
+
+
+def test_errors_are_counted_up_to_the_share_that_is_acceptable() -> None:
+    told = parse("errors", measure_s=3.0, max_error_share=0.1)
+    assert (told.operations, told.errors, told.by_operation["read"].errors) == (1478, 141, 141)
+    assert sum(count for _, count in told.histogram) == 1478
+    with pytest.raises(
+        RunFailed, match=r"141 errors in 1478 operations: Operation x0 on key.*not validated"
+    ) as error:
+        parse("errors", measure_s=3.0, max_error_share=0.05)
+    assert "population" in (error.value.hint or "")
+
+
+def test_it_goes_on_after_an_error_only_where_some_are_acceptable() -> None:
+    """And tries none again, which would hide it in a latency."""
+    patient = CassandraStress().measure(asked(max_error_share=0.1), TARGET, "/").argv
+    assert patient[patient.index("-errors") + 1 :][:2] == ("ignore", "retries=0")
+    assert "-errors" not in CassandraStress().measure(asked(), TARGET, "/").argv
 
 
 def test_percentiles_come_from_the_log_of_histograms_where_there_is_one() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tare.errors import RunFailed
 from tare.imports.cassandra_stress import measurement_of_cassandra_stress
+from tare.workloads.cassandra_stress_measurement import must_be_whole
 from tare.workloads.cassandra_stress_output import Printed, read_output
 
 DATA = Path(__file__).parents[2] / "data" / "cassandra-stress"
@@ -57,6 +58,7 @@ def test_an_imported_report_is_a_measurement_by_kind_of_operation() -> None:
     ("name", "reason"),
     [
         ("bad-option", "The following were ignored: --frobnicate"),
+        ("bad-distribution", "Invalid parameter list for uniform distribution"),
         ("missing", "Data returned was not validated"),
         ("nothing-listening", "cut short"),
     ],
@@ -66,6 +68,13 @@ def test_a_failure_is_told_in_one_line(name: str, reason: str) -> None:
         measurement_of_cassandra_stress(text(name), 0.0)
     assert reason in error.value.what
     assert "\n" not in error.value.what
+
+
+def test_a_program_that_did_not_begin_is_told_by_its_last_words() -> None:
+    """As its JVM says where its heap is more than the machine has."""
+    said = "Error occurred during initialization of VM\nToo small maximum heap\n\n"
+    with pytest.raises(RunFailed, match=r"is missing or cut short: Too small maximum heap$"):
+        must_be_whole(read_output("", said), 0.0)
 
 
 def test_a_report_that_was_cut_is_none() -> None:

@@ -18,7 +18,8 @@ from tare.study.starter import starter
 from tare.workloads import ClientCommand, Target
 from tare.workloads.ycsb import FILE, Ycsb
 from tare.workloads.ycsb_parameters import YcsbParameters
-from tare.workloads.ycsb_properties import read_properties
+from tare.workloads.ycsb_properties import DATA as DATA_PROPERTIES
+from tare.workloads.ycsb_properties import MIXES, known_properties, read_properties, refusal
 
 DATA = Path(__file__).parents[2] / "data" / "ycsb"
 TARGET = Target("mariadb", Endpoint("127.0.0.1", 3307), Secrets(user="tare", password="abc123"))
@@ -102,6 +103,12 @@ def test_another_database_is_refused_by_name() -> None:
         Ycsb().measure(asked(), target, "/r")
 
 
+def test_a_binding_that_does_not_drive_the_database_is_refused() -> None:
+    with pytest.raises(StudyError, match=r"the binding cql does not drive mariadb .jdbc does"):
+        Ycsb().measure(asked(binding="cql"), TARGET, "/r")
+    assert Ycsb().measure(asked(binding="jdbc"), TARGET, "/r")
+
+
 def test_the_data_set_is_records_and_their_shape_and_not_the_mix() -> None:
     shape = {"fieldlength": 10, "readproportion": 1}
     assert Ycsb().dataset(asked(records=7, properties=shape, core_workload="c", threads=3)) == {
@@ -115,6 +122,24 @@ def test_the_data_set_is_records_and_their_shape_and_not_the_mix() -> None:
     [
         ({"properties": {"readpropotion": 1}}, "no property 'readpropotion' .did you mean \"readproportion\""),
         ({"properties": {"recordcount": 1}}, "set by the key records"),
+        ({"properties": {"fieldcount": "ten"}}, "must be a whole number from 1 to 2147483647, and not 'ten'"),
+        ({"properties": {"fieldcount": 10.0}}, r"a whole number .*, and not '10\.0'"),
+        ({"properties": {"insertcount": 2**31}}, "a whole number from 1 to 2147483647"),
+        ({"properties": {"readproportion": "half"}}, "readproportion must be a number from 0 on, and not 'half'"),
+        ({"properties": {"insertproportion": -0.1}}, r"a number from 0 on, and not '-0\.1'"),
+        ({"properties": {"readallfields": "yes"}}, "readallfields must be true or false, and not 'yes'"),
+        ({"properties": {"insertorder": "hash"}}, "insertorder must be one of hashed, ordered, and not 'hash'"),
+        ({"properties": {"mongodb.writeConcern": "w1"}}, "mongodb.writeConcern must be one of errors_ignored"),
+        ({"properties": {"cassandra.readconsistencylevel": "one"}}, "must be one of ANY, ONE"),
+        ({"properties": {"hdrhistogram.percentiles": "50"}}, "what tare sets by itself: leave it out"),
+        ({"properties": {"db.url": "jdbc:mariadb://elsewhere"}}, "db.url is what tare sets by itself"),
+        ({"properties": {"workload": "site.ycsb.workloads.CoreWorkload"}}, "workload is always site.ycsb"),
+        ({"target": 1, "threads": 3}, "waits more than 2.1 s between operations, which YCSB cannot: fewer"),
+        ({"properties": {"table": "usertable\n"}}, "table must be plain ASCII on one line"),
+        ({"properties": {"fieldnameprefix": "f\u00fc"}}, "must be plain ASCII"),
+        ({"properties": {"readproportion": 0, "updateproportion": 0}}, "no kind of operation has a share above 0"),
+        ({"properties": {"insertstart": 500}}, "insertstart needs insertcount"),
+        ({"properties": {"insertstart": 500, "insertcount": 501}}, "go beyond the 1000 records"),
         ({"core_workload": "e"}, "need `operations`"),
         ({"operations": 3, "threads": 4}, "fewer than the 4 threads"),
         ({"measure_s": 1.5}, "whole seconds"),
@@ -129,11 +154,14 @@ def test_what_cannot_be_meant_is_refused(keys: dict[str, Any], why: str) -> None
         asked(**keys)
 
 
-@pytest.mark.parametrize("name", ["db.batchsize", "jdbc.batchupdateapi", "mongodb.batchsize"])
-def test_a_property_that_only_a_ycsb_of_ones_own_reads_is_refused_without_one(name: str) -> None:
-    with pytest.raises(ValidationError, match=f"{name}: tare's own bindings"):
-        YcsbParameters(measure_s=10, properties={name: 10})
-    assert YcsbParameters(measure_s=10, home="/opt/mine", properties={name: 10}).properties == {name: 10}
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("db.batchsize", 10), ("jdbc.batchupdateapi", True), ("batchsize", 10), ("cassandra.tracing", True)],
+)
+def test_a_property_that_only_a_ycsb_of_ones_own_reads_is_refused_without_one(name: str, value: int) -> None:
+    with pytest.raises(ValidationError, match=f"{name} is read by YCSB's own binding alone"):
+        YcsbParameters(measure_s=10, properties={name: value})
+    assert YcsbParameters(measure_s=10, home="/opt/mine", properties={name: value}).properties == {name: value}
 
 
 def test_a_property_file_counts_where_the_study_says_nothing(tmp_path: Path) -> None:
@@ -153,6 +181,43 @@ def test_a_wrong_key_in_a_property_file_is_told_with_its_line(tmp_path: Path) ->
     file.write_text("recordcount=5\nreadproportoin=1\n")
     with pytest.raises(ValidationError, match=r"mine:2: YCSB has no property 'readproportoin'"):
         asked(property_file=str(file))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("workload=site.ycsb.workloads.TimeSeriesWorkload", "workload is always site.ycsb.workloads.CoreWorkload"),
+        ("scanlengthdistribution=unifrom", "scanlengthdistribution must be one of uniform, zipfian"),
+        ("measurement.trackjvm=True", "measurement.trackjvm must be true or false, and not 'True'"),
+        ("threadcount=-1", "threadcount must be a whole number from 1"),
+        ("recordcount=1e3", "recordcount must be a whole number from 0"),
+        ("measurementtype=hdr", "measurementtype must be one of hdrhistogram, "),
+        ("exportfile=/tmp/out", "exportfile is what tare sets by itself"),
+    ],
+)
+def test_what_ycsb_would_do_otherwise_than_a_property_file_says_is_refused(
+    line: str, why: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine"
+    file.write_text(f"recordcount=5\n{line}\n")
+    with pytest.raises(ValidationError, match=f"mine:2: {why}"):
+        asked(property_file=str(file))
+
+
+def test_a_property_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_bytes(b"\xef\xbb\xbfrecordcount=100\r\n")
+    assert asked(property_file=str(tmp_path / "mine")).records == 100
+
+
+def test_a_property_file_of_an_older_ycsb_names_the_same_workload(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("workload=com.yahoo.ycsb.workloads.CoreWorkload\nfieldcount=3\n")
+    assert asked(property_file=str(tmp_path / "mine")).mix == {"fieldcount": "3"}
+
+
+def test_every_mix_and_every_property_of_the_data_is_one_that_a_study_may_set() -> None:
+    known = known_properties()
+    assert set(DATA_PROPERTIES) <= set(known)
+    assert not [refusal(*each) for mix in MIXES.values() for each in mix.items() if refusal(*each)]
 
 
 def test_a_study_names_its_property_file_relative_to_itself_and_keeps_what_it_says(tmp_path: Path) -> None:

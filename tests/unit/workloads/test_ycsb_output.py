@@ -99,6 +99,21 @@ def test_a_time_series_has_means_and_no_percentiles() -> None:
     assert [at for at, _ in printed("timeseries").sections["READ"].buckets] == [0, 1000, 2000]
 
 
+def test_counts_that_several_threads_of_a_time_series_lost_are_those_of_return_codes() -> None:
+    """8 threads did 600,000: [READ] tells 599,695, and [READ-MODIFY-WRITE] and its intended send differ."""
+    found = judged("timeseries-threads", Asked(operations=600_000, interval="both"))
+    counts = {kind: each.operations for kind, each in found.by_operation.items()}
+    assert counts == {"read": 600_000, "update": 299_699, "read-modify-write": 296_690}
+    with pytest.raises(RunFailed, match="cut short"):
+        measurement(changed("timeseries-threads", "Return=OK, 600000", "Return=OK, 500000"), Asked())
+
+
+def test_a_jvm_whose_handler_of_exceptions_fails_too_has_met_one() -> None:
+    said = 'Exception: java.lang.OutOfMemoryError thrown from the UncaughtExceptionHandler in thread "Thread-2"\n'
+    with pytest.raises(RunFailed, match=r"met an exception: .*OutOfMemoryError"):
+        measurement(read_output((DATA / "both.stdout").read_text(), said), Asked())
+
+
 def test_raw_values_are_all_read() -> None:
     assert len(printed("raw").raw["READ"]) == 20 == judged("raw").operations
     assert judged("raw").latency.max_ms == 0.296
@@ -157,6 +172,35 @@ def test_reads_that_find_nothing_fail_the_run_and_are_counted() -> None:
     kept = measurement(spoilt, Asked(max_error_share=0.05))
     assert (kept.errors, kept.operations) == (90, 3090)
     assert kept.by_operation["read"].answers == {"OK": 1467, "NOT_FOUND": 90}
+
+
+def verified(answers: str) -> Printed:
+    """`both` as with `dataintegrity`, where every read is one of [VERIFY] too, not timed from its intended send."""
+    text = (DATA / "both.stdout").read_text()
+    lines = [line for line in text.splitlines(keepends=True) if line.startswith("[READ], ")]
+    reads = "".join(lines).replace("[READ]", "[VERIFY]")
+    return read_output(text + reads.replace("[VERIFY], Return=OK, 1467\n", answers))
+
+
+def test_reads_that_find_other_data_than_was_written_fail_the_run_however_many_errors_it_may_have() -> None:
+    assert measurement(verified("[VERIFY], Return=OK, 1467\n"), Asked()) == measurement(
+        read_output((DATA / "both.stdout").read_text()), Asked()
+    )
+    wrong = verified("[VERIFY], Return=OK, 1460\n[VERIFY], Return=UNEXPECTED_STATE, 7\n")
+    with pytest.raises(RunFailed, match="7 of 1467 reads found other data than was written"):
+        measurement(wrong, Asked(max_error_share=0.5))
+    with pytest.raises(RunFailed, match="3 of 1467 reads found other data"):
+        measurement(verified("[VERIFY], Return=OK, 1464\n[VERIFY], Return=ERROR, 3\n"), Asked())
+
+
+def test_a_histogram_lacks_percentiles_beyond_its_last_bucket_and_is_whole() -> None:
+    """YCSB prints them where the share of operations within its buckets reaches them: of 2,000 reads here 1,970."""
+    text = (DATA / "histogram.stdout").read_text()
+    slow = text.replace("[READ], 0, 1999\n", "[READ], 0, 1970\n").replace("[READ], >5, 1\n", "[READ], >5, 30\n")
+    with pytest.raises(RunFailed, match="cut short: 99thPercentile"):
+        measurement(read_output(text.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Asked())
+    found = measurement(read_output(slow.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Asked())
+    assert (found.by_operation["read"].latency.p95_ms, found.by_operation["read"].latency.p99_ms) == (0.0, None)
 
 
 def test_an_insert_kept_for_its_batch_is_no_failure() -> None:

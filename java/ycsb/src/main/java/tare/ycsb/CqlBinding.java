@@ -33,7 +33,7 @@ import site.ycsb.StringByteIterator;
  *
  * <p>Properties: {@code hosts} (required, comma-separated), {@code port} (9042), {@code cassandra.keyspace} (ycsb),
  * {@code cassandra.username}, {@code cassandra.password}, {@code cassandra.readconsistencylevel} and
- * {@code cassandra.writeconsistencylevel} (QUORUM), {@code cassandra.coreconnections}, {@code cassandra.maxconnections},
+ * {@code cassandra.writeconsistencylevel} (ONE), {@code cassandra.coreconnections}, {@code cassandra.maxconnections},
  * {@code cassandra.connecttimeoutmillis}, {@code cassandra.readtimeoutmillis}; and {@code cassandra.createtable}, which
  * makes keyspace ({@code cassandra.replicationfactor}, 1) and table where they are not there, the table {@code WITH}
  * what {@code cassandra.tableoptions} says.
@@ -52,8 +52,8 @@ public final class CqlBinding extends DB {
   @Override
   public void setProperties(Properties properties) {
     super.setProperties(properties);
-    readLevel = ConsistencyLevel.valueOf(properties.getProperty("cassandra.readconsistencylevel", "QUORUM"));
-    writeLevel = ConsistencyLevel.valueOf(properties.getProperty("cassandra.writeconsistencylevel", "QUORUM"));
+    readLevel = ConsistencyLevel.valueOf(properties.getProperty("cassandra.readconsistencylevel", "ONE"));
+    writeLevel = ConsistencyLevel.valueOf(properties.getProperty("cassandra.writeconsistencylevel", "ONE"));
     String prefix = properties.getProperty("fieldnameprefix", "field");
     int fields = Integer.parseInt(properties.getProperty("fieldcount", "10"));
     allFields = IntStream.range(0, fields).mapToObj(n -> name(prefix + n)).toList();

@@ -23,7 +23,7 @@ import site.ycsb.StringByteIterator;
 
 /**
  * Any database with a JDBC driver; one connection a thread, every statement a transaction of its own unless
- * {@code jdbc.autocommit} is false.
+ * {@code jdbc.autocommit} is false: then, as with YCSB's own binding, a transaction ends with each insert and at the end.
  *
  * <p>Properties: {@code db.driver}, {@code db.url}, {@code db.user}, {@code db.passwd}, {@code jdbc.fetchsize},
  * {@code jdbc.autocommit}; and {@code jdbc.createtable}, which makes the table where it is not there.
@@ -133,7 +133,11 @@ public final class JdbcBinding extends DB {
           + marks + ")");
       insert.setString(1, key);
       give(insert, 2, names, values);
-      return insert.executeUpdate() == 1 ? Status.OK : Status.UNEXPECTED_STATE;
+      boolean there = insert.executeUpdate() == 1;
+      if (!autoCommit) {
+        connection.commit();
+      }
+      return there ? Status.OK : Status.UNEXPECTED_STATE;
     });
   }
 

@@ -15,6 +15,8 @@ import com.mongodb.client.model.Projections;
 import com.mongodb.client.model.ReplaceOptions;
 import com.mongodb.client.model.Sorts;
 import com.mongodb.client.model.Updates;
+import com.mongodb.client.result.DeleteResult;
+import com.mongodb.client.result.UpdateResult;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -36,7 +38,7 @@ import site.ycsb.Status;
  *
  * <p>Properties: {@code mongodb.url} (default {@code mongodb://localhost:27017/ycsb?w=1}; write concern and read
  * preference may stand in it), {@code mongodb.writeConcern} and {@code mongodb.readPreference} (which come before what stands
- * there), {@code mongodb.upsert} (false).
+ * there), {@code mongodb.upsert} (false), {@code mongodb.maxconnections} (the driver's 100).
  */
 public final class MongoDbBinding extends DB {
   private static final String DEFAULT_URL = "mongodb://localhost:27017/ycsb?w=1";
@@ -69,6 +71,10 @@ public final class MongoDbBinding extends DB {
     String preference = properties.getProperty("mongodb.readPreference");
     if (preference != null) {
       settings.readPreference(ReadPreference.valueOf(preference.replace("_", "")));
+    }
+    String most = properties.getProperty("mongodb.maxconnections");
+    if (most != null) {
+      settings.applyToConnectionPoolSettings(pool -> pool.maxSize(Integer.parseInt(most)));
     }
     return settings.build();
   }
@@ -113,13 +119,14 @@ public final class MongoDbBinding extends DB {
     });
   }
 
+  /** Of an update that is not acknowledged nobody can tell whether its record was there. */
   @Override
   public Status update(String table, String key, Map<String, ByteIterator> values) {
     return carryOut(() -> {
       List<Bson> sets = new ArrayList<>();
       values.forEach((field, value) -> sets.add(Updates.set(field, value.toArray())));
-      boolean there = collection(table).updateOne(Filters.eq(key), Updates.combine(sets)).getMatchedCount() == 1;
-      return there ? Status.OK : Status.NOT_FOUND;
+      UpdateResult done = collection(table).updateOne(Filters.eq(key), Updates.combine(sets));
+      return done.wasAcknowledged() && done.getMatchedCount() == 0 ? Status.NOT_FOUND : Status.OK;
     });
   }
 
@@ -140,8 +147,8 @@ public final class MongoDbBinding extends DB {
   @Override
   public Status delete(String table, String key) {
     return carryOut(() -> {
-      boolean there = collection(table).deleteOne(Filters.eq(key)).getDeletedCount() == 1;
-      return there ? Status.OK : Status.NOT_FOUND;
+      DeleteResult done = collection(table).deleteOne(Filters.eq(key));
+      return done.wasAcknowledged() && done.getDeletedCount() == 0 ? Status.NOT_FOUND : Status.OK;
     });
   }
 

@@ -1,0 +1,55 @@
+"""What YCSB's properties may be set to: it takes `yes` for false, and `hash` for another order than `hashed`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+Value = Callable[[str], str | None]
+"""What a value has to be, in words that follow "must be", where it is not."""
+
+_MOST = 2**31 - 1
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def plain(value: str) -> str | None:
+    """What a property file can hold without escapes, in which Java reads no other letters."""
+    fits = value.isascii() and value.isprintable() and "\\" not in value
+    return None if fits else "plain ASCII on one line, without backslashes"
+
+
+def flag(value: str) -> str | None:
+    """`true` or `false`: whatever else counts as false with Java."""
+    return None if value in {"true", "false"} else "true or false"
+
+
+def whole(least: int = 0) -> Value:
+    """A whole number that fits into Java's int, `least` or more."""
+
+    def wrong(value: str) -> str | None:
+        if _WHOLE.fullmatch(value) and least <= int(value) <= _MOST:
+            return None
+        return f"a whole number from {least} to {_MOST}"
+
+    return wrong
+
+
+def real(most: float | None = None) -> Value:
+    """A number, 0 or more, and no more than `most`."""
+
+    def wrong(value: str) -> str | None:
+        if _NUMBER.fullmatch(value) and 0 <= float(value) <= (1e300 if most is None else most):
+            return None
+        return "a number from 0 on" if most is None else f"a number from 0 to {most:g}"
+
+    return wrong
+
+
+def one_of(*names: str) -> Value:
+    """One of so many words, as they are written."""
+
+    def wrong(value: str) -> str | None:
+        return None if value in names else f"one of {', '.join(names)}"
+
+    return wrong
