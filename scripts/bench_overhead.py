@@ -4,7 +4,8 @@
 
 In turns, for each database: a study of a bare and a container arm (`tare run`, three runs of a few seconds, the
 control among them), then the server alone on the same data in each deployment. The minimum is from the start of the
-server's process until it answers on its port. Needs root and a container engine.
+server's process until it answers on its port; how long its deployment takes to make that process stands beside it.
+Needs root and a container engine.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ baseline: bare
 """
 _HEAD = (
     "| database | deployment | run's start to client's start | client's end to next run's start "
-    "| server's own start until it answers | over that | client's own start and end |\n"
-    "|---|---|---|---|---|---|---|"
+    "| server's own start until it answers | over that (smallest to largest) | client's own start and end "
+    "| made by its deployment |\n"
+    "|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -89,12 +91,22 @@ SUBJECTS: Mapping[str, Subject] = {
 
 @dataclass
 class Found:
-    """Seconds, a value a run: `before` the client's start, its own start and end (`client`), `after` it."""
+    """Seconds, a value a run: `before` the client's start, its own start and end (`client`), `after` it.
+
+    `beside`: both together, of each run that another followed. `server`, `made`: a value a turn, the server alone.
+    """
 
     before: list[float] = field(default_factory=list)
     client: list[float] = field(default_factory=list)
     after: list[float] = field(default_factory=list)
+    beside: list[float] = field(default_factory=list)
     server: list[float] = field(default_factory=list)
+    made: list[float] = field(default_factory=list)
+
+    @property
+    def over(self) -> list[float]:
+        """What is over the server's own start, in order."""
+        return sorted(seconds - median(self.server) for seconds in self.beside)
 
 
 def of_runs(records: Sequence[RunRecord], found: Mapping[str, Found]) -> None:
@@ -107,8 +119,9 @@ def of_runs(records: Sequence[RunRecord], found: Mapping[str, Found]) -> None:
         one.before.append(began - _start(record))
         one.client.append(ended - began - record.measurement["duration_s"])
     for record, following in pairwise(records):
-        ended = (record.usage or {})["ended_monotonic_s"]
-        found[record.settings["sut"]["deployment"]].after.append(_start(following) - ended)
+        usage, one = record.usage or {}, found[record.settings["sut"]["deployment"]]
+        one.after.append(_start(following) - usage["ended_monotonic_s"])
+        one.beside.append(usage["began_monotonic_s"] - _start(record) + one.after[-1])
 
 
 def _start(record: RunRecord) -> float:
@@ -118,8 +131,8 @@ def _start(record: RunRecord) -> float:
     return at
 
 
-def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> float:
-    """Seconds from the start of an arm's server until it answers, on a copy of the data like that of a run."""
+def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> tuple[float, float]:
+    """Seconds of an arm's server on a copy of the data like that of a run: to its start, then to its answer."""
     settings, host, token = plan.arm(arm).settings, machine.site.sut, uuid4().hex[:12]
     images = Images(sut=machine.prepare(settings.sut.image), client=None)
     room = Room(host, f"{machine.layout.work}/{token}")
@@ -129,10 +142,12 @@ def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> float:
         bench = Bench(machine, settings, images, room, token, free_ports(host, token), new_secrets())
         (node,) = bench.nodes
         copy_snapshot(host, snapshot, room.data, node.part)
+        began = time.clock_gettime(time.CLOCK_BOOTTIME)
         server = bench.start_server(node)
         try:
             _wait(bench.ports[0], hello, lambda: server.must_live("before it answered"))
-            return time.clock_gettime(time.CLOCK_BOOTTIME) - server.instance.process.started_ticks / TICKS_PER_S
+            started = server.instance.process.started_ticks / TICKS_PER_S
+            return started - began, time.clock_gettime(time.CLOCK_BOOTTIME) - started
         finally:
             server.stop(0.0)
     finally:
@@ -169,17 +184,19 @@ def turn(name: str, subject: Subject, number: int, found: Mapping[str, Found]) -
         of_runs(made.records(), found)
         machine = local_machine(made.plan, engine)
         for arm in ("bare", "container"):
-            found[arm].server.append(alone(machine, made.plan, arm, subject.hello))
+            made_s, server_s = alone(machine, made.plan, arm, subject.hello)
+            found[arm].made.append(made_s)
+            found[arm].server.append(server_s)
 
 
 def rows(name: str, found: Mapping[str, Found]) -> Iterator[str]:
     """A database's rows of the table."""
     for deployment, one in found.items():
         if one.after:
-            told = [median(each) for each in (one.before, one.after, one.server, one.client)]
-            over = told[0] + told[1] - told[2]
-            before, after, server, client = (f"{value:.2f}" for value in told)
-            yield f"| {name} | {deployment} | {before} | {after} | {server} | **{over:.2f}** | {client} |"
+            told = [median(each) for each in (one.before, one.after, one.server, one.client, one.made)]
+            over = f"**{told[0] + told[1] - told[2]:.2f}** ({one.over[0]:.2f} to {one.over[-1]:.2f})"
+            before, after, server, client, made = (f"{value:.2f}" for value in told)
+            yield f"| {name} | {deployment} | {before} | {after} | {server} | {over} | {client} | {made} |"
 
 
 def main() -> None:

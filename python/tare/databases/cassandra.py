@@ -186,5 +186,5 @@ def _logback(plan: ServerPlan) -> str:
 
 def _query(plan: ServerPlan, inside: Exec, query: str) -> Completed:
     address = "127.0.0.1" if plan.member is None else plan.listen
-    argv = ("python3", "-I", "-", address, str(plan.port), query)
+    argv = ("python3", "-I", "-S", "-", address, str(plan.port), query)
     return inside(argv, _QUERY_TIMEOUT_S, inspect.getsource(cql_query).encode())

@@ -50,8 +50,9 @@ class CassandraChronicler:
 
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
         """Three commands of nodetool, then the log, which tells of a compaction after the history has it."""
-        history, tables, pools = several(plan, inside, tuple(_COMMANDS.values()), _TIMEOUT_S) or _each(plan, inside)
-        log = must(inside(("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b""), "read its log").text
+        file = f"{plan.run_dir}/{LOG_FILE}"
+        told = several(plan, inside, tuple(_COMMANDS.values()), file, _TIMEOUT_S)
+        history, tables, pools, log = told or _each(plan, inside, file)
         counted = parse_pools(pools)
         return Chronicle(
             events=parse_history(history, parse_log(log)),
@@ -66,14 +67,15 @@ class CassandraChronicler:
         )
 
 
-def _each(plan: ServerPlan, inside: Exec) -> tuple[str, ...]:
-    """A JVM a command, all at once as the run waits for them."""
+def _each(plan: ServerPlan, inside: Exec, file: str) -> tuple[str, ...]:
+    """A JVM a command, all at once as the run waits for them; then the file."""
 
     def call(word: str) -> str:
         return must(nodetool(plan, inside, (word, "-F", "json"), _TIMEOUT_S), f"call {word}").text
 
     with ThreadPoolExecutor(len(_COMMANDS)) as pool:
-        return tuple(pool.map(call, _COMMANDS))
+        printed = tuple(pool.map(call, _COMMANDS))
+    return *printed, must(inside(("cat", file), _LOG_TIMEOUT_S, b""), "read its log").text
 
 
 def parse_log(text: str) -> tuple[Logged, ...]:

@@ -59,7 +59,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
         for unit in ("", "_in_mb")
     },
     "sut.settings.disk_access_mode": frozenset({"in_force.disk_access_mode"}),
-    "workload.compaction": frozenset({"table.tare.standard1.compaction"}),
+    "workload.compaction": frozenset({"table.tare.counter1.compaction", "table.tare.standard1.compaction"}),
     "workload.properties.cassandra.tableoptions": frozenset(
         f"table.tare.usertable.{name}" for name in ("caching", "compaction", "compression", "gc_grace_seconds")
     ),

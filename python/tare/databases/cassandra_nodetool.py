@@ -34,18 +34,21 @@ def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: fl
     return inside(_jvm(plan, CLASSPATH, told), timeout_s, b"")
 
 
-def several(plan: ServerPlan, inside: Exec, commands: Sequence[str], timeout_s: float) -> tuple[str, ...] | None:
-    """What each command prints as JSON, by one JVM over one connection; `None` where the image cannot do that.
+def several(
+    plan: ServerPlan, inside: Exec, commands: Sequence[str], file: str, timeout_s: float
+) -> tuple[str, ...] | None:
+    """What each command prints as JSON, by one JVM over one connection, then a file of the server's.
 
-    `commands`: names of classes of `org.apache.cassandra.tools.nodetool` that have an option `-F`.
+    `commands`: names of classes of `org.apache.cassandra.tools.nodetool` that have an option `-F`. `None` where the
+    image cannot do that.
     """
-    told = (SEVERAL, str(jmx_port(plan)), *commands)
+    told = (SEVERAL, str(jmx_port(plan)), file, *commands)
     done = inside(_jvm(plan, f"{_OWN}:{CLASSPATH}", told), timeout_s, b"")
     if done.code != 0 and _NOT_THERE in done.stderr.decode(errors="replace"):
         return None
     _, *printed = must(done, f"call {', '.join(commands)}").text.split(_BEFORE_EACH)
-    if len(printed) != len(commands):
-        raise RunFailed(f"nodetool printed {len(printed)} answers to {len(commands)} commands")
+    if len(printed) != len(commands) + 1:
+        raise RunFailed(f"nodetool printed {len(printed)} texts for {len(commands)} commands and a file")
     return tuple(printed)
 
 

@@ -133,7 +133,7 @@ def _steps(plan: ServerPlan) -> Sequence[Sequence[str]]:
 
 
 def _ask(plan: ServerPlan, inside: Exec, commands: Sequence[Mapping[str, Any]]) -> Completed:
-    argv = ("python3", "-I", "-", "127.0.0.1", str(plan.port), *(repr(dict(command)) for command in commands))
+    argv = ("python3", "-I", "-S", "-", "127.0.0.1", str(plan.port), *(repr(dict(command)) for command in commands))
     return inside(argv, _ASK_TIMEOUT_S, inspect.getsource(mongo_query).encode())
 
 

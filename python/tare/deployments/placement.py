@@ -228,23 +228,27 @@ def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
 
 def clear(host: Host, cgroups: Cgroups, path: str) -> None:
     """Kill all that runs in a cgroup, then remove it. Raises `RunFailed` if it does not go."""
-    if _gone(host, cgroups, path):
-        return
-    warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+    if not prune(host, cgroups, path):
+        warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
 
 
 def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
-    """Remove a cgroup, and those above it, where nothing is in them; whether it is gone everywhere."""
+    """Remove a cgroup, and those above it, where nothing is in them; whether it is gone everywhere.
+
+    The kernel removes none in which something is (EBUSY). Raises `RunFailed` for a path that leads elsewhere.
+    """
+    parts = path.split("/")
+    if "" in parts or ".." in parts:
+        raise RunFailed(f"{path!r} names no cgroup of tare's")
     if not _gone(host, cgroups, path):
-        warden(host, "prune", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+        upwards = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+        places = [place for each in upwards for place in cgroups.directories(each)]
+        host.run(["rmdir", "--", *places], timeout_s=_CALL_S, check=False)
     return _gone(host, cgroups, path)
 
 
 def _gone(host: Host, cgroups: Cgroups, path: str) -> bool:
-    """Of a path that leads out of the hierarchies nothing is said: the warden refuses it."""
-    return ".." not in path.split("/") and all(
-        host.read(f"{place}/cgroup.procs") is None for place in cgroups.directories(path)
-    )
+    return all(host.read(f"{place}/cgroup.procs") is None for place in cgroups.directories(path))
 
 
 def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:

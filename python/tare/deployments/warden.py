@@ -3,7 +3,6 @@
     python3 -I -S - wait PID STARTED_TICKS STATUS_FILE      print the exit code that the supervisor wrote down
     python3 -I -S - end PID STARTED_TICKS GRACE_S           SIGTERM, then SIGKILL after GRACE_S
     python3 -I -S - clear PATH MOUNT...                     kill what is in the cgroup PATH and remove it
-    python3 -I -S - prune PATH MOUNT...                     remove the cgroup PATH if nothing is in it
 
 It sleeps in the kernel (pidfd_open(2)), so that waiting for a run takes no CPU from it.
 """
@@ -80,10 +79,11 @@ def clear(path: str, *mounts: str) -> int:
         for tree in left:
             kill(tree)
         time.sleep(_POLL_S)
-    return prune(str(Path(path).parent), *mounts)
+    prune(str(Path(path).parent), *mounts)
+    return 0
 
 
-def prune(path: str, *mounts: str) -> int:
+def prune(path: str, *mounts: str) -> None:
     """Take away PATH and what is above it in our own tree, as far as it is empty."""
     for mount in mounts:
         left = Path(path)
@@ -95,7 +95,6 @@ def prune(path: str, *mounts: str) -> int:
             except OSError:
                 break
             left = left.parent
-    return 0
 
 
 def cgroup(mount: str, path: str) -> Path:
@@ -138,5 +137,5 @@ def kill(tree: Path) -> None:
 
 
 if __name__ == "__main__":
-    verbs: dict[str, Callable[..., int]] = {"wait": wait, "end": end, "clear": clear, "prune": prune}
+    verbs: dict[str, Callable[..., int]] = {"wait": wait, "end": end, "clear": clear}
     sys.exit(verbs[sys.argv[1]](*sys.argv[2:]))

@@ -96,20 +96,19 @@ WORDS = ("compactionhistory", "tablestats", "tpstats")
 
 def test_all_of_it_is_asked_by_one_jvm_with_what_was_printed_kept() -> None:
     asked: list[str] = []
-    printed = f"a warning of the JVM\n\x1e{HISTORY}\x1e{TABLES}\x1e{POOLS}"
+    printed = f"a warning of the JVM\n\x1e{HISTORY}\x1e{TABLES}\x1e{POOLS}\x1e{TOLD}"
 
     def inside(argv: Sequence[str], timeout_s: float, stdin: bytes) -> Completed:
         del timeout_s, stdin
         asked.append(argv[0])
-        if argv[0] == "cat":
-            return Completed(tuple(argv), 0, TOLD.encode())
         assert "-Duser.timezone=UTC" in argv
-        assert argv[-5:] == ("tare.nodetool.Several", "16042", "CompactionHistory", "TableStats", "TpStats")
+        told = ("tare.nodetool.Several", "16042", f"{PLAN.run_dir}/system.log")
+        assert argv[-6:] == (*told, "CompactionHistory", "TableStats", "TpStats")
         return Completed(tuple(argv), 0, printed.encode())
 
     told = CassandraChronicler().tell(PLAN, inside)
-    assert asked == ["java", "cat"]
-    assert [event.name for event in told.events] == ["tare.standard1"]
+    assert asked == ["java"]
+    assert [(event.name, event.began_at is None) for event in told.events] == [("tare.standard1", False)]
     assert told.files == {
         f"nodetool-{word}.json": text for word, text in zip(WORDS, (HISTORY, TABLES, POOLS), strict=True)
     }
@@ -119,7 +118,7 @@ def test_all_of_it_is_asked_by_one_jvm_with_what_was_printed_kept() -> None:
     ("done", "told"),
     [
         (Completed((), 1, b"", b"java.net.ConnectException: Connection refused\n"), "TpStats: java.net.Connect"),
-        (Completed((), 0, b"\x1e{}\x1e{}"), "2 answers to 3 commands"),
+        (Completed((), 0, b"\x1e{}\x1e{}"), "2 texts for 3 commands and a file"),
     ],
 )
 def test_what_cannot_be_asked_is_told_with_the_reason(done: Completed, told: str) -> None:

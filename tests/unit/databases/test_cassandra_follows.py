@@ -11,7 +11,11 @@ from tare.run.properties import variables
 
 @pytest.mark.parametrize(
     ("key", "table"),
-    [("workload.compaction", "standard1"), ("workload.properties.cassandra.tableoptions", "usertable")],
+    [
+        ("workload.compaction", "standard1"),
+        ("workload.compaction", "counter1"),
+        ("workload.properties.cassandra.tableoptions", "usertable"),
+    ],
 )
 def test_compaction_may_differ_where_it_is_the_factor(key: str, table: str) -> None:
     name = f"table.tare.{table}.compaction"
