@@ -193,15 +193,25 @@ def of_operation(metric: Metric, operation: str) -> Metric:
     )
 
 
+def _only_by_operation(measurement: Mapping[str, Any] | None) -> bool:
+    """Whether no latency of all operations is known, but of a kind: others' tables may have no more."""
+    told = measurement or {}
+    return bool(told.get("by_operation")) and all(value is None for value in (told.get("latency") or {}).values())
+
+
 def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
-    """What can be compared: `METRICS`, what monitors cost where they differ, latencies by operation if several."""
+    """What can be compared: `METRICS`, what monitors cost where they differ, latencies by operation.
+
+    The latter where there are several kinds, or where a kind alone is known: of all, that is said otherwise.
+    """
     runs = tuple(runs)
     kinds = dict.fromkeys(kind for run in runs for kind in (run.measurement or {}).get("by_operation") or ())
-    several = sorted(kinds) if len(kinds) > 1 else ()
+    apart = len(kinds) > 1 or any(_only_by_operation(run.measurement) for run in runs)
+    told = sorted(kinds) if apart else ()
     return (
         *METRICS.values(),
         *([MONITOR_CPU] if differently_watched(runs) else []),
-        *(of_operation(METRICS[name], kind) for kind in several for name in _PER_OPERATION),
+        *(of_operation(METRICS[name], kind) for kind in told for name in _PER_OPERATION),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -16,6 +16,10 @@ from tare.run.emulated import MARK, marked, told
 
 _AT_LIMIT = 0.9
 """As the rule `client-bottleneck` has it."""
+_ANY_WIDTH = 1000
+"""Wider than any table: of how much it would take."""
+_LEFT_OUT = ("of the most", "least to most", "p95 ms")
+"""Where there is no room, in this order, before a figure is cut."""
 _SCATTER = 0.1
 """Twice the tolerance by which full load is told."""
 
@@ -26,7 +30,7 @@ def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
     console = Console(file=out, width=max(width, 80), highlight=False)
     console.print(Text(marked(plain(title, 400), MARK if knee.emulated else None), style="bold"))
     console.print()
-    console.print(_table(unit, knee))
+    console.print(_table(unit, knee, console))
     console.print()
     for line in conclusions(unit, knee):
         console.print(Text(line))
@@ -50,7 +54,8 @@ def conclusions(unit: str, knee: Knee) -> Iterator[str]:
     if _scattered(full):
         yield f"Runs of {knee.full} threads differ by more than 10 % of their mean: the knee may be elsewhere."
     if knee.rising:
-        yield f"Throughput was still rising at {knee.full} threads, the most tried: full load may lie beyond."
+        most = "the most tried" if knee.full == knee.points[-1].threads else "the most with a good run"
+        yield f"Throughput was still rising at {knee.full} threads, {most}: full load may lie beyond."
     if _at_limit(full.client_busy) and not _at_limit(full.sut_busy):
         yield "There the client had no CPU time left and the server had: it is the client's knee, not the server's."
 
@@ -65,14 +70,26 @@ def _at_limit(busy: float | None) -> bool:
     return busy is not None and busy >= _AT_LIMIT
 
 
-def _table(unit: str, knee: Knee) -> Table:
+def _table(unit: str, knee: Knee, console: Console) -> Table:
+    """What is not known of any number of threads, and what there is no room for, is left out."""
     titles = ("threads", "runs", f"{unit}/s", "least to most", "of the most", "p95 ms", "SUT CPU", "client CPU", "")
-    columns = [Column(title, justify="left" if not title else "right", no_wrap=True) for title in titles]
-    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     most = max((each.throughput_per_s for each in knee.points if each.throughput_per_s is not None), default=None)
-    for point in knee.points:
-        style = "bold" if point.threads == knee.full else ""
-        table.add_row(*(Text(cell, style=style) for cell in _cells(point, most, knee.full)))
+    rows = [_cells(point, most, knee.full) for point in knee.points]
+    columns = {title: cells for title, *cells in zip(titles, *rows, strict=True) if set(cells) != {NONE}}
+    bold = [point.threads == knee.full for point in knee.points]
+    options = console.options.update_width(_ANY_WIDTH)
+    for title in _LEFT_OUT:
+        if console.measure(_of(columns, bold), options=options).maximum <= console.width:
+            break
+        columns.pop(title, None)
+    return _of(columns, bold)
+
+
+def _of(columns: Mapping[str, Sequence[str]], bold: Sequence[bool]) -> Table:
+    made = [Column(title, justify="left" if not title else "right", no_wrap=True) for title in columns]
+    table = Table(*made, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for stands_out, cells in zip(bold, zip(*columns.values(), strict=True), strict=True):
+        table.add_row(*(Text(cell, style="bold" if stands_out else "") for cell in cells))
     return table
 
 

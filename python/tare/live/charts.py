@@ -43,8 +43,8 @@ def _trail() -> Any:
 
 
 def _line() -> Any:
-    """A figure over the seconds of a phase, a line a run."""
-    x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False))
+    """A figure over the seconds of a run, a line a run; from second 0 on, as the traces are."""
+    x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("value:Q", axis=value_axis(**_AXIS), scale=alt.Scale(zero=True))
     runs = alt.Detail("run:N")
     dashes = alt.StrokeDash("run:N", legend=None)
@@ -55,7 +55,7 @@ def _line() -> Any:
 
 def _trace() -> Any:
     """A resource over the seconds of a run, a line a user of it."""
-    x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False))
+    x = alt.X("second:Q", axis=_axis(title="s", labelExpr=PLAIN), scale=alt.Scale(nice=False, zero=True))
     y = alt.Y("value:Q", axis=value_axis(**_AXIS), scale=alt.Scale(zero=True))
     colours = alt.Scale(domain=[SUT, CLIENT, ENGINE, HOST], range=[ACCENT, PUBLISHED, INK, MUTED])
     who = alt.Color("who:N", scale=colours, legend=None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tare.live.known import Known
-from tare.live.view import View
+from tare.live.view import Last, View
 from tare.live.windows import P95, Point, thinned
 from tare.protocols import rule_of
 from tare.protocols.stopping import Decision
@@ -121,18 +121,25 @@ def series(view: View) -> Any:
         "run": _run(view, view.last.run_id, view.last.arm),
         "unit": view.last.unit,
         "latency": P95,
-        "points": _points(view.last.windows),
+        "points": _points(view.last.windows, _later_s(view, view.last)),
     }
     return {"live": False, "awaited": awaited, "runs": [last]}
+
+
+def _later_s(view: View, last: Last) -> float:
+    """How long after second 0 of its trace the last run was measured, where that is drawn too."""
+    zero_s = next((one.zero_s for one in view.traced if one.run_id == last.run_id), None)
+    return 0.0 if zero_s is None or last.measured_s is None else last.measured_s - zero_s
 
 
 def _run(view: View, run_id: str, arm: str) -> str:
     return plain(view.run_name(run_id, arm), _LONGEST)
 
 
-def _points(windows: Sequence[Point]) -> list[list[float | None]]:
+def _points(windows: Sequence[Point], later_s: float = 0.0) -> list[list[float | None]]:
     return [
-        [round(one.second, 1), _short(one.throughput_per_s), _short(one.latency_ms)] for one in thinned(windows)
+        [round(later_s + one.second, 1), _short(one.throughput_per_s), _short(one.latency_ms)]
+        for one in thinned(windows)
     ]
 
 

@@ -10,12 +10,15 @@ from typing import Any
 
 from sqlalchemy import text
 
+from tare.analyze.timelines.of_study import spans
+from tare.analyze.timelines.placing import windows_began
 from tare.errors import StoreError
 from tare.live.known import Known, known_of
 from tare.live.now import read_now
 from tare.live.under_way import Looker
 from tare.live.view import Last, ReportFile, View
-from tare.live.windows import Point
+from tare.live.windows import Point, placed
+from tare.run.record import Phase
 from tare.store import Store, open_store
 from tare.store.layout import StoreLayout
 from tare.store.lock import holder
@@ -25,7 +28,8 @@ Stamp = tuple[int, int, int] | None
 MOST_REPORTS = 50
 _LAST = text(
     "SELECT json_extract(record, '$.measurement.windows') AS windows, "
-    "json_extract(record, '$.measurement.unit') AS unit FROM runs WHERE rowid = :row"
+    "json_extract(record, '$.measurement.unit') AS unit, json_extract(record, '$.usage') AS usage "
+    "FROM runs WHERE rowid = :row"
 )
 _ENGINE = text(
     "SELECT facts.body FROM runs JOIN facts ON facts.digest = runs.engine ORDER BY runs.rowid DESC LIMIT 1"
@@ -106,9 +110,11 @@ def _last(store: Store, known: Known) -> Last | None:
     with store.reading() as connection:
         told = connection.execute(_LAST, {"row": known.last.row}).one()
     windows: list[dict[str, Any]] = json.loads(told.windows) if told.windows else []
-    record = known.last.record
+    record = known.last.record.model_copy(update={"usage": json.loads(told.usage) if told.usage else None})
+    measured_s = dict(spans(record)).get(Phase.MEASURE, (None,))[0]
     points = [Point(one["end_s"], one.get("throughput_per_s"), one.get("latency_p95_ms")) for one in windows]
-    return Last(record.run_id, record.arm, record.outcome.ok, told.unit, points)
+    laid = placed(points, windows_began(record, measured_s))
+    return Last(record.run_id, record.arm, record.outcome.ok, told.unit, laid, measured_s)
 
 
 def _engine_root(store: Store) -> str | None:

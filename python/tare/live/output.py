@@ -110,6 +110,12 @@ def _age(path: Path) -> int:
         return 0
 
 
+def written_at(path: Path) -> float | None:
+    """When a file was last written to, seconds since the epoch; `None` where that cannot be told."""
+    age = _age(path)
+    return age / 1e9 if age else None
+
+
 def read_from(path: Path, offset: int, most: int = CHUNK_BYTES) -> bytes:
     """What stands in a file from `offset` on (below zero: from its end); nothing if there is none."""
     try:

@@ -23,20 +23,26 @@ _NS = 1e9
 
 @dataclass
 class Follower:
-    """One run's trace so far. `every`: how many frames there are to one that is kept."""
+    """One run's trace so far. `every`: how many frames there are to one that is kept.
+
+    `zero_s`: when it began on CLOCK_MONOTONIC, second 0 of its lines; `ahead_s`: what the wall clock was ahead of
+    that in the newest sample.
+    """
 
     raw: Path
     every: int = 2
     frames: int = 0
     samples: list[tuple[Row, ...]] = field(default_factory=list)
     lines: Sequence[Point] = ()
+    zero_s: float | None = None
+    ahead_s: float | None = None
     journal: Journal = field(init=False)
 
     def __post_init__(self) -> None:
         self.journal = Journal(trace_of(self.raw) / JOURNAL)
 
     def look(self) -> Sequence[Point]:
-        """All lines so far, second 0 being the first sample; those of before where nothing can be read."""
+        """All lines so far; those of before where nothing can be read."""
         try:
             for payload in self.journal.frames():
                 if self.frames % self.every == 0:
@@ -46,8 +52,19 @@ class Follower:
             return self.lines
         facts = None if self.journal.header is None else self.journal.header.get("tail")
         last = list(waiting(facts, self.journal.upto))[:: self.every]
-        self.lines = _lines(self.journal, [*self.samples, *map(_shown, last)])
+        tables = _tables(self.journal.targets, [*self.samples, *map(_shown, last)])
+        self._take_clocks(tables)
+        self.lines = _lines(self.journal, tables, self.zero_s)
         return self.lines
+
+    def _take_clocks(self, tables: Mapping[str, pl.DataFrame]) -> None:
+        if self.journal.header is None or "tick" not in tables:
+            return
+        ticks = tables["tick"].drop_nulls(["woke_ns", "realtime_ns"]).sort("woke_ns")
+        if len(ticks) > 1:
+            newest = ticks.row(-1, named=True)
+            self.zero_s = self.journal.header["started_monotonic_ns"] / _NS
+            self.ahead_s = (newest["realtime_ns"] - newest["woke_ns"]) / _NS
 
     def _keep(self, payload: bytes) -> None:
         self.samples.append(_shown(newest_rows(payload)))
@@ -60,13 +77,11 @@ def _shown(rows: Iterable[Row]) -> tuple[Row, ...]:
     return tuple(row for row in rows if row.table in _SHOWN)
 
 
-def _lines(journal: Journal, samples: Sequence[tuple[Row, ...]]) -> Sequence[Point]:
-    tables = _tables(journal.targets, samples)
-    if journal.header is None or "tick" not in tables or len(tables["tick"]) < 2:
+def _lines(journal: Journal, tables: Mapping[str, pl.DataFrame], zero_s: float | None) -> Sequence[Point]:
+    if journal.header is None or zero_s is None:
         return ()
-    first = tables["tick"]["woke_ns"].min()
     trace = Trace(header={**journal.header, "trace_version": VERSION}, quanta={}, complete=False, tables=tables)
-    return series(trace, (first if isinstance(first, int) else 0) / _NS)
+    return series(trace, zero_s)
 
 
 def _tables(names: Mapping[int, str], samples: Sequence[tuple[Row, ...]]) -> dict[str, pl.DataFrame]:

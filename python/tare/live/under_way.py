@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,11 @@ _LATER = {Phase.COOL_DOWN, Phase.COLLECT, Phase.TEARDOWN}
 
 @dataclass(frozen=True)
 class Seen:
-    """Of one run. `phase`: of which the windows are; `unit` and `latency`: what they count, and which they tell."""
+    """Of one run. `phase`: of which the windows are; `unit` and `latency`: what they count, and which they tell.
+
+    Windows and trace are in seconds since the first trace of any run under way began, which is `zero_s` on
+    CLOCK_MONOTONIC; without one (`None`) windows are in seconds since the run began.
+    """
 
     run_id: str
     arm: str
@@ -31,6 +35,7 @@ class Seen:
     windows: Sequence[Point]
     trace: Sequence[TracePoint]
     tails: tuple[Tail, ...]
+    zero_s: float | None = None
 
 
 @dataclass
@@ -46,39 +51,45 @@ class Looker:
         tokens = {run.token for run in now.runs}
         self.figures = {key: one for key, one in self.figures.items() if key[0] in tokens}
         self.resources = {key: one for key, one in self.resources.items() if key in tokens}
-        for run in now.runs:
-            raw = raw_of(now, run)
-            if raw is not None:
-                yield self._seen(run, raw)
+        found = [(run, raw) for run in now.runs if (raw := raw_of(now, run)) is not None]
+        for run, raw in found:
+            self.resources.setdefault(run.token, traces.Follower(raw)).look()
+        begin = _begin_of(self.resources.values())
+        for run, raw in found:
+            yield self._seen(run, raw, begin)
 
-    def _seen(self, run: Current, raw: Path) -> Seen:
-        resources = self.resources.setdefault(run.token, traces.Follower(raw))
-        trace = resources.look()
+    def _seen(self, run: Current, raw: Path, begin: _Begin | None) -> Seen:
+        resources = self.resources[run.token]
+        later_s = 0.0 if begin is None or resources.zero_s is None else resources.zero_s - begin.monotonic_s
         phase = Phase.MEASURE if run.phase in _LATER else run.phase
         generator = GENERATORS.get(run.workload) if phase in _PROGRAMS else None
         cgroups = resources.journal.cgroups
+        figures = None if phase is None else self._figures(run, phase, raw, cgroups)
         return Seen(
             run_id=run.run_id,
             arm=run.arm,
             phase=None if generator is None or phase is None else phase.value,
             unit=None if generator is None else generator.unit,
             latency=None if generator is None else generator.latency,
-            windows=() if phase is None else self._windows(run, phase, raw, cgroups),
-            trace=trace,
+            windows=() if figures is None else _placed(figures, run.began_at if begin is None else begin.at),
+            trace=[replace(point, second=round(point.second + later_s, 2)) for point in resources.lines],
             tails=tuple(tails(written(raw, self._containers(cgroups)))),
+            zero_s=None if begin is None else begin.monotonic_s,
         )
 
-    def _windows(self, run: Current, phase: Phase, raw: Path, cgroups: Mapping[str, str]) -> Sequence[Point]:
+    def _figures(
+        self, run: Current, phase: Phase, raw: Path, cgroups: Mapping[str, str]
+    ) -> windows.Follower | None:
         generator = GENERATORS.get(run.workload)
         if generator is None or phase not in _PROGRAMS:
-            return ()
+            return None
         key = (run.token, phase.value)
         if key not in self.figures:
             source = self._source(raw, *_PROGRAMS[phase], generator.stream, cgroups)
             if source is None:
-                return ()
+                return None
             self.figures[key] = windows.Follower(source.path, generator.read, source.decode)
-        return self.figures[key].look()
+        return self.figures[key]
 
     def _source(
         self, raw: Path, output: str, client: str, stream: str, cgroups: Mapping[str, str]
@@ -93,3 +104,26 @@ class Looker:
     def _containers(self, cgroups: Mapping[str, str]) -> Mapping[str, Path]:
         found = {name: in_container(path, self.engine_root) for name, path in cgroups.items()}
         return {f"{name} (in its container)": path for name, path in found.items() if path is not None}
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """Second 0 by both clocks: `at` in seconds since the epoch."""
+
+    at: float
+    monotonic_s: float
+
+
+def _begin_of(resources: Iterable[traces.Follower]) -> _Begin | None:
+    """When the first of them began, so that what happened at one moment of a duet stands at one place."""
+    known = [
+        _Begin(one.zero_s + one.ahead_s, one.zero_s)
+        for one in resources
+        if one.zero_s is not None and one.ahead_s is not None
+    ]
+    return min(known, key=lambda one: one.monotonic_s, default=None)
+
+
+def _placed(figures: windows.Follower, zero_at: float) -> Sequence[Point]:
+    points = figures.look()
+    return windows.placed(points, 0.0 if figures.began_at is None else figures.began_at - zero_at)

@@ -29,7 +29,8 @@ class ReportFile:
 class Last:
     """The windows of the run that was committed last, for the time in which no other tells any.
 
-    `unit`: what its throughput counts, `None` where the run failed before it told any.
+    `unit`: what its throughput counts, `None` where the run failed before it told any. `windows`: in seconds since
+    `measured_s` on CLOCK_MONOTONIC, when measuring began; `None` where the record does not tell.
     """
 
     run_id: str
@@ -37,6 +38,7 @@ class Last:
     ok: bool
     unit: str | None
     windows: Sequence[Point]
+    measured_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
-from tare.live.output import read_from, text_of
+from tare.live.output import read_from, text_of, written_at
+from tare.run.driven import driven, spans_of
+from tare.run.span import Span
 from tare.workloads import cassandra_stress_output, sysbench_output, ycsb_output
 
 MOST_POINTS = 240
@@ -17,7 +19,10 @@ P95 = "95th percentile"
 
 @dataclass(frozen=True)
 class Point:
-    """One window. `second`: its end, on the generator's clock; `None`: the generator does not tell."""
+    """One window. `second`: its end, since the generator began; where it was placed, its middle, since second 0.
+
+    `None`: the generator does not tell.
+    """
 
     second: float
     throughput_per_s: float | None
@@ -55,7 +60,8 @@ def _cassandra_stress(text: str) -> list[Point]:
     totals = [
         one.figures for one in printed if one.kind == cassandra_stress_output.TOTAL and "time_s" in one.figures
     ]
-    return [Point(one["time_s"], one.get("op_rate"), one.get("p95_ms")) for one in totals]
+    ends = [max(0.0, one["time_s"] - cassandra_stress_output.EARLY_S) for one in totals]
+    return [Point(end_s, one.get("op_rate"), one.get("p95_ms")) for end_s, one in zip(ends, totals, strict=True)]
 
 
 GENERATORS: Mapping[str, Live] = {
@@ -68,13 +74,18 @@ GENERATORS: Mapping[str, Live] = {
 
 @dataclass
 class Follower:
-    """Reads on from where it stopped, whole lines only. `decode`: bytes of the file → what was printed."""
+    """Reads on from where it stopped, whole lines only. `decode`: bytes of the file → what was printed.
+
+    `began_at`: when the generator began, seconds since the epoch. When its file was last written to it had told all
+    windows that are in it, so it began no later than their seconds before that.
+    """
 
     path: Path
     read: Callable[[str], Sequence[Point]]
     decode: Callable[[bytes], str] = text_of
     offset: int = 0
     points: list[Point] = field(default_factory=list)
+    began_at: float | None = None
 
     def look(self) -> Sequence[Point]:
         """All windows so far."""
@@ -83,16 +94,32 @@ class Follower:
         if whole:
             self.offset += len(whole)
             self.points += self.read(self.decode(whole))
+            self._place()
         return self.points
+
+    def _place(self) -> None:
+        """After reading: what was written meanwhile only makes the moment later, and the earliest one is kept."""
+        wrote = written_at(self.path)
+        if wrote is not None and self.points:
+            began = driven(Span(wrote, wrote), self.points[-1].second).began_monotonic_s
+            self.began_at = began if self.began_at is None else min(began, self.began_at)
+
+
+def placed(points: Sequence[Point], began_s: float) -> list[Point]:
+    """Each at the middle of its window, the generator having begun at that second."""
+    spans = spans_of([point.second for point in points], began_s)
+    return [
+        replace(point, second=(span.began_s + span.ended_s) / 2) for point, span in zip(points, spans, strict=True)
+    ]
 
 
 def thinned(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """At most so many: neighbours are put together, each figure their mean, each time the end of the last."""
+    """At most so many: neighbours are put together, each figure and each time their mean."""
     each = -(-len(points) // most) if points else 1
     groups = [points[at : at + each] for at in range(0, len(points), each)]
     return [
         Point(
-            group[-1].second,
+            fmean(one.second for one in group),
             _mean([one.throughput_per_s for one in group]),
             _mean([one.latency_ms for one in group]),
         )

@@ -79,9 +79,11 @@ def decisive(plan: Plan) -> Mapping[str, Any]:
     """All that decides what is run and how it is judged but the runs, and nothing that is only said about it.
 
     A question reworded or a published figure mended must not orphan a store that is half full. A margin that is
-    changed once there are results was not declared beforehand.
+    changed once there are results was not declared beforehand. Conditions of runs that others made are in no arm.
     """
-    return _decisive(plan.study, plan.seed)
+    study = plan.study
+    levels = {name: ", ".join(study.factors[name]) for name in study.conditions if study.imported}
+    return {**_decisive(study, plan.seed), **({"conditions": levels} if levels else {})}
 
 
 def _decisive(study: Study, seed: int) -> dict[str, Any]:

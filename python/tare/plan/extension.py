@@ -36,8 +36,11 @@ def differences(was: Plan, now: Plan) -> tuple[Difference, ...]:
 def extends(was: Plan, now: Plan) -> bool:
     """Whether `now` is `was` with a cap raised: the runs of `was` come first in it, under the same names.
 
-    A protocol that keeps the runs of an arm together has no such plan: more of them would come in between.
+    A protocol that keeps the runs of an arm together has no such plan: more of them would come in between. Nor have
+    runs that somebody else has made: blocks are numbered by what was read, and plans are named by its every byte.
     """
+    if was.study.imported or now.study.imported:
+        return False
     old, new = was.study.protocol, now.study.protocol
     raised = new.blocks >= old.blocks and _minutes(new) >= _minutes(old)
     only_caps = all(each.key in {BLOCKS, MINUTES} for each in differences(was, now))
@@ -47,13 +50,31 @@ def extends(was: Plan, now: Plan) -> bool:
 def told(was: Plan, now: Plan) -> str:
     """The differences in a sentence, and where they are caps alone why that is no extension."""
     found = differences(was, now)
+    if was.study.imported and now.study.imported and all(each.key == BLOCKS for each in found):
+        return f"its runs were read from other files{_how_many(was, now)}, or by another mapping"
     if found and all(each.key in {BLOCKS, MINUTES} for each in found):
         caps = " and ".join(map(str, found))
         inner = now.runs[: len(was.runs)] != was.runs and now.study.protocol.blocks >= was.study.protocol.blocks
         why = "the runs that are there would not be its first ones" if inner else "a cap can be raised, not lowered"
         return f"{caps}; {why}"
+    if arms := "; ".join(_arms_of_one(was, now)):
+        return arms
     more = f", and {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN else ""
     return f"{', '.join(map(str, found[:_SHOWN])) or 'its runs are others'}{more}"
+
+
+def _arms_of_one(was: Plan, now: Plan) -> Iterator[str]:
+    """Arms that only one of them has: each of their keys differs, and says no more."""
+    there, here = ([arm.name for arm in plan.study.arms] for plan in (was, now))
+    for names, others, where in ((there, here, "there, not here"), (here, there, "here, not there")):
+        if only := [name for name in names if name not in others]:
+            more = f" and {len(only) - _SHOWN} more" if len(only) > _SHOWN else ""
+            yield f"{'arm' if len(only) == 1 else 'arms'} {', '.join(only[:_SHOWN])}{more} {where}"
+
+
+def _how_many(was: Plan, now: Plan) -> str:
+    there, here = (plan.study.imported.files if plan.study.imported else 0 for plan in (was, now))
+    return "" if there == here else f" ({there} there, {here} here)"
 
 
 def _minutes(protocol: Any) -> float:

@@ -39,7 +39,7 @@ def summary(report: Report) -> tuple[Fact, ...]:
 def _measured(report: Report) -> str:
     source = report.study.imported
     if source is not None:
-        return plain(f"by others, {source.files} files of {source.parser}: {source.origin}", 200)
+        return plain(f"by others, {counted(source.files, 'file')} of {source.parser}: {source.origin}", 200)
     settings = report.study.arms[0].settings
     script = settings.workload.get("script")
     work = settings.workload_name if script is None else f"{settings.workload_name} {script}"

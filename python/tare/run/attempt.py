@@ -12,12 +12,12 @@ from tare.run.collect import collect, raw_names
 from tare.run.credentials import new_secrets, redacted
 from tare.run.disk_limit import with_disk_limit
 from tare.run.disk_use import with_disk_use
-from tare.run.driven import with_driven
 from tare.run.events import Observer, PhaseStarted
+from tare.run.found import Found
 from tare.run.machine import Machine
 from tare.run.monitors import Monitors, trace_of
 from tare.run.pace import ALONE, Pace
-from tare.run.phases import Found, Job, Phases
+from tare.run.phases import Job, Phases
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.recording import record_of
 from tare.run.saturation import with_saturation
@@ -140,7 +140,6 @@ class Attempt:
     def _read_monitors(self) -> None:
         """What the monitors saw; a good run of which one saw not all is no good run."""
         found, staging = self._found, self.job.staging
-        found.usage = with_driven(found.usage, found.measurement, self._watch.times)
         try:
             found.monitors = self._monitors.read(staging, found.usage)
             found.raw = raw_names(staging)

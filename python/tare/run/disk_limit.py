@@ -13,8 +13,8 @@ import polars as pl
 
 from tare.monitors import OF_SUT
 from tare.run.driven import driving
+from tare.run.span import Span
 from tare.run.traced import span_of
-from tare.run.trimming import Span
 
 _AT = "io_t0_ns"
 _WAYS = ("reads", "writes")

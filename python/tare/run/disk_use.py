@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from tare.run.span import Span
 from tare.run.traced import growth, span_of
-from tare.run.trimming import Span
 
 _AT = "t0_ns"
 _TIMES = ("read_ms", "write_ms", "discard_ms", "flush_ms")

@@ -19,8 +19,9 @@ from tare.run.part import Part
 from tare.run.phases import Job, Ready
 from tare.run.record import RunRecord
 from tare.run.references import server_of
-from tare.run.rendezvous import BreakableClock, Rendezvous, Swap
+from tare.run.rendezvous import BreakableClock, Playing, Rendezvous, Swap
 from tare.run.shared_disk import too_much
+from tare.workloads import Parameters
 
 _POLL_S = 0.02
 
@@ -61,7 +62,7 @@ def _drive(both: Sequence[Attempt], meeting: Rendezvous, machine: Machine) -> No
     try:
         for player in players:
             player.start()
-        _conduct(players, meeting, machine, ready[0].parameters.measure_s / 2)
+        _conduct(players, meeting, machine, [made.parameters for made in ready])
     except BaseException:
         meeting.break_off("the duet was interrupted")
         raise
@@ -94,15 +95,32 @@ class _Player(threading.Thread):
             self._meeting.break_off(_of_its_partner(attempt))
 
 
-def _conduct(players: Sequence[_Player], meeting: Rendezvous, machine: Machine, half_s: float) -> None:
-    """Swap the CPU sets when both have been measured for `half_s`, and wait for the end."""
+def _conduct(
+    players: Sequence[_Player], meeting: Rendezvous, machine: Machine, parameters: Sequence[Parameters]
+) -> None:
+    """Swap the CPU sets half-way, and wait for the end."""
     clock = machine.clock
     while any(player.is_alive() for player in players):
         playing = meeting.playing
-        due = playing is not None and clock.monotonic() >= max(one.started_s for one in playing) + half_s
-        if due and meeting.swap is None and meeting.why is None:
+        due = playing is not None and clock.monotonic() >= half_way_s(playing, parameters)
+        if due and meeting.swap is None and meeting.why is None and not meeting.over:
             _swap(meeting, machine)
         clock.sleep(_POLL_S)
+
+
+def half_way_s(playing: Sequence[Playing], parameters: Sequence[Parameters]) -> float:
+    """When half of the time in which both drive should be over, on the monotonic clock.
+
+    That a generator takes seconds to begin is known by its warm-up: by what that took beside driving. How much of
+    it came before is not known; taking half of it for that, neither half is short by more than as much.
+    """
+    begin = max(map(_begins_s, playing, parameters))
+    return begin + min(each.measure_s for each in parameters) / 2
+
+
+def _begins_s(one: Playing, parameters: Parameters) -> float:
+    beside_s = 0.0 if one.warm_up_s is None else max(0.0, one.warm_up_s - parameters.warmup_s)
+    return one.started_s + beside_s / 2
 
 
 def _swap(meeting: Rendezvous, machine: Machine) -> None:

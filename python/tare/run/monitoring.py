@@ -11,7 +11,8 @@ from tare.errors import RunFailed, TareError, TimedOut
 from tare.monitors import Monitor, Program, Reading, Scene, Watched
 from tare.run.clock import Clock, Deadline
 from tare.run.record import NOTHING
-from tare.run.trimming import Span, marked_table
+from tare.run.span import Span
+from tare.run.trimming import marked_table
 from tare.sites import Output, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive, to_ident

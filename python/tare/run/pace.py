@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tare.deployments import Instance
-from tare.workloads import Measurement
+from tare.run.driven import Driven
+from tare.workloads import Window
 
 
 class Pace(Protocol):
@@ -22,6 +23,10 @@ class Pace(Protocol):
         """The next phase may begin. Raises `RunFailed` where it never will."""
         ...
 
+    def warmed_up(self, client: Instance) -> None:
+        """The client of the warm-up has ended just now."""
+        ...
+
     def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
         """The client of the measure phase was started; without servers it is itself the SUT."""
         ...
@@ -30,7 +35,7 @@ class Pace(Protocol):
         """It has ended."""
         ...
 
-    def share(self, measurement: Measurement, window_s: float) -> Mapping[str, Any] | None:
+    def share(self, windows: Sequence[Window], drove: Driven) -> Mapping[str, Any] | None:
         """What the record is to say of having run with another; `None` for a run alone."""
         ...
 
@@ -44,13 +49,16 @@ class Alone:
     def meet(self) -> None:
         """At once."""
 
+    def warmed_up(self, client: Instance) -> None:
+        """Nobody is told."""
+
     def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
         """Nobody is told."""
 
     def ended(self) -> None:
         """Nobody is told."""
 
-    def share(self, measurement: Measurement, window_s: float) -> None:
+    def share(self, windows: Sequence[Window], drove: Driven) -> None:
         """Nothing."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tare.run.declared import not_lodged, undeclared
 from tare.run.each_node import each_node
 from tare.run.emulated import with_sides
 from tare.run.events import Emulated, Observer
+from tare.run.found import Found
 from tare.run.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.machine import Machine
 from tare.run.monitors import Monitors
@@ -75,36 +76,6 @@ class Job:
     def token(self) -> str:
         """Names all that the attempt makes."""
         return make_token(self.store_id, self.run.id, self.number)
-
-
-@dataclass
-class Found:
-    """What is known of the attempt so far; a failed one keeps what it came to know."""
-
-    host: Mapping[str, Any] = field(default_factory=dict)
-    engine: Mapping[str, Any] | None = None
-    emulated: tuple[Side, ...] = ()
-    snapshot: Mapping[str, Any] | None = None
-    effective: Mapping[str, str] | None = None
-    parity: Mapping[str, Any] = field(default_factory=lambda: {"sut": None, "client": None})
-    path: Mapping[str, Any] | None = None
-    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Node → `address`, `effective`, `parity`, `path`, `parity_after`, `chronicle`; the first one's stand above."""
-    usage: Mapping[str, Any] | None = None
-    monitors: Mapping[str, Any] | None = None
-    chronicle: Mapping[str, Any] | None = None
-    measurement: Mapping[str, Any] | None = None
-    continues: str | None = None
-    duet: Mapping[str, Any] | None = None
-    raw: tuple[str, ...] = ()
-    notices: list[str] = field(default_factory=list)
-    notes: dict[str, str] = field(default_factory=dict)
-    """Raw files of tare's own: name → text."""
-
-    def of_nodes(self, key: str, values: Mapping[str, Any]) -> None:
-        """Take down something of each node, by its name."""
-        for name, value in values.items():
-            self.nodes.setdefault(name, {})[key] = value
 
 
 @dataclass(frozen=True)
@@ -286,7 +257,9 @@ class Phases:
         measurement = bench.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)
         self.found.measurement = to_tree(measurement)
-        self.found.duet = self.pace.share(measurement, parameters.window_s)
+        drove = meter.drove(measurement)
+        self.found.usage = {**(self.found.usage or {}), "driven": to_tree(drove)}
+        self.found.duet = self.pace.share(measurement.windows, drove)
 
     def _carry_out(
         self, name: str, command: ClientCommand, bench: Bench, sut: Sut | None, meter: Meter | None = None
@@ -313,6 +286,8 @@ class Phases:
             self._look(onlooker, bench, lives)
 
         code = client.wait(self.machine.clock, command.timeout_s, watch)
+        if meter is None:
+            self.pace.warmed_up(client.instance)
         self._look(onlooker, bench, lives, last=True)
         if meter is not None:
             of_nodes = [node.get("parity") for node in self.found.nodes.values()]

@@ -10,7 +10,8 @@ from tare.run.record import Outcome, PhaseTime, RunRecord
 from tare.run.tree import to_tree
 
 if TYPE_CHECKING:
-    from tare.run.phases import Found, Job
+    from tare.run.found import Found
+    from tare.run.phases import Job
 
 
 def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Outcome) -> RunRecord:

@@ -8,18 +8,24 @@ from dataclasses import dataclass
 from tare.deployments import Instance
 from tare.errors import RunFailed
 from tare.run.clock import Clock
+from tare.run.driven import Bounds
 
 _SLICE_S = 0.1
 
 
 @dataclass(frozen=True)
 class Playing:
-    """An arm under load. `tasks`: all that moves with it. `started_s`: when its client began (monotonic clock)."""
+    """An arm under load. `tasks`: all that moves with it.
+
+    `started_s`: when its client's process began (monotonic clock); `warm_up_s`: how long that of the warm-up lived,
+    `None` where there was none.
+    """
 
     tasks: tuple[Instance, ...]
     moves_to: str
     """The CPU list of the second half."""
     started_s: float
+    warm_up_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,10 @@ class Rendezvous:
         self._lock = threading.Lock()
         self._why: str | None = None
         self._playing: dict[int, Playing] = {}
-        self._ended_s: dict[int, float] = {}
+        self._drove: dict[int, Bounds] = {}
         self.swap: Swap | None = None
+        self.over = False
+        """One of the clients has ended: too late to swap."""
         self.dissolved = False
         """Both are back in the thread that conducts; what follows is tearing down, which nothing breaks off."""
 
@@ -65,9 +73,9 @@ class Rendezvous:
         """The client of a seat is under way."""
         self._playing[seat] = playing
 
-    def ended(self, seat: int, at_s: float) -> None:
-        """The client of a seat has ended."""
-        self._ended_s[seat] = at_s
+    def drove(self, seat: int, bounds: Bounds) -> None:
+        """Where the measurement of a seat's client lies."""
+        self._drove[seat] = bounds
 
     @property
     def playing(self) -> tuple[Playing, Playing] | None:
@@ -75,11 +83,9 @@ class Rendezvous:
         return (self._playing[0], self._playing[1]) if len(self._playing) == 2 else None
 
     @property
-    def both_s(self) -> tuple[float, float] | None:
-        """From when to when both clients were under way; `None` before both have ended."""
-        if len(self._ended_s) < 2:
-            return None
-        return max(one.started_s for one in self._playing.values()), min(self._ended_s.values())
+    def both_drove(self) -> tuple[Bounds, Bounds] | None:
+        """Where both measurements lie; `None` until both are told."""
+        return (self._drove[0], self._drove[1]) if len(self._drove) == 2 else None
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 from tare.monitors import OF_SUT
+from tare.run.span import Span
 from tare.run.traced import growth, span_of
-from tare.run.trimming import Span
 
 SIDES = {"sut": OF_SUT, "client": "^client$"}
 """Side → its name, or those of its nodes, in traces."""

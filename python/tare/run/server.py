@@ -13,7 +13,7 @@ from tare.errors import RunFailed, TimedOut
 from tare.run.clock import Clock, Deadline
 from tare.run.death import death_of, last_words
 from tare.run.nodes import Node
-from tare.run.ports import listens
+from tare.run.ports import Lookout
 from tare.sites import Completed, Host
 from tare.sites.process import alive
 
@@ -23,7 +23,7 @@ READY_S = 300.0
 A JVM that is ready in 8 s on a machine left alone takes minutes where several start on two busy CPUs."""
 SHUTDOWN_S = 300.0
 BEFORE_AN_ANSWER = "before it answered its first query"
-_POLL_S, _SELDOM_S = 0.05, 5.0
+_POLL_S, _SELDOM_S = 0.05, 20.0
 
 
 def gone(node: Node, told: str, when: str, words: str) -> RunFailed:
@@ -66,9 +66,9 @@ class Server:
         A question is a client that starts, on the CPUs on which the server does: while nothing is seen to listen on
         its port it is asked seldom.
         """
-        deadline, asked = Deadline(clock, seconds), Deadline(clock, _SELDOM_S)
+        deadline, asked, lookout = Deadline(clock, seconds), Deadline(clock, _SELDOM_S), self._lookout()
         while True:
-            if asked.passed or self._listens():
+            if asked.passed or _open(lookout):
                 if self._answers():
                     return
                 asked = Deadline(clock, _SELDOM_S)
@@ -98,18 +98,23 @@ class Server:
         """End it, clean or not, and remove what was made for it."""
         self.deployment.stop(self.instance, grace_s)
 
-    def _listens(self) -> bool:
-        """Also where it cannot be seen. Of a virtual machine inside, for outside QEMU listens, or nobody does."""
+    def _lookout(self) -> Lookout:
+        """Of a virtual machine inside, for outside QEMU listens, or nobody does."""
         guest = self.instance.guest
         if guest is None:
-            return listens(self.host, self.instance.process.pid, self.plan.port) is not False
-        try:
-            return listens(GuestHost.of(self.host, self.instance), guest.pid, self.plan.port) is not False
-        except RunFailed:
-            return False  # it may have just ended: `lives` tells
+            return Lookout(self.host, self.instance.process.pid, self.plan.port)
+        return Lookout(GuestHost.of(self.host, self.instance), guest.pid, self.plan.port)
 
     def _answers(self) -> bool:
         try:
             return self.database.ready(self.plan, self.inside)
         except RunFailed:
             return False  # an exec into a server that is still coming up, or has just gone: `lives` tells which
+
+
+def _open(lookout: Lookout) -> bool:
+    """Also where it cannot be seen."""
+    try:
+        return lookout.listens() is not False
+    except RunFailed:
+        return False  # the machine may have just ended: `Server.lives` tells

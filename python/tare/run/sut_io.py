@@ -11,8 +11,8 @@ import polars as pl
 
 from tare.monitors import OF_SUT
 from tare.run.monitoring import DIRECTORY
+from tare.run.span import Span
 from tare.run.traced import growth, span_of
-from tare.run.trimming import Span
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tare.run.trimming import Span
+from tare.run.span import Span
 
 _NS = 1e9
 

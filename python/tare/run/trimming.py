@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
+from tare.run.span import Span
 from tare.study.model import MonitorSpec
-
-
-@dataclass(frozen=True)
-class Span:
-    """A stretch of CLOCK_MONOTONIC, seconds."""
-
-    began_s: float
-    ended_s: float
 
 
 def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -> pl.DataFrame:

@@ -15,9 +15,12 @@ from tare.deployments import Instance
 from tare.deployments.cgroups import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.errors import TareError
 from tare.run.clock import Clock
+from tare.run.driven import Driven, Word, driven
+from tare.run.span import Span
 from tare.sites import Host, Process
 from tare.sites.process import TICKS_PER_S, parse_stat
 from tare.study.sizes import cpu_set
+from tare.workloads import Measurement
 
 Observed = Mapping[str, Any] | None
 """An `Observation` as a record has it."""
@@ -95,6 +98,7 @@ class Meter:
     _client_file: str | None = None
     _client_readings: list[_Reading] = field(default_factory=list)
     _began: _Moment | None = None
+    _ended: _Moment | None = None
 
     def begin(self, client: Instance) -> None:
         """The client has just been started."""
@@ -118,6 +122,7 @@ class Meter:
         if self.sut:
             self.look()
         began, ended = self._began, self._moment()
+        self._ended = ended
         seen = self._client_readings
         used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 else None
         alone = not self.sut
@@ -138,6 +143,14 @@ class Meter:
             },
             sut_over_s=seen[-1].monotonic - seen[0].monotonic if alone and used is not None else None,
         )
+
+    def drove(self, measurement: Measurement) -> Driven:
+        """When the client drove, by what it told of that. The phase is over."""
+        assert self._began is not None  # noqa: S101 - for the type alone
+        assert self._ended is not None  # noqa: S101 - `end` comes first
+        phase = Span(self._began.monotonic, self._ended.monotonic)
+        word = Word(measurement.started_at, self._began.wall - self._began.monotonic)
+        return driven(phase, measurement.duration_s, word)
 
     def _moment(self) -> _Moment:
         wall, monotonic = both_clocks(self.clock)

@@ -172,9 +172,10 @@ def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:
 def _extend(connection: Connection, layout: StoreLayout, was: Plan, now: Plan) -> None:
     """Put a plan with a higher cap in place of the one that is there; records keep the digest of their own."""
     if not extends(was, now):
+        only = "" if now.study.imported else "; only a cap may be raised"
         raise StoreError(
             f"the store {layout.root} belongs to another plan: {told(was, now)}",
-            hint="give this one a store of its own with --store; only a cap may be raised",
+            hint=f"give this one a store of its own with --store{only}",
         )
     row = {"plan_digest": now.digest, "text": now.study.text, "plan": now.model_dump_json()}
     connection.execute(update(study).where(study.c.id == 1).values(row))

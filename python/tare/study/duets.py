@@ -12,7 +12,7 @@ from tare.study.sizes import cpu_set
 from tare.workloads import Parameters
 
 FEWEST_WINDOWS = 5
-"""Of a measure phase: the first is dropped, and up to two at the swap, and each half is to keep one."""
+"""Of a measure phase: the first, the last and what touches the swap are dropped, and each half is to keep one."""
 
 
 def refuse(spec: Repetition, settings: ArmSettings, parameters: Parameters) -> Refusal | None:

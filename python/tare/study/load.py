@@ -131,6 +131,14 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
     settings = arm.settings
     model = registry.workloads[settings.workload_name]
     parameters = model.model_validate_json(json.dumps(dict(settings.workload)))
+    if settings.sut.database is not None and settings.workload_name in registry.drives:
+        try:
+            registry.drives[settings.workload_name](parameters, settings.sut.database)
+        except StudyError as error:
+            what = f"{error.what} (arm {arm.name!r})"
+            raise document.error(
+                _blamed(document, (("workload", "name"), ("sut", "database"))), what, hint=error.hint
+            ) from error
     refusal = duets.refuse(file.protocol, settings, parameters)
     if refusal := refusal or clusters.refuse(settings, parameters, registry.clusters):
         what = f"{refusal.why} (arm {arm.name!r})"

@@ -105,7 +105,8 @@ def _sentence(details: Sequence[ErrorDetails], known: Iterable[str]) -> Said:
         wanted = list(dict.fromkeys(_EXPECTED[other["type"]] for other in details))
         return f"expected {', '.join(wanted[:-1])} or {wanted[-1]}, got {shown(detail['input'])}", None
     if detail["type"] == "extra_forbidden":
-        return "unknown key", did_you_mean(detail["loc"][-1], known, kind="known here")
+        key = detail["loc"][-1]  # of a union, another member may know it
+        return "unknown key", did_you_mean(key, (name for name in known if name != key), kind="known here")
     for rule in (_absent, _wrong_type, _not_a_choice, _ill_formed, _out_of_bounds):
         if said := rule(detail):
             return said

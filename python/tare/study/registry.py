@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tare.databases import Database, Secrets, ServerPlan
+from tare.deployments import Endpoint
 from tare.study.model import Scalar
-from tare.workloads import Parameters
+from tare.workloads import Parameters, Target, Workload
 
 SettingsCheck = Callable[[Mapping[str, Scalar]], object]
 """Raises `StudyError` for settings that a database may not be given."""
+TargetCheck = Callable[[Parameters, str], object]
+"""Raises `StudyError` for a database that a workload cannot drive with these parameters."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Registry:
     `deployments`: name → whether a task of it can have a network namespace of its own.
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
     `clusters`: databases of which several servers can be one. `programs`: workloads that need no database, being
-    themselves the SUT. `monitors`: all of them. `storages`: what each can be used with.
+    themselves the SUT. `monitors`: all of them. `storages`: what each can be used with. `drives`: workload that
+    needs a database → a check of the one that it is given.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -45,6 +50,7 @@ class Registry:
     programs: frozenset[str] = frozenset()
     monitors: frozenset[str] = frozenset()
     storages: Mapping[str, Usable] = field(default_factory=lambda: {"bind": Usable(None, frozenset())})
+    drives: Mapping[str, TargetCheck] = field(default_factory=dict)
 
 
 FAKE = "fake"
@@ -76,6 +82,7 @@ def installed() -> Registry:
         clusters=frozenset(CLUSTERS) - {FAKE},
         programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
         monitors=frozenset(MONITORS) - {FAKE},
+        drives={name: _aimed(each) for name, each in WORKLOADS.items() if each.needs_database},
         storages={
             name: Usable(each.deployments, each.options, Right.ENGINE in each.needs)
             for name, each in STORAGES.items()
@@ -83,11 +90,23 @@ def installed() -> Registry:
     )
 
 
+_SECRETS = Secrets(user="nobody", password="none")  # noqa: S106 - of a server that is never started
+
+
+def _aimed(workload: Workload[Any]) -> TargetCheck:
+    """A workload says what it thinks of a server when it is asked for its commands, which starts nothing."""
+
+    def check(parameters: Parameters, database: str) -> object:
+        target = Target(database, Endpoint("127.0.0.1", 1), _SECRETS)
+        return tuple(command(parameters, target, "/run/tare") for command in (workload.load, workload.measure))
+
+    return check
+
+
 def _rehearsal(database: Database) -> SettingsCheck:
     """A database says what it thinks of settings when it is asked for a command, which starts nothing."""
 
     def check(settings: Mapping[str, Scalar]) -> object:
-        secrets = Secrets(user="nobody", password="none")  # noqa: S106 - of a server that is never started
-        return database.serve(ServerPlan("/data", "/run/tare", "127.0.0.1", 1, settings, secrets))
+        return database.serve(ServerPlan("/data", "/run/tare", "127.0.0.1", 1, settings, _SECRETS))
 
     return check

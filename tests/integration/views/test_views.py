@@ -25,7 +25,7 @@ from tare.monitors import MONITORS, Scene, Watched
 from tare.run import monitoring
 from tare.run.clock import SystemClock
 from tare.run.monitoring import DIRECTORY
-from tare.run.trimming import Span
+from tare.run.span import Span
 from tare.sites.engine import LABEL
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident

@@ -62,6 +62,7 @@ def test_numbers_of_threads_without_a_good_run_are_left_out() -> None:
     knee = swept(lambda n: min(100.0 * n, 800.0), counts=(1, 4, 16))
     assert knee.full == 16
     assert [point.runs for point in knee.points] == [2, 0, 2, 0, 2, 0]
+    assert any("16 threads, the most with a good run" in line for line in conclusions("transactions", knee))
     assert swept(lambda n: 100.0 * n, counts=(4,)).full is None
 
 
@@ -72,6 +73,18 @@ def test_the_table_marks_full_load() -> None:
     assert "66 % of it: 5 threads" in text
     nothing = render("From how many?", "transactions", swept(lambda n: 1.0, counts=(4,)))
     assert "nothing can be said of a knee" in nothing
+
+
+def test_a_narrow_terminal_has_fewer_columns_and_no_figure_cut() -> None:
+    knee = swept(lambda n: min(12_345.0 * n, 98_765.0))
+    seen = tuple(replace(point, sut_busy=0.5, client_busy=0.5, latency_p95_ms=123.0) for point in knee.points)
+    narrow = render("How many?", "transactions", replace(knee, points=seen), width=80)
+    assert "…" not in narrow
+    assert "client CPU" in narrow
+    assert "of the most" not in narrow.splitlines()[2]
+    assert "of the most" in render("How many?", "transactions", replace(knee, points=seen), width=120)
+    unseen = tuple(replace(point, sut_busy=None) for point in seen)
+    assert "SUT CPU" not in render("How many?", "transactions", replace(knee, points=unseen), width=120)
 
 
 def test_runs_that_scatter_and_a_client_at_its_limit_are_told() -> None:

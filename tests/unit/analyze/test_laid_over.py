@@ -56,8 +56,9 @@ def test_errors_of_windows_in_a_row_are_one_mark() -> None:
 
 
 def test_a_duet_is_marked_where_its_sides_exchanged_their_cpus() -> None:
-    duet = {"started_s": 50.0, "swap_began_s": 52.5, "swap_ended_s": 52.75}
+    duet = {"started_s": 101.0, "swap_began_s": 102.5, "swap_ended_s": 102.75}
     assert marks(run_with(duet=duet)) == [("duet", 2.5, 2.75, "the CPU sets were exchanged")]
+    assert marks_of(Seen(run_with(duet=duet, measurement=None), None, zero_s=0.0, over_s=None)) == ()
     assert marks(run_with(duet={"partner": "b01-2", "cpus": None})) == []
 
 
@@ -72,6 +73,9 @@ def test_compactions_are_marks_from_when_to_when_on_the_clock_of_the_trace() -> 
     }  # fmt: skip
     text = "compaction of ycsb.usertable: 3 MiB read, 1 MiB written"
     assert marks(compacted(whole)) == [("compaction", 1.5, 3.0, text)]
+    assert marks(compacted(whole | {"node": "sut-2"}))[0][3].startswith(
+        "compaction of ycsb.usertable at sut-2: 3 MiB"
+    )
     assert marks(compacted(whole | {"began_monotonic_s": None})) == [("compaction", 3.0, None, text)]
     assert marks(compacted(whole | {"ended_monotonic_s": None})) == []
     assert marks_of(Seen(compacted(whole), None, zero_s=0.0, over_s=None)) == ()

@@ -295,32 +295,6 @@ def test_clean_studies_raise_few_alarms() -> None:
     assert all(count <= 6 for count in by_rule.values()), by_rule
 
 
-def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecord]:
-    """Two arms at once, that change CPUs 0 and 1 half-way; CPU 1 is `factor` as fast, second halves 5 % slower."""
-    rng = np.random.default_rng(3)
-
-    def seated(run: RunRecord) -> RunRecord:
-        cpus = ["0", "1"] if run.position == 0 else ["1", "0"]
-        speed = {"0": 1.0, "1": factor}
-        rates = [1900 * speed[cpu] * (1 - 0.05 * n) * math.exp(rng.normal(0, noise)) for n, cpu in enumerate(cpus)]
-        halves = [{"windows": 9, "throughput_per_s": rate} for rate in rates]
-        return run.model_copy(update={"duet": {"cpus": cpus, "halves": halves}})
-
-    return [seated(run) for run in study(blocks)]
-
-
-def test_a_cpu_set_that_is_faster_is_found_by_the_halves_of_a_duet() -> None:
-    found = only(duets(1.06, noise=1e-4), "core-effect")
-    assert found.arm is None
-    assert "on CPUs 0 throughput is 5.7 % slower than on CPUs 1" in found.what
-    assert len(found.runs) == 24
-
-
-def test_a_slower_second_half_is_no_core_effect() -> None:
-    assert not [alarm for alarm in alarms(duets(1.0)) if alarm.rule == "core-effect"]
-    assert not [alarm for alarm in alarms(duets(1.005)) if alarm.rule == "core-effect"]
-
-
 def test_blocks_on_another_cpu_set_are_compared_with_those_on_the_first() -> None:
     def moved(tree: dict[str, Any]) -> None:
         tree["parity"]["sut"]["cpus_allowed"] = "1" if tree["block"] % 2 else "0"

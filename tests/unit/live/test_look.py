@@ -16,7 +16,7 @@ from tests.unit.store.conftest import make_record
 from tare.analyze.timelines.series import Point
 from tare.errors import StoreError
 from tare.live import look
-from tare.live.drawings import trace
+from tare.live.drawings import series, trace
 from tare.live.herald import Herald
 from tare.live.look import Looking
 from tare.live.under_way import Seen
@@ -101,6 +101,27 @@ def test_what_the_last_run_used_stays_until_another_tells_and_no_longer_than_the
             assert [each.run_id for each in looking.look().traced] == shown
             assert {line["run"] for line in trace(looking.view)} == set(shown)
     assert looking.look().traced == ()
+
+
+def test_the_last_run_s_windows_stand_where_they_were_in_its_trace(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was measured from 112 on, drove from 115 on, and its trace began at 100; the next has no figures yet."""
+    plan = plan_of()
+    measured = {"unit": "requests", "throughput_per_s": 5.0, "windows": [{"end_s": 2.0, "throughput_per_s": 5.0}]}
+    usage = {"began_monotonic_s": 112.0, "ended_monotonic_s": 119.0}
+    driven = {"began_monotonic_s": 115.0, "ended_monotonic_s": 117.0, "by": "generator"}
+    lines = [Point("CPU, cores", "SUT", 1.0, 1.0)]
+    with resume_store(path, plan) as writer:
+        fill(writer, plan, (0,), measurement=measured, usage={**usage, "driven": driven})
+        looking = Looking.at(path)
+        assert series(looking.view)["runs"][0]["points"] == [[4.0, 5.0, None]], "since measuring began"
+        Herald(writer.now, plan, writer.id, path / "work").take(RunStarted(plan.runs[1], 1))
+        seen = Seen(plan.runs[0].id, "a", None, None, None, (), lines, (), zero_s=100.0)
+        monkeypatch.setattr(looking.looker, "look", lambda _: iter([seen]))
+        assert series(looking.look())["runs"][0]["points"] == [[16.0, 5.0, None]]
+        fill(writer, plan, (1,), measurement=measured, usage=usage)
+        assert series(looking.look())["runs"][0]["points"] == [[1.0, 5.0, None]], "an older record"
 
 
 def test_runs_that_a_cap_on_time_will_not_allow_are_not_expected(path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -56,8 +59,8 @@ def test_many_windows_become_few_and_missing_ones_stay_missing() -> None:
     points = [Point(float(at), 2.0 * at, None) for at in range(1, 1801)]
     few = thinned(points)
     assert len(few) <= 240
-    assert few[0] == Point(8.0, 9.0, None)
-    assert few[-1].second == 1800.0
+    assert few[0] == Point(4.5, 9.0, None)
+    assert few[-1].second == 1796.5
     assert thinned([]) == []
 
 
@@ -160,11 +163,16 @@ def test_rows_that_wait_in_the_tail_are_shown_with_those_in_the_journal(
     assert TraceFollower(raw, every=1).look() == without
 
 
-def _raw(folder: Path) -> Path:
-    raw = folder / TOKEN / "raw"
+def _raw(folder: Path, token: str = TOKEN, later_s: float = 0.0) -> Path:
+    """With a journal, which says that it began `later_s` later than it did."""
+    raw = folder / token / "raw"
     trace = raw / "monitors" / "probe" / "trace"
     trace.mkdir(parents=True)
-    (trace / "journal.tare").write_bytes((DATA / "live" / "journal.tare").read_bytes())
+    content = (DATA / "live" / "journal.tare").read_bytes()
+    end = 12 + 9 + struct.unpack_from("<I", content, 12)[0]
+    header = json.loads(content[21:end])
+    header["started_monotonic_ns"] += round(later_s * 1e9)
+    (trace / "journal.tare").write_bytes(content[:12] + _frame(1, json.dumps(header).encode()) + content[end:])
     return raw
 
 
@@ -197,6 +205,80 @@ def test_a_run_under_way_shows_figures_resources_and_the_ends_of_its_output(tmp_
     (later,) = looker.look(_now(tmp_path, Phase.COLLECT))
     assert list(later.windows) == list(seen.windows)
     assert list(later.trace) == list(seen.trace), "what it used is kept when its journal becomes another file"
+
+
+def _header(raw: Path) -> Mapping[str, Any]:
+    """What tells where second 0 is, by both clocks."""
+    journal = Journal(raw / "monitors" / "probe" / "trace" / "journal.tare")
+    tuple(journal.frames())
+    assert journal.header is not None
+    return journal.header
+
+
+def _wrote(path: Path, content: bytes, at: float) -> None:
+    """What a generator had printed by that moment, seconds since the epoch."""
+    path.write_bytes(content)
+    os.utime(path, (at, at))
+
+
+@pytest.mark.parametrize(
+    ("generator", "output", "ends"),
+    [
+        ("sysbench", "sysbench/closed.stdout", [1.0, 2.0, 3.0, 4.0]),
+        ("ycsb", "ycsb/both.stderr", [0.0, 1.0, 2.0, 3.0, 3.0]),
+        ("cassandra-stress", "cassandra-stress/mixed.stdout", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    ],
+)
+def test_windows_are_drawn_where_they_were_on_the_clock_of_the_trace(
+    tmp_path: Path, generator: str, output: str, ends: list[float]
+) -> None:
+    """It began to drive 7 s after the trace, and printed the last line half a second after its end."""
+    raw, content = _raw(tmp_path), (DATA / output).read_bytes()
+    header = _header(raw)
+    began_at = header["started_realtime_ns"] / 1e9 + 7.0
+    live = GENERATORS[generator]
+    path = raw / f"measure.{live.stream}"
+    lines = content.splitlines(keepends=True)
+    now = _now(tmp_path)
+    now = now.model_copy(update={"runs": tuple(run.model_copy(update={"workload": generator}) for run in now.runs)})
+    looker = Looker()
+    for count in range(1, len(lines) + 1):
+        printed = live.read(b"".join(lines[:count]).decode())
+        end_s = printed[-1].second if printed else 0.0
+        _wrote(path, b"".join(lines[:count]), began_at + end_s + (0.5 if count == len(lines) else 0.01))
+        (seen,) = looker.look(now)
+    middles = [7.01 + (since + until) / 2 for since, until in zip([0.0, *ends], ends, strict=False)]
+    assert [point.second for point in seen.windows] == pytest.approx(middles, abs=0.06)
+    assert seen.zero_s == header["started_monotonic_ns"] / 1e9
+    assert min(point.second for point in seen.trace) < 1.0
+
+
+def test_what_happened_at_one_moment_of_a_duet_stands_at_one_place(tmp_path: Path) -> None:
+    """The second arm is watched from 5 s later on; both drive at once."""
+    other = "ba9876543210"
+    raws = [_raw(tmp_path), _raw(tmp_path, other, later_s=5.0)]
+    began_at = _header(raws[0])["started_realtime_ns"] / 1e9 + 8.0
+    content = (DATA / "sysbench" / "closed.stdout").read_bytes()
+    for raw in raws:
+        _wrote(raw / "measure.stdout", content, began_at + 4.0)
+    now = _now(tmp_path)
+    runs = (*now.runs, *_now(tmp_path, token=other).runs)
+    one, two = Looker().look(now.model_copy(update={"runs": runs}))
+    assert [point.second for point in one.windows] == [point.second for point in two.windows]
+    assert [round(point.second, 2) for point in one.windows] == [8.5, 9.5, 10.5, 11.5]
+    assert two.zero_s == one.zero_s
+    assert [round(point.second, 1) for point in one.trace] == [round(point.second, 1) for point in two.trace]
+
+
+def test_without_a_trace_windows_are_in_seconds_since_the_run_began(tmp_path: Path) -> None:
+    raw = tmp_path / TOKEN / "raw"
+    raw.mkdir(parents=True)
+    _wrote(raw / "measure.stdout", (DATA / "sysbench" / "closed.stdout").read_bytes(), 1012.0)
+    now = _now(tmp_path)
+    now = now.model_copy(update={"runs": tuple(run.model_copy(update={"began_at": 1000.0}) for run in now.runs)})
+    (seen,) = Looker().look(now)
+    assert [point.second for point in seen.windows] == pytest.approx([8.5, 9.5, 10.5, 11.5])
+    assert seen.zero_s is None
 
 
 def test_output_of_a_container_is_read_where_its_engine_keeps_it(tmp_path: Path) -> None:

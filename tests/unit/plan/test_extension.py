@@ -52,6 +52,15 @@ def test_spread_runs_can() -> None:
 def test_differences_are_named_by_key_and_arm_the_first_ones_only() -> None:
     one, other = expand(a_study(seed=5)), expand(a_study(arms=3, seed=6))
     assert {each.key for each in differences(one, other)} > {"protocol.seed", "seed"}
-    assert "arms.arm3.levels.path is arm3 there and not set here" in told(one, other)
-    assert "more keys differ" in told(one, other)
+    assert told(one, expand(a_study(seed=7))) == "protocol.seed is 5 there and 7 here, seed is 5 there and 7 here"
+    named = one.model_copy(update={"study": one.study.model_copy(update={"name": "other", "scale": "demo"})})
+    assert "name is" in told(expand(a_study(seed=7)), named)
+    assert "1 more keys differ" in told(expand(a_study(seed=7)), named)
     assert differences(one, one) == ()
+
+
+def test_arms_that_only_one_plan_has_are_named_alone() -> None:
+    few, many = expand(a_study(arms=2, seed=5)), expand(a_study(arms=6, seed=5))
+    gone = [arm.name for arm in many.study.arms if arm.name not in {each.name for each in few.study.arms}]
+    assert told(few, many) == f"arms {', '.join(gone[:3])} and {len(gone) - 3} more here, not there"
+    assert told(many, few).endswith("there, not here")

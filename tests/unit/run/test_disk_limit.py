@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tare.run.disk_limit import part_used, with_disk_limit
-from tare.run.trimming import Span
+from tare.run.span import Span
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tare.run.disk_use import busiest, with_disk_use
-from tare.run.trimming import Span
+from tare.run.span import Span
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)

@@ -12,13 +12,16 @@ import pytest
 from tare.deployments import Instance
 from tare.errors import RunFailed
 from tare.plan.model import Plan
+from tare.run.duet import half_way_s
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import execute
 from tare.run.halves import half_rates, throughput_of
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.record import Phase, RunRecord
+from tare.run.rendezvous import Playing
 from tare.run.resume import Done, finished
 from tare.study.model import DuetSpec
+from tare.workloads.fake import FakeParameters
 
 PHASES = (Phase.LOAD, Phase.MEASURE, Phase.COLLECT)
 
@@ -92,8 +95,35 @@ def test_each_tells_its_partner_its_cpus_and_both_halves(rig: Any, duet: Any) ->
             assert throughput_of(record) == pytest.approx((rates[0] * rates[1]) ** 0.5)
             counted = sum(half["windows"] for half in record.duet["halves"])
             assert counted + record.duet["windows_dropped"] == 25
-            swapped_s = record.duet["swap_began_s"] - record.duet["both_from_s"]
-            assert 1.2 < swapped_s < 2.4
+            started_s = max(each.duet["started_s"] for each in (first, second) if each.duet is not None)
+            assert 1.2 < record.duet["swap_began_s"] - started_s < 2.4
+            assert record.duet["began_by"] == "generator"
+            assert started_s <= record.duet["both_from_s"] < record.duet["swap_began_s"]
+
+
+@pytest.mark.parametrize(("fault", "by"), [("late", "generator"), ("late-untold", "end")])
+def test_clients_that_begin_late_are_swapped_half_way_and_cut_where_they_drove(
+    rig: Any, duet: Any, fault: str, by: str
+) -> None:
+    rig.swap(repin=Moves())
+    for pair in blocks_of(rig.execute(duet(warmup_s=0.3, fault=fault, measure_s=5.0))):
+        started_s = max((record.duet or {}).get("started_s", 0.0) for record in pair)
+        for record in pair:
+            told = record.duet or {}
+            assert told.get("began_by") == by == (record.usage or {})["driven"]["by"], record.outcome
+            latest = (record.usage or {})["driven"]["began_monotonic_s"]
+            assert 0.6 < latest - told["started_s"] < 1.6
+            assert told["began_from_s"] <= latest <= told["began_until_s"]
+            assert (told["began_from_s"] == told["started_s"]) is (by == "end")
+            assert told["swap_began_s"] > started_s + 2.5 + 0.3, "later than half-way since their processes began"
+            assert all(half["windows"] >= (10 if by == "generator" else 1) for half in told["halves"])
+
+
+def test_half_way_is_counted_from_when_the_slower_one_should_begin() -> None:
+    told = [FakeParameters(measure_s=20, window_s=1, warmup_s=10), FakeParameters(measure_s=30, window_s=1)]
+    playing = [Playing((), "1", 100.0, 19.0), Playing((), "0", 101.0, None)]
+    assert half_way_s(playing, told) == 114.5
+    assert half_way_s([Playing((), "1", 100.0, 9.5), playing[1]], told) == 111.0
 
 
 def test_time_spent_together_is_counted_once(rig: Any, duet: Any) -> None:

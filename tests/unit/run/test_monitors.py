@@ -12,9 +12,10 @@ from tare.monitors import Program, Reading, Scene
 from tare.monitors.fake import FakeMonitor
 from tare.run.monitors import interval_of
 from tare.run.record import Phase
+from tare.run.span import Span
 from tare.run.sut_io import with_sut_io
 from tare.run.traced import growth
-from tare.run.trimming import Span, marked_table
+from tare.run.trimming import marked_table
 from tare.study.model import MonitorSpec
 
 

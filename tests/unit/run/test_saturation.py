@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tare.run.saturation import Allowed, Saturation, of_side, saturation, with_saturation
-from tare.run.trimming import Span
+from tare.run.span import Span
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from tare.run.trimming import Span, marked_table
+from tare.run.span import Span
+from tare.run.trimming import marked_table
 from tare.study.model import MonitorSpec
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.numbers import number_at
 from tare.analyze.timelines.marks import Mark, Seen, marks_of
 from tare.analyze.timelines.of_study import Span, representative, spans
-from tare.analyze.timelines.placing import placed_by, windows_began
+from tare.analyze.timelines.placing import Placed, placed_by, windows_of
 from tare.analyze.timelines.series import MOST_STEPS, SUT, Point, series
 from tare.analyze.views.of_run import TRACE
 from tare.errors import StoreError
@@ -102,7 +100,7 @@ def _laid(store: Store, run: RunRecord, *, shown: bool) -> Laid:
         arm=run.arm,
         block=run.block,
         throughput_per_s=METRICS[PRIMARY].of(run),
-        points=(*_windows(run.measurement or {}, windows_began(run, zero_s)), *used),
+        points=(*_windows(windows_of(run, zero_s)), *used),
         phases=tuple(Span(phase.value, since - zero_s, until - zero_s) for phase, (since, until) in found.items()),
         marks=marks_of(Seen(run, trace, zero_s, over_s)),
         shown=shown,
@@ -110,17 +108,13 @@ def _laid(store: Store, run: RunRecord, *, shown: bool) -> Laid:
     )
 
 
-def _windows(measurement: Mapping[str, Any], began: float) -> Iterator[Point]:
-    """What the generator told of each window, at its middle; several in one where there are very many.
-
-    `began`: the second at which it began to measure.
-    """
-    windows = [each for each in measurement.get("windows") or () if number_at(each, ("end_s",)) is not None]
+def _windows(windows: Sequence[Placed]) -> Iterator[Point]:
+    """What the generator told of each window, at its middle; several in one where there are very many."""
     each = -(-len(windows) // MOST_STEPS) or 1
-    edges = [0.0, *(float(window["end_s"]) for window in windows)]
+    groups = [windows[begin : begin + each] for begin in range(0, len(windows), each)]
     for panel, key in _IN_WINDOWS.items():
-        for begin, end in pairwise([*range(0, len(windows), each), len(windows)] if windows else []):
-            known = [value for one in windows[begin:end] if (value := number_at(one, (key,))) is not None]
+        for group in groups:
+            known = [value for one in group if (value := number_at(one.told, (key,))) is not None]
             if known:
-                middle = began + (edges[begin] + edges[end]) / 2
+                middle = (group[0].span.began_s + group[-1].span.ended_s) / 2
                 yield Point(panel, SUT, round(middle, 2), round(fmean(known), 4))

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from tare.analyze.numbers import number_at
-from tare.analyze.timelines.placing import windows_began
+from tare.analyze.timelines.placing import windows_of
 from tare.monitors import OF_SUT
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
@@ -37,6 +37,11 @@ class Seen:
     trace: Trace | None
     zero_s: float
     over_s: float | None
+
+    @property
+    def places(self) -> bool:
+        """Whether anything tells where second 0 is on the trace's clock."""
+        return self.over_s is not None or self.trace is not None
 
 
 Source = Callable[[Seen], Iterator[Mark]]
@@ -81,16 +86,12 @@ def _while_measuring(second: float, seen: Seen) -> bool:
 
 def of_windows(seen: Seen) -> Iterator[Mark]:
     """Errors and reconnects as the generator counted them, a mark for each row of windows that have any."""
-    windows = (seen.run.measurement or {}).get("windows") or ()
-    ends = [0.0, *(number_at(window, ("end_s",)) for window in windows)]
-    rates, first = [_troubles(window) for window in windows], windows_began(seen.run, seen.zero_s)
-    for troubled, group in groupby(range(len(windows)), key=lambda n: bool(rates[n])):
+    for troubled, group in groupby(windows_of(seen.run, seen.zero_s), key=lambda one: bool(_troubles(one.told))):
         row = list(group)
-        began, ended = ends[row[0]], ends[row[-1] + 1]
-        if troubled and began is not None and ended is not None:
-            worst = {what: max(rates[n].get(what, 0.0) for n in row) for what in _TROUBLES}
+        if troubled:
+            worst = {what: max(_troubles(one.told).get(what, 0.0) for one in row) for what in _TROUBLES}
             told = ", ".join(f"up to {rate:g} {what}/s" for what, rate in worst.items() if rate)
-            yield Mark("errors", round(first + began, 2), told, until=round(first + ended, 2))
+            yield Mark("errors", round(row[0].span.began_s, 2), told, until=round(row[-1].span.ended_s, 2))
 
 
 def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
@@ -102,18 +103,15 @@ def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
 def of_duet(seen: Seen) -> Iterator[Mark]:
     """When the two sides of a duet exchanged their CPUs."""
     duet: Mapping[str, Any] = seen.run.duet or {}
-    started, began, ended = (number_at(duet, (key,)) for key in ("started_s", "swap_began_s", "swap_ended_s"))
-    if started is not None and began is not None and ended is not None:
-        yield Mark(
-            "duet", round(began - started, 2), "the CPU sets were exchanged", until=round(ended - started, 2)
-        )
+    began, ended = (number_at(duet, (key,)) for key in ("swap_began_s", "swap_ended_s"))
+    if began is not None and ended is not None and seen.places:
+        second, until = (round(at - seen.zero_s, 2) for at in (began, ended))
+        yield Mark("duet", second, "the CPU sets were exchanged", until=until)
 
 
 def of_chronicle(seen: Seen) -> Iterator[Mark]:
     """What the server told of its own work: compactions. One of which only the end is known is a moment."""
-    if seen.over_s is None and seen.trace is None:
-        return  # nothing tells where second 0 is
-    for event in (seen.run.chronicle or {}).get("events") or ():
+    for event in (seen.run.chronicle or {}).get("events") or () if seen.places else ():
         ended, began = (number_at(event, (f"{end}_monotonic_s",)) for end in ("ended", "began"))
         if ended is None:
             continue
@@ -122,11 +120,12 @@ def of_chronicle(seen: Seen) -> Iterator[Mark]:
             for way in ("read", "written")
             if (amount := number_at(event, (f"{way}_bytes",))) is not None
         ]
-        kind = str(event.get("kind"))
+        kind, node = str(event.get("kind")), event.get("node")
+        at = f" at {node}" if node else ""
         yield Mark(
             kind,
             round((ended if began is None else began) - seen.zero_s, 2),
-            ": ".join(filter(None, [f"{kind} of {event.get('name')}", ", ".join(moved)])),
+            ": ".join(filter(None, [f"{kind} of {event.get('name')}{at}", ", ".join(moved)])),
             until=None if began is None else round(ended - seen.zero_s, 2),
             work=True,
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tare.analyze.mser5 import mser5
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
+from tare.run.halves import windows_kept
 from tare.run.record import RunRecord
 
 RISE = 0.02
@@ -50,11 +52,12 @@ def change_point(evidence: Evidence) -> Iterator[Alarm]:
 
     Pettitt, "A non-parametric approach to the change-point problem", Appl. Stat. 28 (1979): K = max |U_t|,
     p ≈ 2 exp(-6 K² / (n³ + n²)). Alarm: p below 0.01 over the number of runs (Bonferroni), and medians that
-    differ by more than `STEP`. From 20 windows on.
+    differ by more than `STEP`. From 20 windows on. Of a duet in parts of each half's median, so that what its two
+    sets of CPUs differ by, which changes on purpose, is no alarm.
     """
-    runs = [run for arm in evidence.arms for run in evidence.good(arm) if len(_windows(run)) >= _FEWEST_FOR_CHANGE]
+    runs = [run for arm in evidence.arms for run in evidence.good(arm) if len(_levelled(run)) >= _FEWEST_FOR_CHANGE]
     for arm in evidence.arms:
-        changed = [run for run in runs if run.arm == arm and _changed(_windows(run), 0.01 / len(runs))]
+        changed = [run for run in runs if run.arm == arm and _changed(_levelled(run), 0.01 / len(runs))]
         if changed:
             yield Alarm(
                 "change-point",
@@ -92,8 +95,22 @@ def _beginning(mean: Sequence[float]) -> int:
 
 
 def _windows(run: RunRecord) -> list[float]:
-    """Throughput of each window; one without any is taken as a thousandth of the mean, for the logarithm."""
-    windows = (run.measurement or {}).get("windows") or ()
+    """Throughput of each window; one without any is taken as a thousandth of the mean, for the logarithm.
+
+    Of a duet only those that count: others are of one arm alone, or of CPUs that changed.
+    """
+    halves = windows_kept(run)
+    return _rates((run.measurement or {}).get("windows") or () if halves is None else [*halves[0], *halves[1]])
+
+
+def _levelled(run: RunRecord) -> list[float]:
+    halves = windows_kept(run)
+    if halves is None:
+        return _windows(run)
+    return [rate / np.median(rates) for rates in map(_rates, halves) for rate in rates]
+
+
+def _rates(windows: Sequence[Mapping[str, Any]]) -> list[float]:
     rates = [float(window["throughput_per_s"]) for window in windows]
     least = sum(rates) / len(rates) / 1000 if rates else 0.0
     return [max(least, rate) for rate in rates] if least > 0 else []

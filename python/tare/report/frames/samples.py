@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import polars as pl
 
 from tare.analyze import guest
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.timelines.of_study import spans
-from tare.analyze.timelines.placing import windows_began
+from tare.analyze.timelines.placing import windows_of
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
 from tare.analyze.views.of_run import TRACE, read_samples
@@ -43,7 +42,7 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
     phases = dict(spans(run))
     zero_s = phases[Phase.MEASURE][0] if Phase.MEASURE in phases else None
     parts = [
-        _windows(run, windows_began(run, zero_s)),
+        _windows(run, zero_s),
         *_observed(store, run, zero_s),
         *_traced(store, run, zero_s, every_s),
         *_inside(store, run, zero_s),
@@ -67,25 +66,16 @@ def samples(store: Store, run: RunRecord, every_s: float = 1.0) -> pl.DataFrame:
     )
 
 
-def _windows(run: RunRecord, began: float) -> pl.DataFrame:
-    """Of the measure phase, by the generator's own clock, which begins at second `began`."""
+def _windows(run: RunRecord, zero_s: float | None) -> pl.DataFrame:
+    """Of the measure phase, where they lie on the trace's clock."""
     tool = run.settings.get("workload_name") or (run.imported or {}).get("parser") or "generator"
-    windows = (run.measurement or {}).get("windows") or ()
-    rows = [row for row in _of_windows(str(tool), windows, began) if row[-2] is not None]
+    rows = [
+        ("generator", str(tool), name, "client", each.span.began_s, each.span.ended_s, value, True)
+        for each in windows_of(run, zero_s)
+        for name in _WINDOW_UNITS
+        if (value := number_at(each.told, (name,))) is not None
+    ]
     return pl.DataFrame(rows, schema={name: _type(name) for name in _PART}, orient="row")
-
-
-def _of_windows(tool: str, windows: Any, first: float) -> Iterator[tuple[object, ...]]:
-    began = 0.0
-    for window in windows:
-        ended = number_at(window, ("end_s",))
-        if ended is None:
-            continue
-        for name in _WINDOW_UNITS:
-            yield (
-                "generator", tool, name, "client", first + began, first + ended, number_at(window, (name,)), True,
-            )  # fmt: skip
-        began = ended
 
 
 def _observed(store: Store, run: RunRecord, zero_s: float | None) -> Iterator[pl.DataFrame]:
