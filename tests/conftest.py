@@ -50,8 +50,8 @@ def pytest_configure() -> None:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes are named by their parameter and length: what was made while collecting may hold the time, and the workers
-    that share the tests must all find the same names."""
+    """Bytes are named by their parameter and length: what was made while collecting may hold the time, and the
+    workers that share the tests must all find the same names."""
     return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) else None
 
 
