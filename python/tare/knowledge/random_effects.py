@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 from statsmodels.regression.linear_model import WLS  # type: ignore[import-untyped]  # has no stubs
-from statsmodels.stats.meta_analysis import combine_effects  # type: ignore[import-untyped]  # has no stubs
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
@@ -43,10 +42,8 @@ class Pooled:
 def random_effects(effects: Sequence[float], errors: Sequence[float], tau2: float | None = None) -> Pooled:
     """Pool `effects` with standard errors `errors`, three at least. `tau2`: given, instead of estimated."""
     y, variance = np.asarray(effects, dtype=float), np.asarray(errors, dtype=float) ** 2
-    if tau2 is None:
-        found = combine_effects(y, variance, method_re="iterated", use_t=True, atol=1e-12, maxiter=1000)
-        tau2 = max(0.0, float(found.tau2))
-    return _pooled(y, variance, np.ones((len(y), 1)), tau2, ())
+    design = np.ones((len(y), 1))
+    return _pooled(y, variance, design, residual_tau2(y, variance, design) if tau2 is None else tau2, ())
 
 
 def with_moderators(
@@ -64,7 +61,11 @@ def with_moderators(
 
 
 def residual_tau2(y: Floats, variance: Floats, design: Floats) -> float:
-    """Paule and Mandel's variance with moderators: weighted residuals as many as degrees of freedom; 0 at least."""
+    """Paule and Mandel's variance: weighted squared residuals as many as degrees of freedom; 0 at least.
+
+    Their sum falls with the variance, so there is one root, and it is bracketed. By hand: `combine_effects` of
+    statsmodels 0.15 steps towards it from below, and says 0 wherever rounding takes its last step just beyond.
+    """
     free = len(y) - design.shape[1]
     excess: Callable[[float], float] = lambda tau2: _fit(y, variance, design, tau2)[2] - free  # noqa: E731 - a name for its type
     if excess(0.0) <= 0:

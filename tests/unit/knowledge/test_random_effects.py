@@ -38,6 +38,19 @@ def test_paule_and_mandel_s_variance_solves_their_equation() -> None:
     assert found.tau2 == pytest.approx(0.318, abs=1e-3)
 
 
+@pytest.mark.parametrize("k", [3, 5, 12])
+def test_the_variance_is_zero_only_where_the_errors_explain_all(k: int) -> None:
+    """A search that steps over the root and then says 0 would be found here in one draw of five."""
+    chance = np.random.default_rng(k)
+    for _ in range(60):
+        errors = chance.uniform(0.001, 0.1, k)
+        effects = chance.normal(0, 0.1, k) + chance.normal(0, errors)
+        found = random_effects(effects.tolist(), errors.tolist())
+        weights = 1 / (errors**2 + found.tau2)
+        squares = float(weights @ (effects - weights @ effects / weights.sum()) ** 2)
+        assert squares == pytest.approx(k - 1, rel=1e-6) if found.tau2 > 0 else squares <= k - 1
+
+
 def test_a_meta_regression_gives_the_published_coefficients() -> None:
     """Log odds on latitude by maximum likelihood, tau² 0.0040: 0.3710 - 0.0327 · latitude.
 
