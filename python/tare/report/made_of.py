@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze import Analysis
+from tare.analyze.arms import ArmSummary
 from tare.analyze.estimate import Estimate
 from tare.analyze.published import pooled_windows, welch
 from tare.plural import counted
@@ -25,6 +26,12 @@ def units(estimate: Estimate) -> str:
     """`8 blocks`, `5 runs a side`, `50 windows a side`."""
     unit = _UNITS.get(estimate.method)
     return counted(estimate.n, "block") if unit is None else f"{counted(estimate.n, unit)} a side"
+
+
+def runs_of_baseline(analysis: Analysis, baseline: ArmSummary) -> str:
+    """Its good runs, for a column that counts what estimates are made of; empty where those count windows."""
+    counts_windows = any(finding.estimate.method == pooled_windows.METHOD for finding in analysis.findings)
+    return "" if counts_windows else str(baseline.good)
 
 
 def is_paired(estimate: Estimate) -> bool:

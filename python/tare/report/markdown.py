@@ -12,7 +12,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.known import compared, compared_by_operation
 from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
-from tare.report.made_of import unpaired, why_no_interval
+from tare.report.made_of import runs_of_baseline, unpaired, why_no_interval
 from tare.report.markdown_details import details
 from tare.report.markdown_text import code, table, text
 from tare.report.notes import failures
@@ -117,7 +117,7 @@ def _table(report: Report) -> list[str]:
     titles += [metric.title for metric in metrics]
     rows = ["| " + " | ".join(titles) + " |", "|" + "---|" + "---:|" * (len(titles) - 1)]
     for arm in report.analysis.arms:
-        cells = _baseline(arm) if arm.is_baseline else _cells(report, arm)
+        cells = _baseline(report, arm) if arm.is_baseline else _cells(report, arm)
         cells += [NONE if arm.is_baseline else _latency(report, arm.arm, metric.name) for metric in metrics]
         rows.append("| " + " | ".join(cells) + " |")
     return rows
@@ -144,8 +144,9 @@ def _strata(report: Report) -> list[str]:
     return ["", f"## {STRATA_TITLE}", "", *table(found.titles, found.rows, left=3), "", text(found.reading, 400)]
 
 
-def _baseline(arm: ArmSummary) -> list[str]:
-    return [f"{text(arm.arm, 80)} (baseline)", str(arm.good), amount(arm.values[PRIMARY].median), NONE, NONE, NONE]
+def _baseline(report: Report, arm: ArmSummary) -> list[str]:
+    made_of = runs_of_baseline(report.analysis, arm) or NONE
+    return [f"{text(arm.arm, 80)} (baseline)", made_of, amount(arm.values[PRIMARY].median), NONE, NONE, NONE]
 
 
 def _cells(report: Report, arm: ArmSummary) -> list[str]:

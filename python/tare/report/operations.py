@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.table import Column, Table
 from rich.text import Text
 
+from tare.report.arm_cell import ArmCell
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, interval, percent, point
-from tare.report.plain import plain
 
 
 def operations_table(report: Report) -> Table | None:
@@ -18,7 +18,7 @@ def operations_table(report: Report) -> Table | None:
     if not any(metric.operation for metric in report.analysis.metrics):
         return None
     columns = [
-        Column("arm", overflow="fold", max_width=24),
+        Column("arm", max_width=24),
         Column("operation", overflow="fold"),
         Column("mean, ms", justify="right", no_wrap=True),
         Column("overhead", justify="right", no_wrap=True),
@@ -29,12 +29,12 @@ def operations_table(report: Report) -> Table | None:
     analysis = report.analysis
     for metric in (each for each in analysis.metrics if each.operation and each.name.endswith("latency_mean")):
         for arm in (each for each in analysis.arms if each.values[metric.name].n):
-            cells = [plain(arm.arm, 80), metric.operation or "", amount(arm.values[metric.name].median)]
+            cells = [metric.operation or "", amount(arm.values[metric.name].median)]
             if arm.is_baseline:
                 cells += ["baseline", "", ""]
             else:
                 found = analysis.finding(arm.arm, metric.name)
                 published = NONE if found.published is None else percent(found.published)
                 cells += [point(found), interval(found.estimate), published]
-            table.add_row(*(Text(cell) for cell in cells))
+            table.add_row(ArmCell(arm.arm), *map(Text, cells))
     return table

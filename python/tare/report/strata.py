@@ -12,13 +12,14 @@ from rich.text import Text
 
 from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY, metric_named
+from tare.report.arm_cell import ArmCell
 from tare.report.content import Report
 from tare.report.figures import NONE, interval, percent, point
 from tare.report.plain import plain
 
 STRATA_TITLE = "By condition, as published and by tare"
 _TITLES = ("condition", "metric", "arm", "n", "published", "source's way", "overhead", "95 % interval")
-_PUBLISHED, _THEIRS = 4, 5
+_ARM, _PUBLISHED, _THEIRS = 2, 4, 5
 _TWO_DECIMALS = 2
 
 Cells = tuple[str, ...]
@@ -77,7 +78,7 @@ def strata_tables(found: Strata) -> tuple[Table, ...]:
         table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.title, table.title_justify, table.title_style = Text(words), "left", "bold"
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row[1:]))
+            table.add_row(*(ArmCell(cell) if n == _ARM else Text(cell) for n, cell in enumerate(row) if n))
         made.append(table)
     return tuple(made)
 

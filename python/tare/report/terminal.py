@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Literal
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -15,10 +15,11 @@ from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.plural import counted
 from tare.report.against import against
+from tare.report.arm_cell import ArmCell
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
 from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
-from tare.report.made_of import unpaired, why_no_interval
+from tare.report.made_of import runs_of_baseline, unpaired, why_no_interval
 from tare.report.notes import failures
 from tare.report.operations import operations_table
 from tare.report.plain import plain
@@ -146,11 +147,11 @@ def _plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]], shown: Se
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for n in shown:
         if n == 0:
-            table.add_column(titles[n], overflow="fold", min_width=_SHORTEST_ARM, max_width=_LONGEST_ARM)
+            table.add_column(titles[n], min_width=_SHORTEST_ARM, max_width=_LONGEST_ARM)
         else:
             table.add_column(titles[n], no_wrap=True, justify="left" if n == len(titles) - 1 else "right")
     for row in rows:
-        table.add_row(*(Text(row[n]) for n in shown))
+        table.add_row(*(Text(row[n]) if n else ArmCell(row[n]) for n in shown))
     return table
 
 
@@ -168,7 +169,7 @@ def _verdicts(report: Report, console: Console) -> None:
 
 def _table(report: Report, width: int) -> Table:
     columns = [
-        Column("arm", overflow="fold", max_width=_LONGEST_ARM),
+        Column("arm", max_width=_LONGEST_ARM),
         Column("n", justify="right"),
         Column(f"{_unit(report)}/s", justify="right", no_wrap=True),
         Column("throughput", justify="right", no_wrap=True),
@@ -181,22 +182,21 @@ def _table(report: Report, width: int) -> Table:
     chosen = [columns[n] for n in shown]
     table = Table(*chosen, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for arm in report.analysis.arms:
-        cells = _baseline(arm) if arm.is_baseline else _row(report, arm)
+        cells = _baseline(report, arm) if arm.is_baseline else _row(report, arm)
         table.add_row(*(cells[n] for n in shown))
     return table
 
 
-def _baseline(arm: ArmSummary) -> list[Text]:
-    value = arm.values[PRIMARY]
-    cells = [f"{plain(arm.arm, 80)}", str(arm.good), amount(value.median), "baseline", "", "", "", ""]
-    return [Text(cell) for cell in cells]
+def _baseline(report: Report, arm: ArmSummary) -> list[RenderableType]:
+    made_of = runs_of_baseline(report.analysis, arm)
+    return [ArmCell(arm.arm), *map(Text, (made_of, amount(arm.values[PRIMARY].median), "baseline", "", "", "", ""))]
 
 
-def _row(report: Report, arm: ArmSummary) -> list[Text]:
+def _row(report: Report, arm: ArmSummary) -> list[RenderableType]:
     throughput = report.analysis.finding(arm.arm, PRIMARY)
     latency = report.analysis.finding(arm.arm, _LATENCY)
     return [
-        Text(plain(arm.arm, 80)),
+        ArmCell(arm.arm),
         Text(str(throughput.estimate.n)),
         Text(amount(arm.values[PRIMARY].median)),
         Text(point(throughput), style=_style(throughput)),

@@ -9,7 +9,7 @@ from tests.unit.analyze import synthetic
 from tests.unit.analyze.test_control import controlled, records
 from tests.unit.report.test_headlines import FORMATS, INVALID, SOUND, flat
 
-from tare.report import EXPORTERS, build_report
+from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import Report
 from tare.run.record import RunRecord
 from tare.study.model import BucketsSpec, FixedSpec, ProtocolSpec
@@ -38,6 +38,15 @@ def test_an_answer_counts_what_its_interval_is_made_of() -> None:
     assert ", 8 blocks)" in SOUND.answer
     assert ", 8 runs a side)" in FIXED.answer
     assert ", 32 windows a side)" in BUCKETS.answer
+
+
+def test_the_baseline_has_no_number_of_runs_among_numbers_of_windows() -> None:
+    told = [terminal.render(report).splitlines() for report in (FIXED, BUCKETS)]
+    fixed, buckets = (next(line.split() for line in lines if line.startswith("bare ")) for lines in told)
+    assert fixed[1] == "8"
+    assert buckets[2] == "baseline"
+    (row,) = (line for line in EXPORTERS["md"](BUCKETS).splitlines() if line.startswith("| bare (baseline)"))
+    assert row.startswith("| bare (baseline) | — |")
 
 
 def test_an_answer_that_must_not_be_believed_begins_with_that() -> None:

@@ -10,6 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from tare.analyze.limit import Outcome
+from tare.report.arm_cell import ArmCell
 from tare.report.check.content import READING, Check, figures, in_words, title, widened
 from tare.report.plain import plain
 
@@ -43,7 +44,7 @@ def render(check: Check, *, width: int = 100, colour: bool = False) -> str:
 
 def _table(check: Check, metric: str) -> Table:
     columns = (
-        Column("arm", overflow="fold", max_width=32),
+        Column("arm", max_width=32),
         Column("n", justify="right", no_wrap=True),
         Column("overhead", justify="right", no_wrap=True),
         Column("95 % interval", no_wrap=True),
@@ -53,5 +54,5 @@ def _table(check: Check, metric: str) -> Table:
     for one in (each for each in check.held if each.metric == metric):
         point, bounds = figures(one)
         words = Text(in_words(one), style=_STYLES[one.outcome])
-        table.add_row(Text(plain(one.arm, 80)), str(one.n), point, Text(bounds), words)
+        table.add_row(ArmCell(one.arm), str(one.n), point, Text(bounds), words)
     return table

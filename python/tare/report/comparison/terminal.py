@@ -6,12 +6,13 @@ import io
 from collections.abc import Iterator
 from typing import Literal
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
 from tare.analyze.comparison import Change
 from tare.analyze.metrics import PRIMARY, metric_named
+from tare.report.arm_cell import ArmCell
 from tare.report.comparison.content import (
     READING,
     Compared,
@@ -91,7 +92,7 @@ def _unlike(console: Console, compared: Compared) -> None:
 
 def _table(compared: Compared, metric: str, *, wide: bool) -> Table:
     columns = [
-        Column("arm", overflow="fold", max_width=24),
+        Column("arm", max_width=24),
         *([Column("n in A, B", justify="right", no_wrap=True)] if wide else []),
         Column("A", justify="right", no_wrap=True),
         *([Column("95 % interval", no_wrap=True)] if wide else []),
@@ -108,11 +109,11 @@ def _table(compared: Compared, metric: str, *, wide: bool) -> Table:
     return table
 
 
-def _cells(change: Change, *, wide: bool) -> Iterator[Text]:
+def _cells(change: Change, *, wide: bool) -> Iterator[RenderableType]:
     estimate = change.difference.estimate
     better = estimate.point is not None and (estimate.point > 0) == metric_named(change.metric).more_is_better
     style = "" if not change.changed else "green" if better else "bold red"
-    yield Text(plain(change.arm, 80))
+    yield ArmCell(change.arm)
     if wide:
         yield Text(f"{change.a.estimate.n}, {change.b.estimate.n}")
     for finding in (change.a, change.b):
@@ -141,10 +142,9 @@ def _notes(compared: Compared) -> Iterator[str]:
 
 def _absolute(compared: Compared) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("arm", overflow="fold", max_width=24)
+    table.add_column("arm", max_width=24)
     for title in ("A", "B", "B against A"):
         table.add_column(title, justify="right", no_wrap=True)
     for each in absolutes(compared):
-        cells = (plain(each.arm, 80), amount(each.a), amount(each.b), percent(each.ratio))
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(ArmCell(each.arm), *map(Text, (amount(each.a), amount(each.b), percent(each.ratio))))
     return table

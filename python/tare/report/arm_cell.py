@@ -1,0 +1,42 @@
+"""An arm's name in a table of the terminal: what does not fit goes on after a hyphen, not within a word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.text import Text
+
+from tare.report.plain import plain
+
+_PART = re.compile(r"[^-/\s]*[-/\s]+|[^-/\s]+")
+_LONGEST = 80
+
+
+class ArmCell:
+    """A cell with a name made of levels: as wide as all of it, as narrow as the longest."""
+
+    def __init__(self, arm: str) -> None:
+        self._name = plain(arm, _LONGEST)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in lines_of(self._name, options.max_width):
+            yield Text(line, overflow="fold")
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        least = max(map(cell_len, _PART.findall(self._name)), default=0)
+        return Measurement(least, cell_len(self._name)).with_maximum(options.max_width)
+
+
+def lines_of(name: str, width: int) -> Iterator[str]:
+    """The name in lines of `width` cells at most, as long as no level alone is longer."""
+    line = ""
+    for part in _PART.findall(name):
+        if line and cell_len(line + part.rstrip()) > width:
+            yield line.rstrip()
+            line = ""
+        line += part
+    yield line.rstrip()
