@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.text import Text
 
-from tare.report.plain import plain
+from tare.report.plain import levels_of, lines_of, plain
 
-_PART = re.compile(r"[^-/\s]*[-/\s]+|[^-/\s]+")
 _LONGEST = 80
 
 
@@ -27,16 +23,5 @@ class ArmCell:
             yield Text(line, overflow="fold")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        least = max(map(cell_len, _PART.findall(self._name)), default=0)
+        least = max(map(cell_len, levels_of(self._name)), default=0)
         return Measurement(least, cell_len(self._name)).with_maximum(options.max_width)
-
-
-def lines_of(name: str, width: int) -> Iterator[str]:
-    """The name in lines of `width` cells at most, as long as no level alone is longer."""
-    line = ""
-    for part in _PART.findall(name):
-        if line and cell_len(line + part.rstrip()) > width:
-            yield line.rstrip()
-            line = ""
-        line += part
-    yield line.rstrip()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterator
+
+from rich.cells import cell_len
 
 _UNSHOWABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Unicode categories of controls (escape sequences, line ends), direction and zero-width marks, lone surrogates."""
+
+_LEVEL = re.compile(r"[^-/\s]*[-/\s]+|[^-/\s]+")
 
 
 def plain(text: object, longest: int = 200) -> str:
@@ -31,3 +37,19 @@ def distinct(names: tuple[str, ...], longest: int) -> dict[str, str]:
             label, n = f"{plain(name, longest)} ({n})", n + 1
         labels[name] = label
     return labels
+
+
+def levels_of(name: str) -> list[str]:
+    """The parts of an arm's name, each with what ends it: `two-`, `thirds`."""
+    return _LEVEL.findall(name)
+
+
+def lines_of(name: str, width: int) -> Iterator[str]:
+    """A name in lines of at most `width` cells, broken between levels; a level too long for a line stays whole."""
+    line = ""
+    for part in levels_of(name):
+        if line and cell_len(line + part.rstrip()) > width:
+            yield line.rstrip()
+            line = ""
+        line += part
+    yield line.rstrip()

@@ -63,7 +63,8 @@ def told(*words: str | Path, code: int | None = None) -> str:
 
 
 def unmarked(text: str, name: str = GUEST, mark: str = "(emulated)") -> list[str]:
-    """Each place that names the arm without its mark before it; line ends, also within a cell, set aside."""
+    """Each place that names the arm without its mark before it; line ends, in cells and labels too, set aside."""
+    text = re.sub(r'</tspan><tspan x="0" dy="\d+">', " ", text)
     text = re.sub(rf"^({re.escape(mark)})(.*)\n(?={name})", r"\2\n\1 ", text, flags=re.MULTILINE)
     flat = " ".join(text.replace("\\(", "(").replace("\\)", ")").replace("\N{NO-BREAK SPACE}", " ").split())
     found = re.finditer(rf"(?<![-\w]){name}", flat)

@@ -11,17 +11,23 @@ from tare.analyze import Finding
 from tare.analyze.metrics import metric_named
 from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, percent_axis, themed
 from tare.report.figures import interval, percent, point, signed
-from tare.report.plain import distinct, plain
+from tare.report.plain import distinct, lines_of, plain
 
 _ROW_PX = 48
+_MARGIN_PX = 18
 _ABOVE_PX = 13
 """Published figures stand this far above the interval, blocks as far below, so that none hides another."""
-_LONGEST_LABEL = 30
+_LONGEST_LABEL = 42
+_LINES = "split(datum.label, '\\n')"
+_LETTER = 0.55
+"""How wide one is, of its height."""
 
 
 def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True) -> dict[str, Any]:
     """The Vega-Lite specification; findings are those of one metric, one an arm. `blocks`: whether to show each."""
-    labels = distinct(tuple(finding.arm for finding in findings), _LONGEST_LABEL)
+    letters = int((frame.label_px - _MARGIN_PX) / (frame.text_px * _LETTER))
+    distinctly = distinct(tuple(finding.arm for finding in findings), _LONGEST_LABEL)
+    labels = {arm: "\n".join(lines_of(label, letters)) for arm, label in distinctly.items()}
     rows = [_row(finding, labels[finding.arm]) for finding in findings]
     y = alt.Y(
         "arm:N",
@@ -30,7 +36,8 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
             title=None,
             labelColor=INK,
             labelFontSize=frame.text_px,
-            labelLimit=frame.label_px - 18,
+            labelExpr=_LINES,
+            labelLimit=frame.label_px - _MARGIN_PX,
             minExtent=frame.label_px,
             grid=False,
         ),
