@@ -20,6 +20,7 @@ from tare.knowledge.words import plain
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
 from tare.plan.model import Plan
+from tare.plan.slow_starts import slow_starts
 from tare.protocols import rule_of
 from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
 from tare.protocols.pilot import is_piloted, most_s
@@ -48,10 +49,11 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
     elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
+    from tare.databases import DATABASES
     from tare.workloads.registry import WORKLOADS
 
     made = planned(study, scale, seed, blocks)
-    expected = estimate(made, data_sets(WORKLOADS))
+    expected = estimate(made, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
     if output is Format.JSON:
         sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
     else:

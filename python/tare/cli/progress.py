@@ -14,8 +14,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tare.plan.estimate import blocks_expected, run_seconds
+from tare.databases import DATABASES
+from tare.plan.estimate import SlowStarts, at_once_up, blocks_expected, run_seconds
 from tare.plan.model import Plan, PlannedRun
+from tare.plan.slow_starts import slow_starts
 from tare.plural import counted
 from tare.protocols import runs_of_blocks
 from tare.protocols.pilot import Choice
@@ -36,6 +38,7 @@ from tare.run.events import (
 from tare.run.pilot import plan_of
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import Done, decision
+from tare.workloads.registry import WORKLOADS
 
 _LAST_RUNS = 8
 _REFRESH_PER_S = 4
@@ -48,6 +51,7 @@ class Tally:
     plan: Plan
     done: Done
     clock: Callable[[], float] = time.monotonic
+    slow: SlowStarts = at_once_up
     run: PlannedRun | None = None
     attempt: int = 1
     phase: Phase | None = None
@@ -103,7 +107,7 @@ class Tally:
     def blocks(self) -> int:
         """Blocks that are expected in all: by the spread seen so far, else by the plan's estimate."""
         study = self.plan.study
-        paces = self.spent or [run_seconds(arm.settings) for arm in study.arms]
+        paces = self.spent or [run_seconds(arm.settings, self.slow) for arm in study.arms]
         return blocks_expected(study, self.decision, sum(paces) / len(paces))
 
     @property
@@ -113,7 +117,8 @@ class Tally:
         if self.spent:
             total = len(left) * sum(self.spent) / len(self.spent)
         else:
-            total = sum(run_seconds(plan_of(self.plan, run, self.choice).arm(run.arm).settings) for run in left)
+            arms = [plan_of(self.plan, run, self.choice).arm(run.arm) for run in left]
+            total = sum(run_seconds(arm.settings, self.slow) for arm in arms)
         under_way = 0.0 if self.run_began is None else self.clock() - self.run_began
         return max(0.0, total - under_way)
 
@@ -122,7 +127,7 @@ class Tally:
 def progress(plan: Plan, done: Done, *, quiet: bool) -> Iterator[Observer]:
     """An observer that shows what it is told, in the way that standard error can bear."""
     console = Console(stderr=True, highlight=False)
-    tally = Tally(plan, done)
+    tally = Tally(plan, done, slow=slow_starts(DATABASES, WORKLOADS))
     if quiet:
         yield lambda event: _complain(event, console)
     elif console.is_terminal:

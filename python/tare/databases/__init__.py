@@ -74,6 +74,9 @@ class Database(Protocol):
     killed: ClassVar[bool]
     """Whether a server whose data are thrown away is killed at once: its log is whole and nothing of it stays."""
 
+    slow_start_s: ClassVar[float]
+    """Seconds to its first answer beyond the one that every server is taken to need, for estimates of time."""
+
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """The one-shot command that fills an empty data directory."""
         ...

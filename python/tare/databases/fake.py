@@ -102,6 +102,7 @@ class FakeDatabase:
     per_run: ClassVar[frozenset[str]] = frozenset({"port"})
     follows: ClassVar[Mapping[str, frozenset[str]]] = {}
     killed: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory; refuses one that is not."""

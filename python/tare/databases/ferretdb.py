@@ -52,6 +52,7 @@ class FerretDB:
     per_run: ClassVar[frozenset[str]] = PER_RUN
     follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
     killed: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory, as PostgreSQL's own."""

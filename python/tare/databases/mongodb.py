@@ -54,6 +54,7 @@ class MongoDB:
         "sut.limits.memory": frozenset({"cache.maximum_bytes_configured"}),
     }
     killed: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """See that the data directory is there: an empty one is all that the server needs."""

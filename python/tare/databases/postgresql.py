@@ -39,6 +39,7 @@ class PostgreSQL:
     per_run: ClassVar[frozenset[str]] = PER_RUN
     follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
     killed: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory; text is UTF-8 and sorted by its bytes, whatever locales the image has."""

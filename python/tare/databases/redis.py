@@ -30,6 +30,7 @@ class Redis:
     per_run: ClassVar[frozenset[str]] = PER_RUN
     follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
     killed: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """See that the data directory is there: an empty one is all that the server needs."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tare.calibrate.archive import Archive
+from tare.databases import DATABASES
 from tare.knowledge.advice import Advice
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, estimate
 from tare.plan.model import Plan
+from tare.plan.slow_starts import slow_starts
 from tare.protocols.stopping import Rule, blocks_needed
 from tare.workloads.registry import WORKLOADS
 
@@ -49,7 +51,7 @@ def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:
     known = EXPECTED_SPREAD if spread is None else spread
     rule = replace(Rule(), target=target, blocks=_MOST_BLOCKS, seconds=None)
     blocks = blocks_needed(rule, 0.0, known) or _MOST_BLOCKS  # `None` only without a target
-    found = estimate(plan, data_sets(WORKLOADS))
+    found = estimate(plan, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
     whence = (
         "what tare expects of a machine that is not calibrated" if spread is None else "this machine's calibration"
     )

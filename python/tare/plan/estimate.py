@@ -17,7 +17,8 @@ from tare.study.stages import instances
 
 RUN_OVERHEAD_S = 5.0
 """A run beyond its phases and its copy: start and clean stop of server and client, warm-up and measurement being
-two client processes, what is collected. Measured with MariaDB and sysbench on two busy CPUs: 4 to 6 s."""
+two client processes, what is collected. Measured with MariaDB and sysbench on two busy CPUs: 4 to 6 s. What slower
+ones take beyond that they tell themselves (`slow_start_s`)."""
 EMPTY_SERVER_BYTES = 250e6
 """A data directory with little in it: redo log, system and undo tablespace, first extents of the tables. Measured:
 271 MB with MariaDB 10.11 and 8 tables of 10,000 rows."""
@@ -34,6 +35,12 @@ WRITE_BYTES_PER_S = 100e6
 EXPECTED_SPREAD = 0.0175
 """Standard deviation of the log throughput ratio of two arms over blocks, while nothing is known of the machine.
 Measured: 24 blocks of two identical, pinned servers, both restarted each block (± 0.74 % at 95 %)."""
+SlowStarts = Callable[[ArmSettings], float]
+
+
+def at_once_up(_: ArmSettings) -> float:
+    """Nothing is slow to start: where no time is asked for, or nothing is known of an arm's programs."""
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -110,8 +117,8 @@ class PlanEstimate:
         return None if block_s is None else _sum((self.load_s, blocks * block_s))
 
 
-def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> PlanEstimate:
-    """Estimate `plan`; `data_set` tells what an arm loads."""
+def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet], slow: SlowStarts = at_once_up) -> PlanEstimate:
+    """Estimate `plan`. `data_set`: what an arm loads; `slow`: see `run_seconds`."""
     study = plan.study
     begun = {arms[0].name for arms in instances(study)}
     loaded = {arm.name: data_set(arm.settings) for arm in study.arms if arm.name in begun}
@@ -120,7 +127,7 @@ def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> PlanEsti
     blocks = _kinds_of_block(study)
     copied = _sum(loaded[arm.name].size_bytes for block in blocks for arm in block if arm.name in begun)
     copy_s = None if copied is None else copied / COPY_BYTES_PER_S / len(blocks)
-    run_s = sum(_block_seconds(block, at_once=_at_once(study)) for block in blocks) / len(blocks)
+    run_s = sum(_block_seconds(block, slow, at_once=_at_once(study)) for block in blocks) / len(blocks)
     copies = 2 if _at_once(study) else 1
     largest = max((size for size in sizes if size is not None), default=None)
     return PlanEstimate(
@@ -146,9 +153,9 @@ def _kinds_of_block(study: Study) -> list[tuple[Arm, ...]]:
     return [(baseline, arm) for arm in study.arms if arm is not baseline]
 
 
-def _block_seconds(block: tuple[Arm, ...], *, at_once: bool) -> float:
+def _block_seconds(block: tuple[Arm, ...], slow: SlowStarts, *, at_once: bool) -> float:
     """Two runs at once are prepared one after the other and then take as long as the longer one."""
-    each = [run_seconds(arm.settings) for arm in block]
+    each = [run_seconds(arm.settings, slow) for arm in block]
     return max(each) + RUN_OVERHEAD_S if at_once else sum(each)
 
 
@@ -178,10 +185,13 @@ def blocks_expected(study: Study, said: Decision, run_s: float) -> int:
     return min(planned.most, said.blocks + max(1, rule.blocks_each * said.more_blocks))
 
 
-def run_seconds(settings: ArmSettings) -> float:
-    """One run: its workload's phases, with starting and stopping its nodes one after the other."""
+def run_seconds(settings: ArmSettings, slow: SlowStarts) -> float:
+    """One run: its workload's phases, with starting and stopping its nodes one after the other.
+
+    `slow`: seconds that an arm's programs take to start beyond `RUN_OVERHEAD_S`.
+    """
     phases = sum(float(settings.workload[phase]) for phase in ("warmup_s", "measure_s", "cooldown_s"))
-    return phases + settings.sut.nodes * RUN_OVERHEAD_S
+    return phases + settings.sut.nodes * RUN_OVERHEAD_S + slow(settings)
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:

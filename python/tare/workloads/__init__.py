@@ -178,6 +178,8 @@ class Workload(Protocol[On_contra]):
     parameters: ClassVar[type[Parameters]]
     needs_database: ClassVar[bool]
     """True for one that acts on a `Target`."""
+    slow_start_s: ClassVar[float]
+    """Seconds that each process of it takes until it drives and from there to its end, where they are many."""
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """What determines the loaded data, and nothing else: the key of its snapshot. Empty: nothing is loaded."""

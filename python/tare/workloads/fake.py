@@ -97,6 +97,7 @@ class FakeWorkload:
 
     parameters: ClassVar[type[Parameters]] = FakeParameters
     needs_database: ClassVar[bool] = True
+    slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """The number that the database is to keep."""

@@ -44,6 +44,7 @@ class FakeProgram:
 
     parameters: ClassVar[type[Parameters]] = FakeProgramParameters
     needs_database: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """The size of the file, where there is one."""

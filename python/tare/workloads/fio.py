@@ -27,6 +27,7 @@ class Fio:
 
     parameters: ClassVar[type[Parameters]] = FioParameters
     needs_database: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """How many files, and their size: by what they are read and written afterwards does not matter."""

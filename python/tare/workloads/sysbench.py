@@ -46,6 +46,7 @@ class Sysbench:
 
     parameters: ClassVar[type[Parameters]] = SysbenchParameters
     needs_database: ClassVar[bool] = True
+    slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """Tables, rows, indexes and the distribution of values; the same for all scripts."""

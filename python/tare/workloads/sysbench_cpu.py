@@ -55,6 +55,7 @@ class SysbenchCpu:
 
     parameters: ClassVar[type[Parameters]] = SysbenchCpuParameters
     needs_database: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:  # noqa: ARG002 - there is no data
         """Nothing."""

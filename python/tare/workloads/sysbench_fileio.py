@@ -37,6 +37,7 @@ class SysbenchFileio:
 
     parameters: ClassVar[type[Parameters]] = SysbenchFileioParameters
     needs_database: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """How many files, and their size: by what they are read and written afterwards does not matter."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 
+from tare.databases import Database
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import (
     BYTES_PER_ROW,
@@ -20,6 +23,7 @@ from tare.plan.estimate import (
     estimate,
 )
 from tare.plan.model import Plan, PlannedRun
+from tare.plan.slow_starts import slow_starts
 from tare.protocols.stopping import Rule
 from tare.study.model import Arm, ArmSettings, InterleaveSpec, Placement, Study, SutSpec
 from tare.workloads import Parameters, Workload
@@ -153,3 +157,20 @@ def test_nodes_take_their_own_directories_starts_and_replicas() -> None:
     assert data.size_bytes == 3 * EMPTY_SERVER_BYTES + 2 * 1000 * BYTES_PER_ROW
     assert data.load_s == 3 * SERVER_SETUP_S + 1000 / LOAD_ROWS_PER_S
     assert estimate(a_plan(cluster), lambda _: data).block_run_s == 13.0 + 3 * RUN_OVERHEAD_S
+
+
+@dataclass
+class Slow:
+    """A server or generator of which only this is asked."""
+
+    slow_start_s: float
+
+
+def test_programs_that_start_slowly_take_their_time_a_node_and_a_process() -> None:
+    servers = {"d": Slow(1.5), "other": Slow(100.0)}
+    slow = slow_starts(cast("Mapping[str, Database]", servers), {"load": cast("Workload[Any]", Slow(4.0))})
+    cluster = settings().model_copy(update={"sut": settings().sut.model_copy(update={"nodes": 3})})
+    assert slow(cluster) == 3 * 1.5 + 2 * 4.0
+    none = settings().model_copy(update={"sut": settings().sut.model_copy(update={"database": None})})
+    assert slow(none) == 2 * 4.0
+    assert estimate(a_plan(cluster), rows_of, slow).block_run_s == 13.0 + 3 * RUN_OVERHEAD_S + 12.5
