@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from tare.errors import StudyError
 from tare.knowledge.claim import Between, Measured
 from tare.knowledge.comparable import key_of
-from tare.knowledge.random_effects import Pooled, random_effects, with_moderators
+from tare.knowledge.random_effects import Pooled, random_effects, told_apart, with_moderators
 from tare.knowledge.read import Known
 
 FEWEST = 5
@@ -123,7 +123,10 @@ def _pooled(weighted: Sequence[Known]) -> Pooled:
 
 
 def _moderators(weighted: Sequence[Known]) -> tuple[list[str], list[list[float]]]:
-    """Indicators of load level, database and operation, as many as ten claims a coefficient allow."""
+    """Indicators of load level, database and operation, as many as ten claims a coefficient allow.
+
+    One that goes together with those before it is left out: nothing would tell whose the effect is.
+    """
     names: list[str] = []
     columns: list[list[float]] = []
     for moderator in ("level", "database", "operation"):
@@ -133,9 +136,11 @@ def _moderators(weighted: Sequence[Known]) -> tuple[list[str], list[list[float]]
             continue
         if len(names) + len(levels) - 1 > len(weighted) // WITH_MODERATORS:
             continue
-        for level in levels[1:]:
-            names.append(f"{moderator}: {level} against {levels[0]}")
-            columns.append([float(value == level) for value in values])
+        indicators = [[float(value == level) for value in values] for level in levels[1:]]
+        if not told_apart([*columns, *indicators]):
+            continue
+        names += [f"{moderator}: {level} against {levels[0]}" for level in levels[1:]]
+        columns += indicators
     return names, columns
 
 

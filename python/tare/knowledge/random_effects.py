@@ -53,11 +53,17 @@ def with_moderators(
     columns: Sequence[Sequence[float]],
     tau2: float | None = None,
 ) -> Pooled:
-    """Meta-regression on centred moderators, so that the point is the effect at their mean."""
+    """Meta-regression on centred moderators (`told_apart`), so that the point is the effect at their mean."""
     y, variance = np.asarray(effects, dtype=float), np.asarray(errors, dtype=float) ** 2
     centred = [np.asarray(column, dtype=float) - float(np.mean(column)) for column in columns]
     design = np.column_stack([np.ones(len(y)), *centred])
     return _pooled(y, variance, design, residual_tau2(y, variance, design) if tau2 is None else tau2, tuple(names))
+
+
+def told_apart(columns: Sequence[Sequence[float]]) -> bool:
+    """Whether moderators have each a coefficient of its own: none is made of a constant and the others."""
+    design = np.column_stack([np.ones(len(columns[0])), *columns])
+    return bool(np.linalg.matrix_rank(design) == design.shape[1])
 
 
 def residual_tau2(y: Floats, variance: Floats, design: Floats) -> float:

@@ -98,6 +98,23 @@ def test_two_moderators_take_twenty_claims() -> None:
     assert found.effect.moderators == ()
 
 
+def test_moderators_that_go_together_are_one() -> None:
+    made = [("light", "redis"), ("full", "mariadb")] * 10
+    found = pool([claim(n, -0.05 - 0.001 * n, level=each, database=name) for n, (each, name) in enumerate(made)])
+    assert found is not None
+    assert found.effect is not None
+    assert [name for name, *_ in found.effect.moderators] == ["level: light against full"]
+
+
+def test_moderators_that_vary_by_themselves_are_two() -> None:
+    made = [("light", "redis"), ("full", "mariadb"), ("full", "redis"), ("light", "mariadb")] * 5
+    found = pool([claim(n, -0.05 - 0.001 * n, level=each, database=name) for n, (each, name) in enumerate(made)])
+    assert found is not None
+    assert found.effect is not None
+    names = [name for name, *_ in found.effect.moderators]
+    assert names == ["level: light against full", "database: redis against mariadb"]
+
+
 @pytest.mark.parametrize(
     "how",
     [
