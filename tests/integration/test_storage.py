@@ -151,18 +151,34 @@ CACHED = [
 def test_the_page_cache_is_as_the_level_says(kind: str, name: str, cache: str, rig: Rig) -> None:
     """Of a tmpfs there is nothing to say: its pages are nowhere else."""
     spec = SPECS[name].model_copy(update={"cache": cache})
-    deployment = rig.deployment(kind)
+    wanted = MIB if cache == "warmed" else 0
+    seen = [resident_of_large(kind, spec, rig)]
+    while seen[-1] < wanted and pages_out_by_itself() and len(seen) < ATTEMPTS:
+        seen.append(resident_of_large(kind, spec, rig))
+    assert seen[-1] == wanted, seen
+
+
+ATTEMPTS = 3
+
+
+def pages_out_by_itself() -> bool:
+    """Whether the kernel pages out what seems cold although memory is free, single pages at any time (DAMON)."""
+    return any(Path("/sys/kernel/mm/damon/admin/kdamonds").glob("*/contexts/*/schemes/*/action"))
+
+
+def resident_of_large(kind: str, spec: StorageSpec, rig: Rig) -> int:
+    """Bytes of it in the page cache once the server has begun."""
+    deployment, warmed = rig.deployment(kind), spec.cache == "warmed"
     try:
         lodging = lodged(rig, spec)
         if lodging.layer is None:
-            settle(rig.host, lodging.path, warmed=cache == "warmed")
-        if lodging.entry is not None and cache == "warmed":
+            settle(rig.host, lodging.path, warmed=warmed)
+        if lodging.entry is not None and warmed:
             settle(rig.host, lodging.entry, warmed=True)
         instance = deployment.start(lodging.given(rig.task, "/data"))
         try:
             large = f"/proc/{instance.process.pid}/root/data/large"
-            resident = done("fincore", "--bytes", "--noheadings", "--output", "RES", large)
-            assert int(resident) == (MIB if cache == "warmed" else 0)
+            return int(done("fincore", "--bytes", "--noheadings", "--output", "RES", large))
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
