@@ -7,7 +7,7 @@ real mean has to lie among these, give or take what the tool's own arithmetic lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,8 @@ OBSERVED = {**SCHEMA, "within_ns": pl.Int64}
 """Samples of a real tool. `within_ns`: how far the tool's reading may lie from `from_ns` and `to_ns`."""
 _MOST_CANDIDATES = 12
 """Readings tried at each end of a window; more change nothing that a counter could show."""
+_FEWEST_TO_SPARE_ONE = 4
+"""Samples of a level of which one may have met what no reading of the trace did."""
 
 
 @dataclass(frozen=True)
@@ -150,14 +152,14 @@ def _means(values: pl.DataFrame, rows: pl.DataFrame, half: float) -> _Figures:
 
     `half`: of the step by which they move, and the lags of tool and trace, each of which has its own.
     """
-    seen, n = _seen(values, rows), len(rows)
-    beyond = _beyond(values["value"].to_numpy(), n)
+    seen, n, real = _seen(values, rows), len(rows), rows["value"].to_list()
+    beyond, spared = _beyond(values["value"].to_numpy(), n), _spared(seen, real, half)
     return _Figures(
         samples=n,
-        real=float(rows["value"].sum()) / n,
+        real=sum(real) / n,
         view=sum(one.value for one in seen) / n,
-        low=sum(one.low for one in seen) / n - half - beyond.below,
-        high=sum(one.high for one in seen) / n + half + beyond.above,
+        low=sum(one.low for one in seen) / n - half - beyond.below - spared.below,
+        high=sum(one.high for one in seen) / n + half + beyond.above + spared.above,
     )
 
 
@@ -167,6 +169,27 @@ class _Beyond:
 
     below: float
     above: float
+
+
+def _spared(seen: Sequence[_Seen], real: Sequence[float], half: float) -> _Beyond:
+    """By how much the one sample that is farthest beyond its readings moves the mean; of few samples nothing.
+
+    How often a level seldom comes and goes no trace of some seconds can tell: docs/journal/2026-11-23-gauges.md.
+    What the others are beyond their readings is held against it: a tool that counts something twice is off in all.
+    """
+    if len(seen) < _FEWEST_TO_SPARE_ONE:
+        return _Beyond(0.0, 0.0)
+    pairs = list(zip(seen, real, strict=True))
+    return _Beyond(
+        below=_of_one([max(one.low - half - value, 0.0) for one, value in pairs]),
+        above=_of_one([max(value - one.high - half, 0.0) for one, value in pairs]),
+    )
+
+
+def _of_one(excess: Sequence[float]) -> float:
+    """What the mean would lose if the greatest were as the mean of the others."""
+    greatest, n = max(excess), len(excess)
+    return (greatest - (sum(excess) - greatest) / (n - 1)) / n
 
 
 def _beyond(values: NDArray[np.float64], samples: int) -> _Beyond:

@@ -161,6 +161,25 @@ def test_how_far_a_level_may_be_beyond_its_readings_shrinks_with_the_samples() -
     assert not one(said("docker-stats", "memory_bytes", [90.0 * MIB] * 28, gauge=True), jumping).agrees
 
 
+def test_one_sample_of_a_level_may_have_met_what_no_reading_did_and_two_may_not() -> None:
+    steady = moving([100.0] * 29)
+    slack_mib = (2048 + LAG) / MIB
+
+    def agrees(*levels_mib: float) -> bool:
+        found = one(said("docker-stats", "memory_bytes", [each * MIB for each in levels_mib], gauge=True), steady)
+        assert found.real == pytest.approx(sum(levels_mib) / len(levels_mib) * MIB)
+        return found.agrees
+
+    assert agrees(100.0, 40.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0)
+    assert agrees(100.0, 100.0, 100.0, 180.0)
+    assert not agrees(100.0, 180.0, 100.0)
+    assert not agrees(100.0, 100.0, 40.0, 100.0, 40.0, 100.0, 100.0, 100.0)
+    # Off by little in all samples: the other seven of eight say so.
+    assert agrees(*[100 + 0.99 * slack_mib] * 8)
+    assert not agrees(*[100 + 1.01 * slack_mib] * 8)
+    assert not agrees(*[100 - 1.01 * slack_mib] * 8)
+
+
 def test_samples_that_overlap_are_each_held_against_their_own_stretch() -> None:
     # rate() over 5 s, told each second: 0.6 of a CPU throughout, and one answer that is a tenth off.
     at = [round((begin + 0.5) * S) for begin in range(24)]
