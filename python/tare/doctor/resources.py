@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
     )  # fmt: skip
     yield _swap(facts)
     yield _huge_pages(facts["thp"])
+    yield _reclaim(facts["proactive_reclaim"])
     yield _cgroups(facts)
     yield _counters(facts["perf_event_paranoid"])
     if facts["in_container"]:
@@ -72,6 +73,24 @@ def _huge_pages(thp: str | None) -> Line:
             "while measuring: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         )
     return ok("huge pages", "not visible here" if thp is None else f"transparent ones: {thp}")
+
+
+def _reclaim(found: Sequence[str] | None) -> Line:
+    """What was read ahead of a run does not stay: docs/journal/2026-11-23-paged-out.md."""
+    if found:
+        return warning(
+            "proactive reclaim",
+            f"the kernel pages out what seems cold, perhaps while memory is free: {', '.join(found)}",
+            f"while measuring: {'; '.join(_how_off(name) for name in found)}",
+        )
+    return ok("proactive reclaim", "not visible here" if found is None else "none")
+
+
+def _how_off(name: str) -> str:
+    kind, _, number = name.partition(" ")
+    if kind == "kdamond":
+        return f"echo off > /sys/kernel/mm/damon/admin/kdamonds/{number}/state"
+    return "echo N > /sys/module/damon_reclaim/parameters/enabled"
 
 
 def _cgroups(facts: Mapping[str, Any]) -> Line:

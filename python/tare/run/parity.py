@@ -17,6 +17,7 @@ from tare.run.properties import (
     Reading,
     host_readings,
     normal_key,
+    of_host,
     readings,
     variables,
 )
@@ -146,8 +147,10 @@ def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there:
 def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
     """A side that could not be observed at all, or variables never read, are missing and not different.
 
-    So is an environment that the program has written over.
+    So is an environment that the program has written over, and a fact of the host that an older tare did not keep.
     """
+    if of_host(name):
+        return True
     if name.startswith("variable "):
         return reference.effective is None or record.effective is None
     side = "client" if name.startswith("client") else "sut"
@@ -190,6 +193,6 @@ def _told(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_told(each)}" for key, each in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ",".join(_told(each) for each in value)
+        return ",".join(_told(each) for each in value) or "none"
     text = str(value)
     return text if len(text) <= 80 else f"{text[:24]}…{text[-8:]}"

@@ -49,9 +49,11 @@ ENVIRONMENT = "environment variable "
 """Begins the name of each."""
 _OWN_VARIABLES = frozenset({"HOSTNAME", "container", "TERM"})
 """Each run's own name, and what Podman tells a program of its place."""
+_OF_HOST = "host: "
 _HOST = {
     "thp": "transparent huge pages",
     "thp_defrag": "transparent huge pages, defragmentation",
+    "proactive_reclaim": "proactive reclaim",
     "kernel": "kernel",
     "cpu_online": "CPUs online",
     "cpu_governors": "CPU frequency governors",
@@ -121,9 +123,15 @@ def lies_on(mount: str) -> str:
 
 
 def host_readings(record: RunRecord) -> Iterator[Reading]:
-    """What no study can vary."""
+    """What no study can vary; a record of before a fact was kept has no reading of it."""
     for key, name in _HOST.items():
-        yield Reading(f"host: {name}", record.host.get(key))
+        if key in record.host:
+            yield Reading(f"{_OF_HOST}{name}", record.host[key])
+
+
+def of_host(name: str) -> bool:
+    """Whether a property is one of the host."""
+    return name.startswith(_OF_HOST)
 
 
 def variables(

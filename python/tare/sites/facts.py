@@ -29,6 +29,8 @@ _TELLING = re.compile(
 )
 """Kernel arguments that bear on measurements; the others may hold what nobody wants in a report."""
 _BRIDGE = "/proc/sys/net/bridge"
+_KDAMONDS = "/sys/kernel/mm/damon/admin/kdamonds"
+_DAMON_RECLAIM = "/sys/module/damon_reclaim/parameters/enabled"
 
 
 def host_facts(host: Host, *, data_path: str = "/") -> Mapping[str, Any]:
@@ -114,7 +116,32 @@ def _memory(host: Host) -> Mapping[str, Any]:
         "huge_pages": as_int(info.get("HugePages_Total")),
         "thp": chosen(host, "/sys/kernel/mm/transparent_hugepage/enabled"),
         "thp_defrag": chosen(host, "/sys/kernel/mm/transparent_hugepage/defrag"),
+        "proactive_reclaim": _proactive_reclaim(host),
     }
+
+
+def _proactive_reclaim(host: Host) -> list[str] | None:
+    """What pages out by itself what seems cold: DAMON's threads and its module; `None` where neither can be seen.
+
+    Source: the kernel's Documentation/admin-guide/mm/damon.
+    """
+    threads, module = number(host, f"{_KDAMONDS}/nr_kdamonds"), switch(host, _DAMON_RECLAIM)
+    if threads is None and module is None:
+        return None
+    paging = [f"kdamond {n}" for n in range(threads or 0) if _pages_out(host, f"{_KDAMONDS}/{n}")]
+    return [*paging, *(["damon_reclaim"] if module else [])]
+
+
+def _pages_out(host: Host, thread: str) -> bool:
+    if text(host, f"{thread}/state") != "on":
+        return False
+    contexts = range(number(host, f"{thread}/contexts/nr_contexts") or 0)
+    every = [f"{thread}/contexts/{n}/schemes" for n in contexts]
+    return any(
+        text(host, f"{schemes}/{n}/action") == "pageout"
+        for schemes in every
+        for n in range(number(host, f"{schemes}/nr_schemes") or 0)
+    )
 
 
 def _bytes(value: str | None) -> int | None:

@@ -155,7 +155,7 @@ def test_a_variable_an_image_and_a_fact_of_the_host_are_named() -> None:
     [
         ("thp", "transparent huge pages"), ("thp_defrag", "transparent huge pages, defragmentation"),
         ("kernel", "kernel"), ("cpu_online", "CPUs online"), ("cpu_governors", "CPU frequency governors"),
-        ("cpu_turbo", "CPU turbo"), ("clocksource", "clock source"),
+        ("cpu_turbo", "CPU turbo"), ("clocksource", "clock source"), ("proactive_reclaim", "proactive reclaim"),
         ("data_filesystem", "file system of the data path"), ("data_source", "device of the data path"),
         ("data_mount_options", "mount options of the data path"),
         ("data_io_scheduler", "I/O scheduler of the data path"),
@@ -168,6 +168,8 @@ def test_a_fact_of_the_host_that_decides_a_result_is_named_and_no_factor_excuses
     assert changed_during(one, record("bare", host={fact: "that"}), SERVER) == (
         f"host: {told}: this before, that afterwards",
     )
+    assert found(record("bare", host={}), other, every) == []  # of an older tare, which did not keep it
+    assert found(record("bare", host={fact: None}), other, every) == [f"host: {told}: none in bare, that in bridge"]
 
 
 @pytest.mark.parametrize(

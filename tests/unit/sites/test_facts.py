@@ -106,6 +106,35 @@ def test_governors_of_all_cpus_are_listed_once() -> None:
     assert host_facts(host)["cpu_governors"] == ["performance", "powersave"]
 
 
+@pytest.mark.parametrize(
+    ("action", "state", "module", "found"),
+    [
+        ("pageout", "on", None, ["kdamond 1"]),
+        ("pageout", "off", "N", []),
+        ("stat", "on", "Y", ["damon_reclaim"]),
+        ("pageout", "on", "Y", ["kdamond 1", "damon_reclaim"]),
+    ],
+)
+def test_threads_that_page_out_by_themselves_are_told(
+    action: str, state: str, module: str | None, found: list[str]
+) -> None:
+    damon = "/sys/kernel/mm/damon/admin/kdamonds"
+    files = {
+        f"{damon}/nr_kdamonds": "2\n",
+        f"{damon}/0/state": "on\n",
+        f"{damon}/0/contexts/nr_contexts": "0\n",
+        f"{damon}/1/state": f"{state}\n",
+        f"{damon}/1/contexts/nr_contexts": "1\n",
+        f"{damon}/1/contexts/0/schemes/nr_schemes": "2\n",
+        f"{damon}/1/contexts/0/schemes/0/action": "lru_prio\n",
+        f"{damon}/1/contexts/0/schemes/1/action": f"{action}\n",
+    }
+    if module is not None:
+        files["/sys/module/damon_reclaim/parameters/enabled"] = f"{module}\n"
+    host = FakeHost(files={name: content.encode() for name, content in files.items()})
+    assert host_facts(host)["proactive_reclaim"] == found
+
+
 def test_the_timer_frequency_comes_from_the_compressed_configuration() -> None:
     host = FakeHost(files={"/proc/config.gz": gzip.compress(b"# CONFIG_HZ_100 is not set\nCONFIG_HZ=250\n")})
     assert host_facts(host)["kernel_hz"] == 250
