@@ -69,10 +69,12 @@ class DelayProxies:
             "cgroup_procs": self._procs(instance),
             "log": str(raw.with_suffix(".proxy.jsonl")),
         }
-        process = self.host.start(["python3", "-I", "-S", program, json.dumps(spec)], output=output)
-        self._running[instance.task.name] = process
-        self.ledger.note(Kind.PROCESS, to_ident(process), host=self.host.name)
+        argv = ["python3", "-I", "-S", program, json.dumps(spec)]
+        self._running[instance.task.name] = self.host.start(argv, output=output, announce=self._note)
         return self._port(output)
+
+    def _note(self, process: Process) -> None:
+        self.ledger.note(Kind.PROCESS, to_ident(process), host=self.host.name)
 
     def _procs(self, instance: Instance) -> list[str]:
         cgroups = parse_cgroups((self.host.read("/proc/self/mountinfo") or b"").decode())

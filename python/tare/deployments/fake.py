@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
 from tare.errors import RunFailed, TimedOut
-from tare.sites import Completed, Host
+from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive, to_ident
 
@@ -25,33 +25,24 @@ if TYPE_CHECKING:
 _LOOPBACK = "127.0.0.1"
 _POLL_S = 0.01
 _OURS = uuid4().hex[:8]
-"""In the names of all files: what a killed tare left waiting is not to take the word for a task of ours."""
+"""In the names of all files: what a killed tare left running is not to leave its exit code for a task of ours."""
 
 _KEEP_CODE = """
-import os, signal, subprocess, sys, time
-code_file, go_file = sys.argv[1:3]
+import os, signal, subprocess, sys
+code_file = sys.argv[1]
 child = None
 def end(*_):
     if child is None:
         sys.exit(1)
     child.terminate()
 signal.signal(signal.SIGTERM, end)
-deadline = time.monotonic() + 30
-while not os.path.exists(go_file):
-    if time.monotonic() > deadline:
-        sys.exit(1)
-    time.sleep(0.002)
-os.unlink(go_file)
-child = subprocess.Popen(sys.argv[3:])
+child = subprocess.Popen(sys.argv[2:])
 code = child.wait()
 with open(code_file + ".part", "w") as file:
     file.write(str(code))
 os.rename(code_file + ".part", code_file)
 """
-"""Runs a program once it is told to, hands SIGTERM on to it, and leaves its exit code in a file.
-
-It is told only when it stands in the ledger; one whose tare was killed before gives up by itself.
-"""
+"""Runs a program, hands SIGTERM on to it, and leaves its exit code in a file."""
 
 
 class FakeDeployment:
@@ -71,11 +62,9 @@ class FakeDeployment:
 
     def start(self, task: Task) -> Instance:
         """Start `task.argv` with the task's environment and tare's PATH."""
-        argv = ["python3", "-I", "-c", _KEEP_CODE, _code_file(task), _go_file(task), *task.argv]
+        argv = ["python3", "-I", "-c", _KEEP_CODE, _code_file(task), *task.argv]
         env = {"PATH": os.environ.get("PATH", os.defpath), **task.env}
-        process = self._host.start(argv, output=task.output, env=env)
-        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
-        self._host.put(b"", _go_file(task))
+        process = self._host.start(argv, output=task.output, env=env, announce=self._note)
         published = task.network in (NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
         return Instance(
             task=task,
@@ -138,8 +127,11 @@ class FakeDeployment:
             self._host.run(["kill", "-s", signal_name, "--", group], timeout_s=10, check=False)
             if self._ended_within(instance, patience_s):
                 break
-        self._host.run(["rm", "-f", "--", _code_file(instance.task), _go_file(instance.task)], timeout_s=10)
+        self._host.run(["rm", "-f", "--", _code_file(instance.task)], timeout_s=10)
         self._ledger.forget(Kind.PROCESS, to_ident(instance.process), host=self._host.name)
+
+    def _note(self, process: Process) -> None:
+        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
 
     def _ended_within(self, instance: Instance, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
@@ -164,7 +156,3 @@ class FakeEmulated:
 
 def _code_file(task: Task) -> str:
     return str(Path(task.output.stdout).with_name(f"{task.name}-{_OURS}.code"))
-
-
-def _go_file(task: Task) -> str:
-    return str(Path(task.output.stdout).with_name(f"{task.name}-{_OURS}.go"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,16 @@ class GuestHost:
             raise RunFailed(f"{argv[0]} ended with {done.code} in the virtual machine{told}")
         return done
 
-    def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Output,
+        env: Mapping[str, str] | None = None,
+        announce: Callable[[Process], None] | None = None,
+    ) -> Process:
         """Not offered: a machine runs one task."""
-        del output, env
+        del output, env, announce
         raise RunFailed(f"{argv[0]} cannot be started in a virtual machine: it runs one task")
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:

@@ -203,9 +203,10 @@ class Vm:
         argv = qemu_argv(task.name, hardware, self._wiring(task))
         become = ("python3", "-I", "-S", f"{scratch}/line.py", "become", *procs, "--", *argv)
         output = Output(f"{scratch}/qemu.stdout", f"{scratch}/qemu.stderr")
-        process = host.start([*self._commons.placement.prefix(placed), *become], output=output)
-        self._ledger.note(Kind.PROCESS, to_ident(process), host=host.name)
-        return process
+        return host.start([*self._commons.placement.prefix(placed), *become], output=output, announce=self._note)
+
+    def _note(self, process: Process) -> None:
+        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
 
     def _hardware(self, task: Task, attachment: Attachment, disks: tuple[Disk, ...]) -> Hardware:
         limits = task.limits

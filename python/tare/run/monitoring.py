@@ -114,8 +114,7 @@ class Watch:
         for file, content in program.files.items():
             host.put(content.encode(), f"{directory}/{file}")
         output = Output(f"{directory}/{program.name}.stdout", f"{directory}/{program.name}.stderr")
-        process = host.start(program.argv, output=output, env=program.env or None)
-        self.ledger.note(Kind.PROCESS, to_ident(process), host=host.name)
+        process = host.start(program.argv, output=output, env=program.env or None, announce=self._note)
         self.running[program.name] = (program, process)
         deadline = Deadline(self.clock, _START_S)
         while program.started is not None and host.read(program.started) is None:
@@ -124,6 +123,9 @@ class Watch:
             if deadline.passed:
                 raise TimedOut(f"the monitor {self.name} was not at work within {_START_S:g} s")
             self.clock.sleep(_POLL_S)
+
+    def _note(self, process: Process) -> None:
+        self.ledger.note(Kind.PROCESS, to_ident(process), host=self.scene.host.name)
 
     def _wait(self, process: Process) -> None:
         deadline = Deadline(self.clock, _STOP_S)

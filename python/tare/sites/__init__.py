@@ -7,7 +7,7 @@ serve the unit tests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -66,8 +66,19 @@ class Host(Protocol):
         """Run a program to its end. `check`: a non-zero exit raises `RunFailed` with its last line."""
         ...
 
-    def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
-        """Start a program in a session of its own and return at once; its output goes to files."""
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Output,
+        env: Mapping[str, str] | None = None,
+        announce: Callable[[Process], None] | None = None,
+    ) -> Process:
+        """Start a program in a session of its own and return at once; its output goes to files.
+
+        `announce` is told of the process before the program begins. A program whose tare is killed before that is
+        done, or of which it raises, never begins: what is left out of the ledger leaves nothing behind.
+        """
         ...
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:

@@ -57,13 +57,23 @@ class FakeHost:
             raise RunFailed(f"{argv[0]} ended with {done.code} on {self.name}")
         return done
 
-    def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Output,
+        env: Mapping[str, str] | None = None,
+        announce: Callable[[Process], None] | None = None,
+    ) -> Process:
         """A process that lives until `end`; what the script answers goes to its output files."""
         self.asked.append(Asked("start", tuple(argv), env=env))
         done = self._answer(argv, b"")
+        process = self.spawn(argv[0])
+        if announce is not None:
+            announce(process)
         self.files[output.stdout] = done.stdout
         self.files[output.stderr] = done.stderr
-        return self.spawn(argv[0])
+        return process
 
     def spawn(self, name: str = "fake") -> Process:
         """Add a living process to the machine."""

@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
@@ -21,6 +22,10 @@ _DRAIN_S = 1.0
 
 _PSEUDO = ("/proc/", "/sys/")
 _PYTHON = "python3"
+
+_NO_INPUT = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
+_HELD = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "held")
+"""Becomes the program that follows at a word on standard input; at its end (nobody is left to give one) it ends."""
 
 
 class LocalHost:
@@ -72,18 +77,46 @@ class LocalHost:
             raise RunFailed(f"{_spoken(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
         return done
 
-    def start(self, argv: Sequence[str], *, output: Output, env: Mapping[str, str] | None = None) -> Process:
-        """Start in a session of its own, standard input empty; the output files begin anew."""
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Output,
+        env: Mapping[str, str] | None = None,
+        announce: Callable[[Process], None] | None = None,
+    ) -> Process:
+        """Start in a session of its own, standard input empty; the output files begin anew.
+
+        With `announce` a shell waits for the word to become the program, under the same pid and start time; it may
+        add what shells set (PWD) to the environment.
+        """
+        program = self._program(argv)
+        if announce is None:
+            return self._spawn(program, _NO_INPUT, output, env)
+        if (found := shutil.which(program[0])) is None:
+            raise RunFailed(f"{argv[0]} cannot be started on {self.name}: no such program may be run there")
+        waits, word = os.pipe()
+        try:
+            process = self._spawn([*_HELD, found, *program[1:]], (os.POSIX_SPAWN_DUP2, waits, 0), output, env)
+            announce(process)
+            os.write(word, b"go\n")
+        finally:
+            for end in (waits, word):
+                os.close(end)
+        return process
+
+    def _spawn(
+        self, program: list[str], stdin: tuple[Any, ...], output: Output, env: Mapping[str, str] | None
+    ) -> Process:
         self._reap()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-        program = self._program(argv)
         try:
             pid = os.posix_spawnp(
                 program[0],
                 program,
                 os.environ if env is None else dict(env),
                 file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                    stdin,
                     (os.POSIX_SPAWN_OPEN, 1, output.stdout, flags, 0o644),
                     (os.POSIX_SPAWN_OPEN, 2, output.stderr, flags, 0o644),
                 ],
@@ -92,11 +125,11 @@ class LocalHost:
                 setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGQUIT],
             )
         except OSError as error:
-            raise RunFailed(f"{argv[0]} cannot be started on {self.name}: {error.strerror}") from error
+            raise RunFailed(f"{program[0]} cannot be started on {self.name}: {error.strerror}") from error
         self._unreaped.add(pid)
         process = identify(self, pid)
         if process is None:  # an unreaped child always has its /proc entry
-            raise RunFailed(f"{argv[0]} was started on {self.name} as {pid} but /proc does not show it")
+            raise RunFailed(f"{program[0]} was started on {self.name} as {pid} but /proc does not show it")
         return process
 
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:

@@ -64,9 +64,8 @@ class Household:
         host.run(["install", "-d", "-m", "0755", "--", self.export, f"{home}/recovery"], timeout_s=_CALL_S)
         config = config_text(self.export, f"{home}/recovery", sync=sync)
         host.put(config.encode(), f"{home}/ganesha.conf")
-        process = host.start(server_argv(home), output=Output(f"{home}/ganesha.stdout", f"{home}/ganesha.stderr"))
-        self.ledger.note(Kind.SERVER, to_ident(process), host=host.name)
-        host.put(to_ident(process).encode(), f"{home}/server")
+        output = Output(f"{home}/ganesha.stdout", f"{home}/ganesha.stderr")
+        process = host.start(server_argv(home), output=output, announce=self._note)
         self._until(process, lambda: self._has_own_network(process), "has no network namespace of its own")
         address, near = self._connect(process)
         self._until(process, lambda: listens(host, process.pid), "does not listen")
@@ -81,6 +80,10 @@ class Household:
             self.ledger.forget(Kind.SERVER, to_ident(process), host=self.host.name)
         remove_link(self.host, self.link)
         self.ledger.forget(Kind.LINK, self.link, host=self.host.name)
+
+    def _note(self, process: Process) -> None:
+        self.ledger.note(Kind.SERVER, to_ident(process), host=self.host.name)
+        self.host.put(to_ident(process).encode(), f"{self.home}/server")
 
     def _connect(self, process: Process) -> tuple[str, str]:
         """A pair of virtual interfaces, one of which goes over to the server; its address, and ours."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from tare.images import Image, ImageConfig
 from tare.sites import Output
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
-from tare.sites.process import from_ident
+from tare.sites.process import alive, from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -92,18 +92,17 @@ class Killed(SqliteLedger):
 
 
 def abandon(directory: Path) -> None:
-    DEPLOYMENTS["fake"](LocalHost(), Killed(directory / "killed")).start(task_in(directory, "true"))
+    DEPLOYMENTS["fake"](LocalHost(), Killed(directory / "killed")).start(
+        task_in(directory, "touch", str(directory / "began"))
+    )
 
 
-def test_what_a_killed_tare_left_waiting_takes_no_word_that_is_for_another(
-    deployment: Deployment, task: Callable[..., Task], tmp_path: Path
-) -> None:
+def test_a_task_whose_tare_is_killed_before_it_is_noted_never_begins(tmp_path: Path) -> None:
     code = f"from pathlib import Path; from {__name__} import abandon; abandon(Path({str(tmp_path)!r}))"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=20, check=False)
-    abandoned = from_ident((tmp_path / "killed").read_text().split()[-1])
-    instance = deployment.start(task("sh", "-c", "exit 3"))
-    try:
-        assert deployment.wait(instance, 10) == 3
-    finally:
-        deployment.stop(instance)
-        os.kill(abandoned.pid, signal.SIGKILL)
+    host, abandoned = LocalHost(), from_ident((tmp_path / "killed").read_text().split()[-1])
+    deadline = time.monotonic() + 5
+    while alive(host, abandoned):
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    assert not (tmp_path / "began").exists()

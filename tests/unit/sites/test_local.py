@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import RunFailed, TimedOut
-from tare.sites import Output
+from tare.sites import Output, Process
 from tare.sites.local import LocalHost
 from tare.sites.process import alive, identify
 
@@ -92,6 +92,68 @@ def test_what_a_tare_in_the_background_starts_can_still_be_interrupted(host: Loc
     while alive(host, process):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_what_is_announced_begins_only_afterwards_and_is_the_same_process(host: LocalHost, tmp_path: Path) -> None:
+    told: list[Process] = []
+
+    def announce(process: Process) -> None:
+        told.append(process)
+        time.sleep(0.2)
+        assert alive(host, process)
+        assert not (tmp_path / "out").read_text()
+
+    output = Output(str(tmp_path / "out"), str(tmp_path / "err"))
+    argv = [
+        "python3",
+        "-I",
+        "-S",
+        "-c",
+        "import os, sys; print(os.getpid(), repr(sys.stdin.read()), *sys.argv[1:])",
+    ]
+    words = ["two words", "$HOME", "*", ""]
+    process = host.start([*argv, *words], output=output, announce=announce)
+    assert wait_for(tmp_path / "out") == f"{process.pid} '' two words $HOME * \n"
+    assert told == [process]
+
+
+def test_what_cannot_be_announced_never_begins(host: LocalHost, tmp_path: Path) -> None:
+    told: list[Process] = []
+
+    def announce(process: Process) -> None:
+        told.append(process)
+        raise RunFailed("the ledger cannot be used")
+
+    output = Output(str(tmp_path / "o"), str(tmp_path / "e"))
+    with pytest.raises(RunFailed, match="the ledger cannot be used"):
+        host.start(["touch", str(tmp_path / "began")], output=output, announce=announce)
+    deadline = time.monotonic() + 10
+    while alive(host, told[0]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not (tmp_path / "began").exists()
+
+
+def test_what_begins_after_a_word_gets_its_environment_and_its_signals(host: LocalHost, tmp_path: Path) -> None:
+    output = Output(str(tmp_path / "out"), str(tmp_path / "err"))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        script = 'import os, signal; print(os.environ["ONLY"], signal.getsignal(signal.SIGINT) is signal.SIG_IGN)'
+        argv = ["python3", "-I", "-c", script]
+        host.start(argv, output=output, env={"ONLY": "this"}, announce=lambda _: None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert wait_for(tmp_path / "out") == "this False\n"
+
+
+def test_a_missing_program_is_one_clear_failure_and_not_announced(host: LocalHost, tmp_path: Path) -> None:
+    told: list[Process] = []
+    output = Output(str(tmp_path / "o"), str(tmp_path / "e"))
+    with pytest.raises(RunFailed, match="no-such-program cannot be started on local: no such program may be run"):
+        host.start(["no-such-program"], output=output, announce=told.append)
+    with pytest.raises(RunFailed, match=r"no-such-program cannot be started on local: No such file"):
+        host.start(["no-such-program"], output=output)
+    assert told == []
 
 
 def test_started_process_that_ended_is_not_alive_and_leaves_no_zombie(host: LocalHost, tmp_path: Path) -> None:
