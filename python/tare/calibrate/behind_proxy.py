@@ -16,7 +16,7 @@ from tare.deployments import Instance, Observation, Task
 from tare.deployments.cgroups import parse_cgroups
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host, Output, Process
-from tare.sites.ledger import Kind, Ledger
+from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import to_ident
 
 PROGRAM = Path(__file__).with_name("delay_proxy.py")
@@ -70,11 +70,10 @@ class DelayProxies:
             "log": str(raw.with_suffix(".proxy.jsonl")),
         }
         argv = ["python3", "-I", "-S", program, json.dumps(spec)]
-        self._running[instance.task.name] = self.host.start(argv, output=output, announce=self._note)
+        self._running[instance.task.name] = self.host.start(
+            argv, output=output, announce=noting(self.ledger, self.host)
+        )
         return self._port(output)
-
-    def _note(self, process: Process) -> None:
-        self.ledger.note(Kind.PROCESS, to_ident(process), host=self.host.name)
 
     def _procs(self, instance: Instance) -> list[str]:
         cgroups = parse_cgroups((self.host.read("/proc/self/mountinfo") or b"").decode())

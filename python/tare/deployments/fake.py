@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
 from tare.errors import RunFailed, TimedOut
-from tare.sites import Completed, Host, Process
-from tare.sites.ledger import Kind, Ledger
+from tare.sites import Completed, Host
+from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class FakeDeployment:
         """Start `task.argv` with the task's environment and tare's PATH."""
         argv = ["python3", "-I", "-c", _KEEP_CODE, _code_file(task), *task.argv]
         env = {"PATH": os.environ.get("PATH", os.defpath), **task.env}
-        process = self._host.start(argv, output=task.output, env=env, announce=self._note)
+        process = self._host.start(argv, output=task.output, env=env, announce=noting(self._ledger, self._host))
         published = task.network in (NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
         return Instance(
             task=task,
@@ -129,9 +129,6 @@ class FakeDeployment:
                 break
         self._host.run(["rm", "-f", "--", _code_file(instance.task)], timeout_s=10)
         self._ledger.forget(Kind.PROCESS, to_ident(instance.process), host=self._host.name)
-
-    def _note(self, process: Process) -> None:
-        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
 
     def _ended_within(self, instance: Instance, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

@@ -33,7 +33,7 @@ from tare.deployments.vm_words import words_of
 from tare.errors import EndedAtOnce, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Output, Process
 from tare.sites.layout import default_layout
-from tare.sites.ledger import Kind, Ledger
+from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 
 if TYPE_CHECKING:
@@ -203,10 +203,9 @@ class Vm:
         argv = qemu_argv(task.name, hardware, self._wiring(task))
         become = ("python3", "-I", "-S", f"{scratch}/line.py", "become", *procs, "--", *argv)
         output = Output(f"{scratch}/qemu.stdout", f"{scratch}/qemu.stderr")
-        return host.start([*self._commons.placement.prefix(placed), *become], output=output, announce=self._note)
-
-    def _note(self, process: Process) -> None:
-        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
+        return host.start(
+            [*self._commons.placement.prefix(placed), *become], output=output, announce=noting(self._ledger, host)
+        )
 
     def _hardware(self, task: Task, attachment: Attachment, disks: tuple[Disk, ...]) -> Hardware:
         limits = task.limits

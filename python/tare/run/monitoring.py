@@ -14,7 +14,7 @@ from tare.run.record import NOTHING
 from tare.run.span import Span
 from tare.run.trimming import marked_table
 from tare.sites import Output, Process
-from tare.sites.ledger import Kind, Ledger
+from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 from tare.study.model import MonitorSpec
 
@@ -114,7 +114,9 @@ class Watch:
         for file, content in program.files.items():
             host.put(content.encode(), f"{directory}/{file}")
         output = Output(f"{directory}/{program.name}.stdout", f"{directory}/{program.name}.stderr")
-        process = host.start(program.argv, output=output, env=program.env or None, announce=self._note)
+        process = host.start(
+            program.argv, output=output, env=program.env or None, announce=noting(self.ledger, host)
+        )
         self.running[program.name] = (program, process)
         deadline = Deadline(self.clock, _START_S)
         while program.started is not None and host.read(program.started) is None:
@@ -123,9 +125,6 @@ class Watch:
             if deadline.passed:
                 raise TimedOut(f"the monitor {self.name} was not at work within {_START_S:g} s")
             self.clock.sleep(_POLL_S)
-
-    def _note(self, process: Process) -> None:
-        self.ledger.note(Kind.PROCESS, to_ident(process), host=self.scene.host.name)
 
     def _wait(self, process: Process) -> None:
         deadline = Deadline(self.clock, _STOP_S)

@@ -5,11 +5,13 @@ It is what `tare clean` and a resumed run go by; nothing is ever found by the pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from tare.sites import Process
+from tare.sites import Host, Process
+from tare.sites.process import to_ident
 
 
 class Kind(StrEnum):
@@ -62,3 +64,8 @@ class Ledger(Protocol):
     def abandoned(self) -> tuple[Made, ...]:
         """Entries without `keep` whose owner lives no more."""
         ...
+
+
+def noting(ledger: Ledger, host: Host) -> Callable[[Process], None]:
+    """For `announce` of `Host.start`: the process stands in the ledger before its program begins."""
+    return lambda process: ledger.note(Kind.PROCESS, to_ident(process), host=host.name)
