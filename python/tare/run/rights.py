@@ -23,6 +23,7 @@ from tare.study.sizes import cpu_set, size_bytes
 _TIMEOUT_S = 30.0
 _SPARE_DISK = 1.1
 """The disk estimate is one; a tenth on top is cheaper than a study that ends with a full disk."""
+_NAMED_ARMS = 4
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,19 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
         users = (arm for arm, each in _placements(plan) if right in needs.rights[each.deployment])
         limited = (arm for arm, each in _placements(plan) if right is Right.ROOT and _is_limited(each, needs))
         stored = (arm.name for arm in plan.study.arms if right in _storage_needs(arm.settings, needs))
-        return ", ".join(dict.fromkeys([*users, *limited, *stored]))
+        return _some_of(tuple(dict.fromkeys([*users, *limited, *stored])), len(plan.study.arms))
 
     if not means.root and (arms := arms_that_need(Right.ROOT)):
-        yield f"root is needed for bare tasks, their control groups and storages (arms: {arms}); run tare with sudo"
+        yield f"root is needed for bare tasks, their control groups and storages ({arms}); run tare with sudo"
     if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):
-        yield f"a container engine is needed (arms: {arms}): {means.no_engine}"
+        yield f"a container engine is needed ({arms}): {means.no_engine}"
+
+
+def _some_of(arms: tuple[str, ...], of: int) -> str:
+    """The first few by name, and how many there are; empty for none."""
+    if len(arms) > _NAMED_ARMS:
+        return f"{len(arms)} of {of} arms: {', '.join(arms[:_NAMED_ARMS])} and {len(arms) - _NAMED_ARMS} more"
+    return f"arms: {', '.join(arms)}" if arms else ""
 
 
 def _storage_needs(settings: ArmSettings, needs: Needs) -> frozenset[Right]:

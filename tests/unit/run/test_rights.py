@@ -74,6 +74,18 @@ def test_what_is_lacking_is_named(plan: Plan, means: dict[str, Any], told: str) 
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.parametrize(
+    ("arms", "told"),
+    [(4, "arms: a0, a1, a2, a3): no socket"), (144, "144 of 144 arms: a0, a1, a2, a3 and 140 more): no socket")],
+)
+def test_of_many_arms_a_few_are_named(plan: Plan, arms: int, told: str) -> None:
+    (boxed,) = plan.study.arms
+    many = tuple(boxed.model_copy(update={"name": f"a{n}"}) for n in range(arms))
+    wide = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": many})})
+    (problem,) = lacking(wide, NEEDS, replace(RICH, no_engine="no socket"))
+    assert problem == f"a container engine is needed ({told}"
+
+
 def test_a_container_in_a_machine_has_its_layers_of_no_engine(plan: Plan) -> None:
     arm = plan.study.arms[0]
     settings = arm.settings
