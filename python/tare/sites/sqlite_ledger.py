@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from tare.sites.process import alive, from_ident, to_ident
 
 FORMAT = 1
 _BUSY_S = 30.0
+_POLL_S = 0.005
 _NO_PLACE = frozenset({
     sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_PROTOCOL,
@@ -87,7 +89,7 @@ class SqliteLedger:
         with self._failing_clearly():
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S)) as db:
-                db.execute("PRAGMA journal_mode = WAL")
+                _in_wal(db)
                 db.execute("PRAGMA synchronous = FULL")
                 with db:
                     _refuse_newer(self._path, db)
@@ -116,6 +118,23 @@ class SqliteLedger:
                 hint = "set TARE_HOME to a directory that you may write to, on a file system of this machine"
                 raise EnvironmentLacks(told, hint=hint) from error
             raise StoreError(told) from error
+
+
+def _in_wal(db: sqlite3.Connection) -> None:
+    """Ask again while another tare makes the same file: for the lock that this change takes, SQLite does not wait.
+
+    Source: https://sqlite.org/c3ref/busy_handler.html (no busy handler where it could end in a deadlock).
+    """
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def _begun(db: sqlite3.Connection) -> bool:

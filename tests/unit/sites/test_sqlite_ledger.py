@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -153,3 +155,17 @@ def test_a_ledger_whose_maker_was_killed_before_it_had_a_table_is_empty(tmp_path
     assert ledger.entries() == ()
     ledger.note(Kind.NETWORK, "one")
     assert [entry.ident for entry in ledger.entries()] == ["one"]
+
+
+def test_a_ledger_that_another_tare_is_making_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = SqliteLedger(path)
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done = Timer(0.3, other.execute, ["COMMIT"])
+        done.start()
+        try:
+            ledger.note(Kind.PATH, "/one")
+        finally:
+            done.join()
+    assert [entry.ident for entry in ledger.entries()] == ["/one"]
