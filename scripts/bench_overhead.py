@@ -25,15 +25,15 @@ from statistics import median
 from uuid import uuid4
 
 from tare.plan.model import Plan
-from tare.run.bench import Bench, Images
-from tare.run.credentials import new_secrets
-from tare.run.loading import ensure_snapshot, loader_of
+from tare.run.attempt.bench import Bench, Images
+from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.loading import ensure_snapshot, loader_of
+from tare.run.attempt.ports import free_ports
+from tare.run.attempt.raw_files import new_secrets
+from tare.run.attempt.snapshot import copy_snapshot
 from tare.run.local import local_engine, local_machine
 from tare.run.machine import Machine
-from tare.run.ports import free_ports
 from tare.run.record import RunRecord
-from tare.run.rooms import Room, clear_room, make_room
-from tare.run.snapshot import copy_snapshot
 from tare.sites.process import TICKS_PER_S
 from tare.store import open_store
 

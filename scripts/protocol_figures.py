@@ -32,7 +32,7 @@ from tare.calibrate.machine import Identity
 from tare.calibrate.pooled import Injected, injected
 from tare.plan.control import CONTROL
 from tare.protocols.stopping import Rule
-from tare.run.halves import throughput_of
+from tare.run.duet.halves import throughput_of
 from tare.run.record import RunRecord
 from tare.store import open_store
 

@@ -14,8 +14,8 @@ import pytest
 from docker import DockerClient
 
 from tare.images import Image, ImageConfig
-from tare.run.bench import Bench
-from tare.run.server import Server
+from tare.run.attempt.bench import Bench
+from tare.run.attempt.server import Server
 from tare.sites.engine import LABEL, connect
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tare.cli.planned import planned
+from tare.run.attempt.server import Server
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import Desk, execute
 from tare.run.local import local_engine, local_machine
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import Done
-from tare.run.server import Server
 from tare.sites.layout import default_layout
 from tare.sites.sqlite_ledger import SqliteLedger
 

@@ -20,17 +20,15 @@ from tare.databases import DATABASES
 from tare.deployments import Deployment, Instance, NetworkKind
 from tare.deployments.registry import DEPLOYMENTS
 from tare.images.prepare import prepare
-from tare.run.bench import Bench, Images, parameters_of
-from tare.run.client import Client
-from tare.run.credentials import new_secrets
-from tare.run.loading import ensure_snapshot, judge
+from tare.run.attempt.bench import Bench, Images, parameters_of
+from tare.run.attempt.client import Client
+from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.loading import ensure_snapshot, judge
+from tare.run.attempt.ports import free_ports
+from tare.run.attempt.raw_files import new_secrets
+from tare.run.attempt.server import Node, Server, Sut
+from tare.run.attempt.snapshot import Snapshot, copy_snapshot
 from tare.run.machine import Machine
-from tare.run.nodes import Node
-from tare.run.ports import free_ports
-from tare.run.rooms import Room, clear_room, make_room
-from tare.run.server import Server
-from tare.run.snapshot import Snapshot, copy_snapshot
-from tare.run.sut import Sut
 from tare.sites import Site
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost

@@ -14,8 +14,8 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
-from tare.databases.cassandra_chronicle import CassandraChronicler
-from tare.databases.cassandra_nodetool import nodetool
+from tare.databases.cassandra.chronicle import CassandraChronicler
+from tare.databases.cassandra.nodetool import nodetool
 from tare.deployments import NetworkKind
 from tare.errors import RunFailed
 from tare.sites.engine import connect

@@ -11,8 +11,8 @@ from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
 from tare.databases import DATABASES
-from tare.databases.cassandra_chronicle import CassandraChronicler
-from tare.databases.cassandra_nodetool import nodetool
+from tare.databases.cassandra.chronicle import CassandraChronicler
+from tare.databases.cassandra.nodetool import nodetool
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 

@@ -20,11 +20,11 @@ from docker import DockerClient
 from tests.integration.mariadb_lab import LabRun, MariaDbLab, make_lab
 
 from tare.analyze.views.of_run import views_of_run
-from tare.databases.cassandra_chronicle import CassandraChronicler
-from tare.databases.cassandra_cluster import parse_status
-from tare.databases.cassandra_nodetool import nodetool
+from tare.databases.cassandra.chronicle import CassandraChronicler
+from tare.databases.cassandra.cluster import parse_status
+from tare.databases.cassandra.nodetool import nodetool
 from tare.deployments import NetworkKind
-from tare.run.chronicle import ask_all
+from tare.run.monitoring.chronicle import ask_all
 from tare.sites.engine import connect
 from tare.sites.layout import default_layout
 from tare.sites.ledger import Kind

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.integration.failing import assert_told, filled, first_run, signalled
 
-from tare.databases.cassandra_nodetool import nodetool
-from tare.run.server import Server
+from tare.databases.cassandra.nodetool import nodetool
+from tare.run.attempt.server import Server
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tare.plan.expand import expand
+from tare.run.duet.halves import half_rates, throughput_of
 from tare.run.execute import Desk, execute
-from tare.run.halves import half_rates, throughput_of
 from tare.run.local import local_engine, local_machine
 from tare.run.record import RunRecord
 from tare.run.resume import Done
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import installed
 
 pytestmark = pytest.mark.engine

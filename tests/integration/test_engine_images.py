@@ -21,10 +21,10 @@ from tare.errors import EnvironmentLacks, StudyError
 from tare.images import Image, ImageConfig
 from tare.images.digest import Entry, first_difference, image_digest, list_tree
 from tare.images.engine_image import DIGEST_LABEL, engine_config, export_tree, id_of, import_tree, own_name
+from tare.images.oci.unpack import unpack
 from tare.images.prepare import prepare
 from tare.images.removal import remove
 from tare.images.shelf import Shelf
-from tare.images.unpack import unpack
 from tare.images.verify import verify
 from tare.sites.engine import LABEL, connect
 from tare.sites.layout import Layout

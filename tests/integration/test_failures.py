@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.integration.failing import assert_told, fill_up, filled, first_run, signalled
 
-from tare.deployments.vm_network import links_of
+from tare.deployments.vm.network import links_of
 from tare.errors import RunFailed
-from tare.run.server import Server
+from tare.run.attempt.server import Server
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 

@@ -22,10 +22,10 @@ from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import DIGEST_LABEL, GIVEN_BY_ENGINE
+from tare.images.oci.unpack import unpack
 from tare.images.prepare import prepare
 from tare.images.removal import remove
 from tare.images.shelf import Shelf
-from tare.images.unpack import unpack
 from tare.images.verify import verify
 from tare.sites import Completed
 from tare.sites.engine import connect

@@ -17,16 +17,15 @@ from tare.deployments import Deployment, Instance
 from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import RunFailed
 from tare.images.prepare import prepare
-from tare.run.bench import Bench, Images, parameters_of
-from tare.run.credentials import new_secrets
-from tare.run.loading import ensure_snapshot, load_data
+from tare.run.attempt.bench import Bench, Images, parameters_of
+from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.loading import ensure_snapshot, load_data
+from tare.run.attempt.ports import free_ports
+from tare.run.attempt.raw_files import new_secrets
+from tare.run.attempt.server import Server, Sut
+from tare.run.attempt.snapshot import copy_snapshot
+from tare.run.attempt.teardown import Teardown
 from tare.run.machine import Machine
-from tare.run.ports import free_ports
-from tare.run.rooms import Room, clear_room, make_room
-from tare.run.server import Server
-from tare.run.snapshot import copy_snapshot
-from tare.run.sut import Sut
-from tare.run.teardown import Teardown
 from tare.sites import Site
 from tare.sites.engine import connect
 from tare.sites.layout import Layout, default_layout

@@ -15,7 +15,7 @@ from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
 from tare.deployments import NetworkKind
 from tare.errors import RunFailed
-from tare.run.loading import ensure_snapshot
+from tare.run.attempt.loading import ensure_snapshot
 from tare.sites.engine import connect
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # its image takes long; PostgreSQL goes the same way by JDBC

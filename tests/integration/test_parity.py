@@ -16,13 +16,13 @@ from tare.plan.expand import expand
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupts
 from tare.run.local import local_engine, local_machine
+from tare.run.parity.references import References, until_refused
 from tare.run.record import RunRecord
-from tare.run.references import References, until_refused
 from tare.run.resume import Done
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import installed
 
 pytestmark = pytest.mark.engine

@@ -11,10 +11,10 @@ from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
 from tare.databases import DATABASES
-from tare.databases.postgresql import execute
+from tare.databases.postgresql.postgresql import execute
 from tare.deployments import NetworkKind
 from tare.errors import RunFailed
-from tare.run.loading import ensure_snapshot
+from tare.run.attempt.loading import ensure_snapshot
 from tare.sites.engine import connect
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # its image and its driver take long to make

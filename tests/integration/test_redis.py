@@ -13,7 +13,7 @@ from tests.integration.mariadb_lab import MariaDbLab, make_lab
 from tare.databases import DATABASES
 from tare.deployments import NetworkKind
 from tare.errors import RunFailed
-from tare.run.loading import ensure_snapshot
+from tare.run.attempt.loading import ensure_snapshot
 from tare.sites.engine import connect
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # two JVMs a run; MariaDB goes the same way by JDBC

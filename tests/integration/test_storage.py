@@ -13,8 +13,8 @@ import pytest
 from docker import DockerClient
 
 from tare.deployments import Deployment, Task
+from tare.deployments.directories import settle
 from tare.deployments.registry import DEPLOYMENTS
-from tare.deployments.settling import settle
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks
 from tare.images import Image

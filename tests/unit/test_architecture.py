@@ -19,11 +19,12 @@ STAGES = ("study", "plan", "run", "store", "analyze", "calibrate", "report", "kn
 PLUGINS = ("images", "deployments", "databases", "workloads", "monitors", "protocols", "sites", "storage")
 BEHIND_HOST = ("deployments", "databases", "workloads", "monitors", "storage")
 ON_HOST = {
-    "deployments/launcher.py", "deployments/guest_line.py", "deployments/warden.py", "calibrate/delay_proxy.py",
+    "deployments/bare/launcher.py", "deployments/vm/guest_line.py", "deployments/cgroup/warden.py",
+    "calibrate/delay_proxy.py",
     "monitors/cpu_clock.py",
     "monitors/stamper.py", "monitors/stats_reader.py", "monitors/cadvisor_server.py",
-    "monitors/prometheus_reader.py", "databases/cql_query.py", "databases/mongo_query.py",
-    "databases/together.py",
+    "monitors/prometheus_reader.py", "databases/cassandra/cql_query.py", "databases/mongodb/mongo_query.py",
+    "databases/ferretdb/together.py",
 }  # fmt: skip
 """Programs that are sent to a host and run by its own Python: they are the machine's side of `Host`."""
 VAGUE_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "core", "lib"}

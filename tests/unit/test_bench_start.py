@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from bench_start import rows, table
 from tare.run.record import RunRecord
-from tare.study.load import load
 from tare.study.model import Study
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 ARMS = ("bare", "bridge")

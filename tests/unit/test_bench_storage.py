@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from bench_storage import COLUMNS, rows, table, told
 from tare.analyze.analysis import analyze
 from tare.analyze.estimate import Estimate, Finding
-from tare.study.load import load
 from tare.study.model import Study
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 

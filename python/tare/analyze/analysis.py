@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tare.analyze.arms import ArmSummary, figure_of, summarise
+from tare.analyze.conditions import by_strata
 from tare.analyze.control import Control, control_of
 from tare.analyze.estimate import Finding
 from tare.analyze.estimator import estimate_of
 from tare.analyze.judge import judged
 from tare.analyze.metrics import METRICS, Metric, metrics_of
-from tare.analyze.pairing import pair
 from tare.analyze.publication import by_publication
-from tare.analyze.resolution import below_resolution
 from tare.analyze.runs import Failure, Runs, select_runs
-from tare.analyze.strata import by_strata
+from tare.analyze.statistics.histogram import below_resolution
+from tare.analyze.statistics.pairing import pair
 from tare.analyze.validity import Alarm, check
 from tare.run.emulated import EmulatedArms, emulated_arms
 from tare.run.record import RunRecord

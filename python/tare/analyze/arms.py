@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
 
-from tare.analyze.limits import Limits, limits
+from tare.analyze.bottleneck import Limits, limits
 from tare.analyze.metrics import Metric
 from tare.analyze.published.min_max_mean import min_max_mean
 from tare.analyze.runs import Runs

@@ -1,8 +1,4 @@
-"""Arms that differ in conditions only, told as one: a run's block is then its block under its own conditions.
-
-A study may vary circumstances (threads, machine size) that are no question of its own, as publications do that
-average over them. Every pair still has equal conditions, since an arm and its baseline differ in none.
-"""
+"""Conditions and strata: records split by their levels, and arms that differ in conditions only, as one."""
 
 from __future__ import annotations
 
@@ -10,6 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
+
+
+def by_strata(study: Study, records: Sequence[RunRecord]) -> tuple[tuple[Mapping[str, str], list[RunRecord]], ...]:
+    """Levels of the study's strata → their records, levels in the study's order; nothing where it has no strata."""
+    found: dict[tuple[str, ...], list[RunRecord]] = {}
+    for record in records if study.strata else ():
+        found.setdefault(tuple(record.levels[factor] for factor in study.strata), []).append(record)
+    rank = {factor: {level: n for n, level in enumerate(study.factors[factor])} for factor in study.strata}
+
+    def place(levels: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(rank[factor][level] for factor, level in zip(study.strata, levels, strict=True))
+
+    return tuple(
+        (dict(zip(study.strata, levels, strict=True)), found[levels]) for levels in sorted(found, key=place)
+    )
 
 
 def folded(study: Study, records: Sequence[RunRecord]) -> tuple[Study, tuple[RunRecord, ...]]:

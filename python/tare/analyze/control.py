@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tare.analyze.estimate import Estimate
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.analyze.paired_t import paired_log_ratio_t
-from tare.analyze.pairing import pair
 from tare.analyze.runs import Runs
+from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.analyze.statistics.pairing import pair
 from tare.study.model import Study
 
 CONFIDENCE = 0.99

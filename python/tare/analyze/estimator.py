@@ -8,11 +8,11 @@ from dataclasses import replace
 from tare.analyze.estimate import Estimate
 from tare.analyze.metrics import Metric
 from tare.analyze.numbers import number_at
-from tare.analyze.paired_t import paired_log_ratio_t
-from tare.analyze.pairing import Pairs
 from tare.analyze.published.pooled_windows import pooled_windows
 from tare.analyze.published.welch import welch
 from tare.analyze.runs import Runs
+from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.analyze.statistics.pairing import Pairs
 from tare.protocols import as_published
 from tare.protocols.stopping import Rule
 from tare.study.model import Study

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tare.analyze.estimate import Finding
-from tare.analyze.judgement import Judgement
+from tare.analyze.estimate import Finding, Judgement
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.verdict import PValues, adjusted, p_values, verdict
 from tare.protocols import as_published

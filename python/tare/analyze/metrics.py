@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tare.analyze.histogram import histograms_of, percentile_of
 from tare.analyze.monitor_cost import differently_watched, monitor_cpu_ms_per_s
 from tare.analyze.numbers import number_at, tree_at
-from tare.run.halves import throughput_of
+from tare.analyze.statistics.histogram import histograms_of, percentile_of
+from tare.run.duet.halves import throughput_of
 from tare.run.record import RunRecord
 
 

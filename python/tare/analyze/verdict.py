@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from tare.analyze.judgement import Verdict
-from tare.analyze.paired_t import FEWEST_BLOCKS
+from tare.analyze.estimate import Verdict
+from tare.analyze.statistics.intervals import FEWEST_BLOCKS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tare.deployments import Instance, Observation, Right, Task
-from tare.deployments.bare import Bare
+from tare.deployments.bare.bare import Bare
 from tare.sites import Completed, Host
 from tare.sites.ledger import Ledger
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from tare.calibrate.around_bare import BareWith
 from tare.deployments import Instance, Observation, Task
-from tare.deployments.cgroups import parse_cgroups
+from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host, Output, Process
 from tare.sites.ledger import Kind, Ledger, noting

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 _KEY_DIGITS = 16
 _GIB = 1 << 30

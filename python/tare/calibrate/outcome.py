@@ -15,7 +15,7 @@ from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.run.resume import Done
 from tare.study.model import Study
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 Estimator = Callable[[Study, Sequence[RunRecord], str], Estimate]
 """Study, records and arm → its throughput against the baseline's."""

@@ -11,7 +11,7 @@ from scipy.special import betaincinv, stdtrit
 from tare.calibrate.outcome import Observed
 from tare.protocols.stopping import FEWEST
 from tare.study.model import InterleaveSpec
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 CONFIDENCE = 0.95
 FEWEST_TRUTHS = 2

@@ -16,9 +16,9 @@ from tare.analyze.metrics import cpu_per_operation_us
 from tare.analyze.numbers import number_at
 from tare.calibrate.behind_proxy import LOG_NAME
 from tare.monitors import SUT
-from tare.run.monitoring import DIRECTORY
+from tare.run.monitoring.watch import DIRECTORY
 from tare.run.record import Phase, RunRecord
-from tare.run.sut_io import SOURCES
+from tare.run.usage.disk import SOURCES
 
 TRACE = f"{DIRECTORY}/probe/trace"
 """The run's trace among its raw files."""

@@ -17,7 +17,7 @@ from tare.run.clock import Clock, Deadline
 from tare.run.events import Observer
 from tare.run.execute import Desk, execute
 from tare.run.machine import Machine
-from tare.run.references import References, until_refused
+from tare.run.parity.references import References, until_refused
 from tare.run.resume import Done
 from tare.store import resume_store
 

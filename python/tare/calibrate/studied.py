@@ -16,7 +16,7 @@ from tare.errors import StoreError
 from tare.run.record import RunRecord
 from tare.run.resume import Done
 from tare.store import Store, open_store
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 FORMAT = 2
 """Raised when the same records begin to say something else; the stores are then read again. 2: the rate of reads is

@@ -14,8 +14,8 @@ from typing import Any
 from tare.calibrate.behind_proxy import behind_proxy
 from tare.calibrate.throttled import reads_limited
 from tare.deployments.registry import DeploymentFactory
-from tare.study.load import loads
 from tare.study.model import Study
+from tare.study.reading.load import loads
 from tare.study.registry import Registry, installed
 
 BLOCKS = 8

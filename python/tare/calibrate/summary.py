@@ -19,7 +19,7 @@ from tare.calibrate.pooled import (
     run_seconds,
     smallest,
 )
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 
 class Effort(Strict):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from tare.calibrate.around_bare import BareWith
 from tare.deployments import Instance, Observation, Task
-from tare.deployments.cgroups import CgroupKind, Cgroups, parse_proc_cgroup
-from tare.deployments.mountinfo import covering, parse_mountinfo
-from tare.deployments.placement import Placement, leaf, placement_of
+from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.placement import Placement, leaf, placement_of
+from tare.deployments.mounts import covering, parse_mountinfo
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 

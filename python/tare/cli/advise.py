@@ -31,7 +31,7 @@ from tare.sites.facts import host_facts
 from tare.sites.layout import default_layout
 from tare.sites.local import LocalHost
 from tare.study.catalogue import find_study
-from tare.study.load import load, loads
+from tare.study.reading.load import load, loads
 from tare.study.registry import installed
 from tare.study.suggest import did_you_mean
 

@@ -12,9 +12,9 @@ from ruamel.yaml import YAML
 from tare.deployments import MACHINES, NetworkKind
 from tare.knowledge.benchmark import Benchmark, PlannedArm
 from tare.knowledge.claim import Setup
-from tare.study.load import loads
 from tare.study.machine_spec import VmSpec
 from tare.study.model import Arm, StorageSpec, Study
+from tare.study.reading.load import loads
 from tare.study.registry import Registry
 from tare.study.starter import starter
 

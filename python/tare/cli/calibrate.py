@@ -31,7 +31,7 @@ from tare.run.events import Observer
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import Engine, local_engine, local_machine, refuse_without_rights
 from tare.run.machine import Machine
-from tare.run.references import References
+from tare.run.parity.references import References
 from tare.run.resume import Done
 from tare.sites.facts import engine_facts, host_facts
 from tare.sites.layout import Layout, default_layout

@@ -7,8 +7,8 @@ from tare.plan.duet import refuse_io_bound
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.study.catalogue import find_study
-from tare.study.load import load
 from tare.study.model import Study
+from tare.study.reading.load import load
 from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
 

@@ -35,9 +35,8 @@ from tare.run.events import (
     RunEnded,
     RunStarted,
 )
-from tare.run.pilot import plan_of
 from tare.run.record import Phase, RunRecord
-from tare.run.resume import Done, decision
+from tare.run.resume import Done, decision, plan_of
 from tare.workloads.registry import WORKLOADS
 
 _LAST_RUNS = 8

@@ -58,7 +58,7 @@ def report(
     # Drawing charts is slow to import.
     from tare.report import EXPORTERS, build_report, refuse_place, terminal, write
     from tare.report.content import told_of
-    from tare.report.quantities import with_quantities
+    from tare.report.rows.quantities import with_quantities
 
     refuse_place(output)
     opened = open_store(store)

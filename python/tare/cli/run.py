@@ -16,7 +16,7 @@ from tare.cli.running import carried_out
 from tare.cli.serve import page_beside
 from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import told_of
-from tare.report.quantities import with_quantities
+from tare.report.rows.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
 from tare.run.resume import Done, remaining
 from tare.sites.layout import default_layout

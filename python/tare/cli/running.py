@@ -19,7 +19,7 @@ from tare.plan.model import Plan
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine, refuse_without_rights
-from tare.run.references import References, until_refused
+from tare.run.parity.references import References, until_refused
 from tare.run.resume import Done, remaining
 from tare.sites.layout import default_layout
 from tare.store import Writer, open_store, resume_store

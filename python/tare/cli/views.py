@@ -31,7 +31,8 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
         raise StudyError("--json and --csv exclude each other", hint="give one of them")
     if not 0 < every < math.inf:
         raise StudyError(f"--every {every:g} is no interval", hint="give seconds above 0")
-    from tare.report import views_files, views_table  # polars is slow to import
+    from tare.report.views import files as views_files
+    from tare.report.views import table as views_table  # polars is slow to import
 
     found = _found(run, store, every)
     if as_json:

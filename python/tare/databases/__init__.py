@@ -98,13 +98,13 @@ class Database(Protocol):
         ...
 
 
-from tare.databases.cassandra import Cassandra  # noqa: E402 - implementations build on the contract above
-from tare.databases.cassandra_release import V5_0  # noqa: E402 - implementations build on the contract above
+from tare.databases.cassandra.cassandra import Cassandra  # noqa: E402 - implementations build on the contract above
+from tare.databases.cassandra.release import V5_0  # noqa: E402 - implementations build on the contract above
 from tare.databases.fake import FakeDatabase  # noqa: E402 - implementations build on the contract above
-from tare.databases.ferretdb import FerretDB  # noqa: E402 - implementations build on the contract above
+from tare.databases.ferretdb.ferretdb import FerretDB  # noqa: E402 - implementations build on the contract above
 from tare.databases.mariadb import MariaDB  # noqa: E402 - implementations build on the contract above
-from tare.databases.mongodb import MongoDB  # noqa: E402 - implementations build on the contract above
-from tare.databases.postgresql import PostgreSQL  # noqa: E402 - implementations build on the contract above
+from tare.databases.mongodb.mongodb import MongoDB  # noqa: E402 - implementations build on the contract above
+from tare.databases.postgresql.postgresql import PostgreSQL  # noqa: E402 - implementations build on the contract above
 from tare.databases.redis import Redis  # noqa: E402 - implementations build on the contract above
 
 DATABASES: Mapping[str, Database] = {

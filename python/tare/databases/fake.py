@@ -142,3 +142,11 @@ class FakeDatabase:
     def _ask(self, plan: ServerPlan, inside: Exec, *words: str) -> str | None:
         done = inside(("python3", "-I", "-c", _ASK, plan.run_dir, *words), _TIMEOUT_S, b"")
         return done.text if done.code == 0 else None
+
+
+class FakeCluster:
+    """Together once each answers, unless `fault` is `together`."""
+
+    def together(self, plan: ServerPlan, inside: Exec) -> bool:
+        """Whether this node answers."""
+        return FakeDatabase().ready(plan, inside) and plan.settings.get("fault") != "together"

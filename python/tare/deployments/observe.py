@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tare.deployments import Observation
-from tare.deployments.cgroups import Cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.hierarchy import Cgroups, parse_proc_cgroup
 from tare.deployments.disks import iops_in_force
-from tare.deployments.mountinfo import covering, parse_mountinfo, told_of
+from tare.deployments.mounts import covering, parse_mountinfo, told_of
 from tare.errors import RunFailed
 from tare.sites import Host
 from tare.sites.process import Stat, parse_stat

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from tare.deployments import Deployment, Right
-from tare.deployments.bare import Bare
-from tare.deployments.container import Container
+from tare.deployments.bare.bare import Bare
+from tare.deployments.container.container import Container
 from tare.deployments.fake import FakeDeployment, FakeEmulated
-from tare.deployments.vm import Vm
-from tare.deployments.vm_container import VmContainer
+from tare.deployments.vm.vm import Vm
+from tare.deployments.vm_container.vm_container import VmContainer
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from requests.exceptions import RequestException
 
-from tare.deployments.cgroups import parse_cgroups
-from tare.deployments.networks import RUN_LABEL, is_ours
-from tare.deployments.paths import let_go, remove_tree
-from tare.deployments.placement import clear, warden
-from tare.deployments.vm_network import remove_link
+from tare.deployments.cgroup.hierarchy import parse_cgroups
+from tare.deployments.cgroup.placement import clear, warden
+from tare.deployments.directories import let_go, remove_tree
+from tare.deployments.network.bridge import RUN_LABEL, is_ours
+from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
 from tare.sites.engine import LABEL

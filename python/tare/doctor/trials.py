@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from tare.deployments.vm_accelerator import found_out
+from tare.deployments.vm.accelerator import found_out
 from tare.doctor import Line, cannot, ok, warning
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host

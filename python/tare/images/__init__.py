@@ -81,10 +81,10 @@ class ImageSource(Protocol):
 
 
 from tare.images.fake import FakeImages  # noqa: E402 - implementations build on the contract above
-from tare.images.oci import OciLayout  # noqa: E402 - implementations build on the contract above
-from tare.images.recipe import Recipe  # noqa: E402 - implementations build on the contract above
+from tare.images.oci.layout import OciLayout  # noqa: E402 - implementations build on the contract above
+from tare.images.oci.saved import SavedTar  # noqa: E402 - implementations build on the contract above
+from tare.images.recipe.recipe import Recipe  # noqa: E402 - implementations build on the contract above
 from tare.images.registry import RegistryImage  # noqa: E402 - implementations build on the contract above
-from tare.images.saved import SavedTar  # noqa: E402 - implementations build on the contract above
 
 IMAGE_SOURCES: Mapping[str, ImageSource] = {
     "recipe": Recipe(),

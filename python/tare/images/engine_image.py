@@ -19,9 +19,9 @@ from requests.exceptions import RequestException
 
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images import Image, ImageConfig
-from tare.images.oci import settings_of
-from tare.images.oci_model import Settings
-from tare.images.unpack import unpack
+from tare.images.oci.layout import settings_of
+from tare.images.oci.model import Settings
+from tare.images.oci.unpack import unpack
 from tare.sites.engine import LABEL
 
 DIGEST_LABEL, TIMES_LABEL = "org.tare-bench.digest", "org.tare-bench.times"

@@ -14,9 +14,9 @@ from tare.errors import EnvironmentLacks
 from tare.images import IMAGE_SOURCES, Image, Workshop, split_reference
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import id_of, import_tree, own_name
+from tare.images.oci.unpack import unpack
 from tare.images.packages import installed_packages
 from tare.images.shelf import Shelf, Shelved
-from tare.images.unpack import unpack
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger

@@ -15,7 +15,7 @@ from requests.exceptions import RequestException
 from tare.errors import EnvironmentLacks
 from tare.images import Archive, Workshop
 from tare.images.engine_image import long_calls
-from tare.images.saved import open_saved
+from tare.images.oci.saved import open_saved
 
 PULL_TIMEOUT_S = 3600.0
 _NO_CALL_S = 120

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tare.deployments.paths import remove_tree
+from tare.deployments.directories import remove_tree
 from tare.errors import EnvironmentLacks, RunFailed, StoreError, StudyError
 from tare.images import Image, ImageConfig
 from tare.images.digest import Entry, list_tree, parse_listing

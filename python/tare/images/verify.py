@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from docker import DockerClient
 
-from tare.deployments.networks import labels
+from tare.deployments.network.bridge import labels
 from tare.errors import StoreError
 from tare.images.digest import Entry, first_difference, image_digest, list_tree
 from tare.images.engine_image import GIVEN_BY_ENGINE, config_difference, engine_config, export_tree, id_of

@@ -6,8 +6,8 @@ import math
 
 from tare.errors import RunFailed
 from tare.workloads import Measurement
-from tare.workloads.cassandra_stress_measurement import TimedFrom, latency, must_be_whole, operations_of, window
-from tare.workloads.cassandra_stress_output import TOTAL, Printed, read_output
+from tare.workloads.cassandra_stress.measurement import TimedFrom, latency, must_be_whole, operations_of, window
+from tare.workloads.cassandra_stress.output import TOTAL, Printed, read_output
 
 
 def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measurement:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tare.imports.mapping import ANY, PER_SECOND, CsvParser, MappingFile
 from tare.imports.path_pattern import PathPattern
-from tare.study.document import Document, KeyPath, Sort, read
-from tare.study.factors import Levels, whole
 from tare.study.model import Published
-from tare.study.problems import checked
+from tare.study.reading.document import Document, KeyPath, Sort, read
+from tare.study.reading.factors import Levels, whole
+from tare.study.reading.problems import checked
 from tare.study.suggest import did_you_mean
 
 _MOST_ARMS = 1000

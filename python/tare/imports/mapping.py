@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tare.study.file import ArmSpec, PublishedSpec, Text
 from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Source
 from tare.study.quantities import PublishedBy
-from tare.study.strict import Strict
+from tare.study.reading.file import ArmSpec, PublishedSpec, Text
+from tare.study.values import Strict
 
 ANY = "any"
 """Written for a condition whose levels are whatever the files' names hold."""

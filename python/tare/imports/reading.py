@@ -12,10 +12,10 @@ from tare.imports.cassandra_stress import measurement_of_cassandra_stress
 from tare.imports.mapping import CsvParser, MappingFile, ToolParser
 from tare.imports.sysbench import measurement_of_sysbench
 from tare.imports.table import rows
-from tare.run.tree import to_tree
+from tare.run.record import to_tree
 from tare.workloads import Measurement
-from tare.workloads.ycsb_measurement import Asked, measurement
-from tare.workloads.ycsb_output import read_output
+from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.output import read_output
 
 _LARGEST = 64 << 20
 _PACKED: Mapping[bytes, str] = {

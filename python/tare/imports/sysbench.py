@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tare.errors import RunFailed
 from tare.workloads import Latency, Measurement, Window
-from tare.workloads.sysbench_measurement import RESOLUTION, percentile_ms
-from tare.workloads.sysbench_output import Printed, read_output
+from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
+from tare.workloads.sysbench.output import Printed, read_output
 
 
 def measurement_of_sysbench(text: str, max_error_share: float) -> Measurement:

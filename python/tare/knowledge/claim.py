@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
-from tare.study.file import Text
 from tare.study.model import Name
-from tare.study.strict import Strict
+from tare.study.reading.file import Text
+from tare.study.values import Strict
 
 FORMAT = 1
 ROUNDING = 0.0006

@@ -9,8 +9,8 @@ from pathlib import Path
 from tare.errors import StudyError
 from tare.knowledge.claim import FORMAT, Claim
 from tare.study.catalogue import claims_folder
-from tare.study.document import Sort, read
-from tare.study.problems import checked
+from tare.study.reading.document import Sort, read
+from tare.study.reading.problems import checked
 from tare.study.suggest import did_you_mean
 
 _CLAIM = Sort(

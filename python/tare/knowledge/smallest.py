@@ -9,10 +9,10 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from tare.errors import StudyError
-from tare.study.document import KeyPath
-from tare.study.load import loads
 from tare.study.model import Arm, Study
-from tare.study.patches import split
+from tare.study.reading.document import KeyPath
+from tare.study.reading.load import loads
+from tare.study.reading.patches import split
 from tare.study.registry import Registry
 
 _HEAD = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tare.run.record import Phase, Side
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 FORMAT = 1
 LARGEST_BYTES = 1 << 20

@@ -11,7 +11,7 @@ import polars as pl
 from tare.analyze.timelines.series import Point, series
 from tare.live.journal import COLUMNS, Journal, NotReadable, Row, newest_rows
 from tare.live.tail import waiting
-from tare.run.monitors import trace_of
+from tare.run.monitoring.monitors import trace_of
 from tare.store.trace import VERSION, Trace
 
 JOURNAL = "journal.tare"

@@ -8,9 +8,11 @@ from pathlib import Path
 from statistics import fmean
 
 from tare.live.output import read_from, text_of, written_at
-from tare.run.driven import driven, spans_of
-from tare.run.span import Span
-from tare.workloads import cassandra_stress_output, sysbench_output, ycsb_output
+from tare.run.usage.driven import driven, spans_of
+from tare.run.usage.trace import Span
+from tare.workloads.cassandra_stress import output as cassandra_stress_output
+from tare.workloads.sysbench import output as sysbench_output
+from tare.workloads.ycsb import output as ycsb_output
 
 MOST_POINTS = 240
 """Of a line on the page."""

@@ -8,7 +8,7 @@ from tare.errors import StudyError
 from tare.plan.estimate import DataSet
 from tare.plan.model import Plan
 from tare.study.model import ArmSettings, DuetSpec
-from tare.study.sizes import size_bytes
+from tare.study.values import size_bytes
 
 
 def refuse_io_bound(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> None:

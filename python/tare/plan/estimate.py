@@ -13,7 +13,7 @@ from tare.plan.model import Plan
 from tare.protocols import PROTOCOLS, rule_of, runs_of_blocks
 from tare.protocols.stopping import Decision, Rule, blocks_needed
 from tare.study.model import Arm, ArmSettings, Study
-from tare.study.stages import instances
+from tare.study.rules.stages import instances
 
 RUN_OVERHEAD_S = 5.0
 """A run beyond its phases and its copy: start and clean stop of server and client, warm-up and measurement being

@@ -13,7 +13,7 @@ from tare.plan.later import LATER_IN_ARM, LATER_IN_PROTOCOL, without
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS, RunProtocol, Turn
 from tare.study.model import Study
-from tare.study.stages import instances
+from tare.study.rules.stages import instances
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tare.study.model import Arm, Study
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 
 class PlannedRun(Strict):

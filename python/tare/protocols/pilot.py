@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from tare.protocols.windows import Components, components, windows_per_round
-from tare.study.measuring import LEAST_WINDOWS
 from tare.study.model import InterleaveSpec, Repetition
-from tare.study.strict import Strict
+from tare.study.rules.measuring import LEAST_WINDOWS
+from tare.study.values import Strict
 
 BLOCKS = 4
 """Rounds of the pilot."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from tare.analyze import Analysis, analyze
 from tare.analyze.conditions import folded
 from tare.protocols import rule_of, runs_of_blocks
-from tare.report.answer import answer
-from tare.report.headlines import Headline, headlines
-from tare.report.making import made
-from tare.report.notes import ended, notes
 from tare.report.setting import Setting, setting_of
+from tare.report.words.answer import answer
+from tare.report.words.headlines import Headline, headlines
+from tare.report.words.making import made
+from tare.report.words.notes import ended, notes
 from tare.run.emulated import with_marks
 from tare.run.ending import Ending
 from tare.run.record import Phase, RunRecord
@@ -21,8 +21,8 @@ from tare.study.model import Study
 
 if TYPE_CHECKING:
     from tare.analyze.factorial import Effect
-    from tare.analyze.quantile_shift import QuantileShift
     from tare.analyze.quantities import Told
+    from tare.analyze.statistics.quantile_shift import QuantileShift
     from tare.analyze.timelines import Timelines
     from tare.analyze.timelines.laid_over import LaidOver
     from tare.analyze.views.of_run import RunViews

@@ -19,29 +19,29 @@ from tare.analyze.timelines import Timelines
 from tare.analyze.timelines.laid_over import LaidOver
 from tare.analyze.timelines.marks import Mark
 from tare.report import figures
-from tare.report.against import against
 from tare.report.charts.shift import MOST_ROWS
 from tare.report.charts.views import has_real
-from tare.report.citing import again, citation
 from tare.report.content import Report
 from tare.report.drawings import drawings
-from tare.report.effect_rows import effect_rows
 from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
-from tare.report.laid_rows import PANELS, hiding, laid_rows, placed
-from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
-from tare.report.made_of import unpaired, why_no_interval
-from tare.report.mark_words import kinds_of_work
-from tare.report.notes import told
 from tare.report.plain import plain, plain_lines
-from tare.report.quantities import COLUMNS, READING, sections
-from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
+from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
+from tare.report.rows.effects import effect_rows
+from tare.report.rows.laid_over import PANELS, hiding, laid_rows, placed
+from tare.report.rows.quantities import COLUMNS, READING, sections
+from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
+from tare.report.rows.shift import shift_rows
+from tare.report.rows.strata import STRATA_TITLE, strata_of
+from tare.report.rows.views import monitors
 from tare.report.setting import BY_OTHERS
-from tare.report.shift_rows import shift_rows
-from tare.report.strata import STRATA_TITLE, strata_of
-from tare.report.summary import summary
-from tare.report.validity import LONGEST, warnings
-from tare.report.verdicts import method, verdicts
-from tare.report.views_rows import monitors
+from tare.report.words.answer import against
+from tare.report.words.citing import again, citation
+from tare.report.words.marks import kinds_of_work
+from tare.report.words.method import unpaired, why_no_interval
+from tare.report.words.notes import told
+from tare.report.words.summary import summary
+from tare.report.words.validity import LONGEST, warnings
+from tare.report.words.verdicts import method, verdicts
 
 _TICKED = re.compile(r"`([^`]+)`")
 

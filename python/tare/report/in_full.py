@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tare.analyze.factorial import factorial
-from tare.analyze.quantile_shift import quantile_shifts
+from tare.analyze.statistics.quantile_shift import quantile_shifts
 from tare.analyze.timelines import timelines
 from tare.analyze.timelines.laid_over import laid_over
 from tare.analyze.views.of_run import telling

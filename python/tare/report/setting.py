@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from tare.run.properties import TOKEN
+from tare.run.parity.properties import TOKEN
 from tare.run.record import RunRecord
 from tare.study.model import Study
 

@@ -14,20 +14,50 @@ from tare.analyze import Finding
 from tare.analyze.arms import ArmSummary
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.plural import counted
-from tare.report.against import against
 from tare.report.arm_cell import ArmCell
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, duration, interval, percent, point
-from tare.report.limits_rows import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
-from tare.report.made_of import runs_of_baseline, unpaired, why_no_interval
-from tare.report.notes import failures
-from tare.report.operations import operations_table
 from tare.report.plain import plain
-from tare.report.quantities import COLUMNS, READING, Section, sections
-from tare.report.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
-from tare.report.strata import strata_of, strata_tables
-from tare.report.validity import LONGEST, warnings
-from tare.report.verdicts import method, verdicts
+from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
+from tare.report.rows.quantities import COLUMNS, READING, Section, sections
+from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
+from tare.report.rows.strata import strata_of, strata_tables
+from tare.report.words.answer import against
+from tare.report.words.method import runs_of_baseline, unpaired, why_no_interval
+from tare.report.words.notes import failures
+from tare.report.words.validity import LONGEST, warnings
+from tare.report.words.verdicts import method, verdicts
+
+
+def operations_table(report: Report) -> Table | None:
+    """Mean latency of each kind of operation in each arm that has it: median, overhead, interval, published.
+
+    `None` where the generator does not tell kinds apart.
+    """
+    if not any(metric.operation for metric in report.analysis.metrics):
+        return None
+    columns = [
+        Column("arm", max_width=24),
+        Column("operation", overflow="fold"),
+        Column("mean, ms", justify="right", no_wrap=True),
+        Column("overhead", justify="right", no_wrap=True),
+        Column("95 % interval", no_wrap=True),
+        Column("published", justify="right", no_wrap=True),
+    ]
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    analysis = report.analysis
+    for metric in (each for each in analysis.metrics if each.operation and each.name.endswith("latency_mean")):
+        for arm in (each for each in analysis.arms if each.values[metric.name].n):
+            cells = [metric.operation or "", amount(arm.values[metric.name].median)]
+            if arm.is_baseline:
+                cells += ["baseline", "", ""]
+            else:
+                found = analysis.finding(arm.arm, metric.name)
+                published = NONE if found.published is None else percent(found.published)
+                cells += [point(found), interval(found.estimate), published]
+            table.add_row(ArmCell(arm.arm), *map(Text, cells))
+    return table
+
 
 _WIDE = 100
 """From this width on, latency shows its interval too."""

@@ -8,7 +8,7 @@ from tare.plan.model import Plan
 from tare.plural import counted
 from tare.protocols.stopping import End, Rule
 from tare.run.resume import Done, decision
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 
 class ArmWidth(Strict):

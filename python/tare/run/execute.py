@@ -11,19 +11,18 @@ from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import PROTOCOLS
 from tare.protocols.pilot import Choice
-from tare.run.attempt import attempt
-from tare.run.bench import Images
-from tare.run.duet import attempt_duet
+from tare.run.attempt.attempt import attempt
+from tare.run.attempt.bench import Images
+from tare.run.attempt.loading import contents_of, ensure_snapshot, loader_of, shelf_of
+from tare.run.attempt.phases import Job
+from tare.run.attempt.stages import attempt_stages
+from tare.run.duet.attempt import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
-from tare.run.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.machine import Machine
-from tare.run.phases import Job
-from tare.run.pilot import choice_of, plan_of
 from tare.run.record import RunRecord
-from tare.run.resume import Done, decision, remaining
-from tare.run.stages import attempt_stages
+from tare.run.resume import Done, choice_of, decision, plan_of, remaining
 from tare.study.model import ArmSettings
-from tare.study.stages import instances
+from tare.study.rules.stages import instances
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,20 @@ from docker import DockerClient
 
 from tare.databases import DATABASES
 from tare.deployments import Instance
-from tare.deployments.path import observe_path
+from tare.deployments.cgroup.repin import repin
+from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
-from tare.deployments.repin import repin
 from tare.deployments.sweep import orphans, sweep
-from tare.errors import EnvironmentLacks
-from tare.images import Image, ImageConfig
+from tare.errors import EnvironmentLacks, RunFailed, TareError
+from tare.images import IMAGE_SOURCES, Image, ImageConfig, Workshop, split_reference
 from tare.images.prepare import prepare
+from tare.images.shelf import Shelf
 from tare.plan.model import Plan
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine, Tree
-from tare.run.monitors import lacking_monitors
+from tare.run.monitoring.monitors import lacking_monitors
+from tare.run.record import to_tree
 from tare.run.rights import means_of, needs_of, require
-from tare.run.sources import why_no_image
-from tare.run.tree import to_tree
 from tare.sites import Host, Site
 from tare.sites.engine import connect
 from tare.sites.facts import engine_facts, host_facts
@@ -33,6 +33,34 @@ from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.workloads.registry import WORKLOADS
+
+_TIMEOUT_S = 30.0
+
+
+def why_no_image(
+    reference: str, host: Host, engine: DockerClient | None, ledger: Ledger, layout: Layout
+) -> str | None:
+    """Why `reference` cannot be had, with what to do; `None` where it is there or can be fetched."""
+    scheme, rest = split_reference(reference)
+    try:
+        key = IMAGE_SOURCES[scheme].cache_key(rest, Workshop(host, engine))
+        if key is not None and Shelf(layout, ledger).find(key) is not None:
+            return None
+    except TareError as error:
+        return str(error)
+    if host.run(["id", "-u"], timeout_s=_TIMEOUT_S).text.strip() != "0":
+        return "it is not built yet, and building it keeps the owners of files, which takes root"
+    if scheme == "recipe" and not _runs(host, "mmdebstrap"):
+        return "it is not built yet, and building it takes mmdebstrap: apt-get install mmdebstrap"
+    return None
+
+
+def _runs(host: Host, program: str) -> bool:
+    try:
+        return host.run([program, "--version"], timeout_s=_TIMEOUT_S, check=False).code == 0
+    except RunFailed:
+        return False
+
 
 _PING_S = 60.0
 

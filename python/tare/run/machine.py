@@ -11,10 +11,8 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tare.databases import Database
-from tare.databases.chronicle import Chronicler
-from tare.databases.chroniclers import CHRONICLERS
-from tare.databases.cluster import Cluster
-from tare.databases.clusters import CLUSTERS
+from tare.databases.abilities import CHRONICLERS, CLUSTERS
+from tare.databases.extensions import Chronicler, Cluster
 from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
 from tare.errors import RunFailed
@@ -22,7 +20,7 @@ from tare.images import Image
 from tare.monitors import MONITORS, Monitor
 from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
-from tare.run.references import References
+from tare.run.parity.references import References
 from tare.sites import Host, Site
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tare.deployments import MACHINES, Right
 from tare.deployments.registry import DeploymentFactory
-from tare.deployments.vm import KERNEL_BYTES
-from tare.deployments.vm_means import why_no_machine
+from tare.deployments.vm.accelerator import why_no_machine
+from tare.deployments.vm.vm import KERNEL_BYTES
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
@@ -18,7 +18,7 @@ from tare.storage import STORAGES
 from tare.storage.nfs_client import why_no_nfs
 from tare.storage.registry import StorageFactory
 from tare.study.model import ArmSettings, DuetSpec, Placement
-from tare.study.sizes import cpu_set, size_bytes
+from tare.study.values import cpu_set, size_bytes
 
 _TIMEOUT_S = 30.0
 _SPARE_DISK = 1.1

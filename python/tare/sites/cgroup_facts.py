@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tare.deployments.cgroups import CgroupKind, parse_cgroups
+from tare.deployments.cgroup.hierarchy import CgroupKind, parse_cgroups
 from tare.errors import TareError
 from tare.sites import Host
 from tare.sites.reading import text

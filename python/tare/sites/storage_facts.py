@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from tare.deployments.mountinfo import covering, parse_mountinfo
+from tare.deployments.mounts import covering, parse_mountinfo
 from tare.sites import Host
 from tare.sites.reading import answer, as_int, chosen, number, switch, table, text
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import Right
-from tare.deployments.disk_below import lying_under
-from tare.deployments.paths import remove_tree
+from tare.deployments.directories import remove_tree
+from tare.deployments.mounts import lying_under
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import Lodging, Lot

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import Right
-from tare.deployments.disk_below import lying_under
+from tare.deployments.mounts import lying_under
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import Lodging, Lot
 from tare.storage.mounting import CALL_S, data_below, mount, room_for, unmount
-from tare.study.sizes import size_bytes
+from tare.study.values import size_bytes
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import Layer, Right
-from tare.deployments.paths import remove_tree
+from tare.deployments.directories import remove_tree
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import Lodging, Lot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tare.deployments.paths import remove_tree
+from tare.deployments.directories import remove_tree
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tare.deployments import Right
-from tare.deployments.mountinfo import told_of
-from tare.deployments.paths import let_go, remove_tree
+from tare.deployments.directories import let_go, remove_tree
+from tare.deployments.mounts import told_of
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger

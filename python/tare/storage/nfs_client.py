@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.deployments.disk_below import lying_under
-from tare.deployments.mountinfo import Mount, covering, parse_mountinfo
+from tare.deployments.mounts import Mount, covering, lying_under, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
 from tare.storage.nfs_server import GANESHA, PORT
-from tare.study.sizes import size_bytes
+from tare.study.values import size_bytes
 
 _CALL_S, _MOUNT_S = 30.0, 60.0
 _FSTYPE = "nfs4"

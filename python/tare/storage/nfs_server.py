@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tare.deployments.addresses import free_network
-from tare.deployments.placement import warden
-from tare.deployments.vm_network import remove_link
+from tare.deployments.cgroup.placement import warden
+from tare.deployments.network.bridge import free_network
+from tare.deployments.vm.network import remove_link
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host, Output, Process
 from tare.sites.ledger import Kind, Ledger

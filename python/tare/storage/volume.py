@@ -9,9 +9,9 @@ from docker.errors import DockerException, NotFound
 from requests.exceptions import RequestException
 
 from tare.deployments import Right
-from tare.deployments.disk_below import lying_under, must_share_disk
-from tare.deployments.networks import labels
-from tare.deployments.paths import remove_tree
+from tare.deployments.directories import remove_tree
+from tare.deployments.mounts import lying_under, must_share_disk
+from tare.deployments.network.bridge import labels
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 
 class VmSpec(Strict):

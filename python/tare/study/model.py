@@ -11,8 +11,7 @@ from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
 from tare.study.machine_spec import VmSpec
 from tare.study.quantities import PublishedBy, Quantities
-from tare.study.sizes import CpuList, RequestSize, cpu_set, size_bytes
-from tare.study.strict import Strict
+from tare.study.values import CpuList, RequestSize, Strict, cpu_set, size_bytes
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""

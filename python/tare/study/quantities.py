@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from tare.study.strict import Strict
+from tare.study.values import Strict
 
 PublishedBy = Literal["relative-change-of-averages", "min-max-mean"]
 """How a publication comes to its figures; `min-max-mean`: these of its repetitions, with the standard deviation."""

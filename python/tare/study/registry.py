@@ -60,7 +60,7 @@ FAKE = "fake"
 def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
     from tare.databases import DATABASES
-    from tare.databases.clusters import CLUSTERS
+    from tare.databases.abilities import CLUSTERS
     from tare.deployments import Right
     from tare.deployments.registry import DEPLOYMENTS
     from tare.monitors import MONITORS

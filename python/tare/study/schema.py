@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tare.study.file import StudyFile
 from tare.study.kept_schema import KeptSchema, untitled
 from tare.study.model import PROTOCOL_SPECS, ImportedSpec, MonitorSpec, Placement, StorageSpec, SutSpec
-from tare.study.patches import SCALABLE, TEMPLATE
 from tare.study.quantities import Quantities
+from tare.study.reading.file import StudyFile
+from tare.study.reading.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
 
 NAME = "study.schema.json"

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tare.workloads import Workload
-from tare.workloads.cassandra_stress import CassandraStress
-from tare.workloads.fake import FakeWorkload
-from tare.workloads.fake_program import FakeProgram
-from tare.workloads.fio import Fio
-from tare.workloads.sysbench import Sysbench
-from tare.workloads.sysbench_cpu import SysbenchCpu
-from tare.workloads.sysbench_fileio import SysbenchFileio
-from tare.workloads.ycsb import Ycsb
+from tare.workloads.cassandra_stress.cassandra_stress import CassandraStress
+from tare.workloads.fake import FakeProgram, FakeWorkload
+from tare.workloads.fio.fio import Fio
+from tare.workloads.sysbench.cpu import SysbenchCpu
+from tare.workloads.sysbench.fileio import SysbenchFileio
+from tare.workloads.sysbench.sysbench import Sysbench
+from tare.workloads.ycsb.ycsb import Ycsb
 
 WORKLOADS: Mapping[str, Workload[Any]] = {
     "sysbench": Sysbench(),

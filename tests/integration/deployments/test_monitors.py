@@ -17,7 +17,7 @@ from tests.integration.lacking import left_out
 from tare.deployments import Deployment, Instance, Task
 from tare.monitors import MONITORS
 from tare.run.clock import SystemClock
-from tare.run.monitors import Monitors
+from tare.run.monitoring.monitors import Monitors
 from tare.sites import Site
 from tare.sites.local import LocalHost
 from tare.sites.process import alive

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tare.deployments import Deployment, Endpoint, Instance, NetworkKind, Task
-from tare.deployments.path import Hop, NetworkPath, observe_path
+from tare.deployments.network.path import Hop, NetworkPath, observe_path
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 

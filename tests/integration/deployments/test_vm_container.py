@@ -14,7 +14,7 @@ from tare.deployments import Deployment, Instance, Limits, Task
 from tare.deployments.defaults import environment
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import RunFailed, TimedOut
-from tare.run.death import death_of, oom_kills
+from tare.run.attempt.death import death_of, oom_kills
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 

@@ -13,10 +13,11 @@ from uuid import uuid4
 import pytest
 from tests.integration.deployments.machines import LONG_S, MakeMachine
 
-from tare.deployments import Deployment, Instance, Limits, Task, vm_kernel
-from tare.deployments.guest import GuestHost
+from tare.deployments import Deployment, Instance, Limits, Task
+from tare.deployments.directories import let_go
 from tare.deployments.observe import mounts_of
-from tare.deployments.paths import let_go
+from tare.deployments.vm import kernel as vm_kernel
+from tare.deployments.vm.guest import GuestHost
 from tare.errors import EnvironmentLacks
 from tare.images import Image
 from tare.sites import Completed

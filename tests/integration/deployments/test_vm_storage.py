@@ -13,7 +13,7 @@ from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, a
 from tests.integration.test_storage import FSTYPES, SPECS
 
 from tare.deployments import Deployment, MachineSetting, NetworkKind
-from tare.deployments.disk_below import lying_under
+from tare.deployments.mounts import lying_under
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.storage import STORAGES, Lot

@@ -22,10 +22,10 @@ from tare.analyze.views.of_run import observed
 from tare.analyze.views.summary import Views, views_of
 from tare.images import Image
 from tare.monitors import MONITORS, Scene, Watched
-from tare.run import monitoring
 from tare.run.clock import SystemClock
-from tare.run.monitoring import DIRECTORY
-from tare.run.span import Span
+from tare.run.monitoring import watch as monitoring
+from tare.run.monitoring.watch import DIRECTORY
+from tare.run.usage.trace import Span
 from tare.sites.engine import LABEL
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident

@@ -7,7 +7,7 @@ from tests.unit.analyze.synthetic import arm, record, study
 
 from tare.analyze import analyze
 from tare.protocols.stopping import Finished, Rule, decide
-from tare.report.answer import answer
+from tare.report.words.answer import answer
 from tare.study.model import Study
 
 ARMS = {"bare-1": 1000.0, "boxed-1": 900.0, "bare-4": 4000.0, "boxed-4": 4400.0}

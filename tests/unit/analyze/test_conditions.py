@@ -10,8 +10,8 @@ from tare.analyze.conditions import folded
 from tare.report import build_report
 from tare.run.record import RunRecord
 from tare.study.catalogue import studies
-from tare.study.load import load
 from tare.study.model import Study
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 EFFECT = {"bare-bare": 1.0, "bare-docker": 0.9, "docker-bare": 0.95, "docker-docker": 0.8}

@@ -10,8 +10,8 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
 from tare.analyze.control import Control, control_of
-from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.runs import select_runs
+from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.protocols.stopping import Rule, reach
 from tare.run.record import RunRecord
 from tare.study.model import Study

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tare.analyze.difference import difference
+from tare.analyze.comparison import difference
 from tare.protocols.stopping import reach
 
 A = [-0.1, 0.0, 0.1]

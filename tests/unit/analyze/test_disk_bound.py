@@ -9,7 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
-from tare.analyze.limits import limits
+from tare.analyze.bottleneck import limits
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import Alarm, check
 from tare.run.record import RunRecord

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
-from tare.analyze.paired_t import paired_log_ratio_t
+from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.run.record import RunRecord
 from tare.study.model import BucketsSpec, FixedSpec, InterleaveSpec, ProtocolSpec, Study
 

@@ -13,8 +13,7 @@ from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyp
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 from tests.unit.analyze import synthetic
 
-from tare.analyze.contrasts import Cell, Step, contrast, reference_of
-from tare.analyze.factorial import Effect, factorial
+from tare.analyze.factorial import Cell, Effect, Step, contrast, factorial, reference_of
 from tare.analyze.metrics import METRICS
 from tare.run.record import RunRecord
 from tare.study.model import InterleaveSpec, Study

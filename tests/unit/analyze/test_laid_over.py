@@ -18,8 +18,8 @@ from tare.errors import StoreError
 from tare.report.charts import laid_over as chart
 from tare.report.charts.svg import draw
 from tare.report.charts.theme import NARROW, WIDE
-from tare.report.laid_rows import PANELS, colours, hiding, laid_rows, placed
-from tare.report.mark_words import told
+from tare.report.rows.laid_over import PANELS, colours, hiding, laid_rows, placed
+from tare.report.words.marks import told
 from tare.run.record import Phase, RunRecord
 from tare.store.trace import Trace
 

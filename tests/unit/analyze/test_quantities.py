@@ -12,12 +12,12 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.traces import trace
 
-from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.quantities import Seen, Told, quantities
+from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.errors import StoreError
 from tare.report import EXPORTERS
 from tare.report.content import build_report
-from tare.report.quantities import with_quantities
+from tare.report.rows.quantities import with_quantities
 from tare.run.record import RunRecord
 from tare.study.model import InterleaveSpec, Study
 from tare.study.quantities import PublishedRange, Quantities

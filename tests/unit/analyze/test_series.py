@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from statsmodels.tsa.stattools import acf  # type: ignore[import-untyped]  # has no stubs
 
-from tare.analyze.autocorrelation import bound, lag1
-from tare.analyze.mser5 import mser5
+from tare.analyze.statistics.series import bound, lag1, mser5
 from tare.protocols.windows import Components, components, windows_per_round
 
 

@@ -8,7 +8,7 @@ from statsmodels.stats.multitest import multipletests  # type: ignore[import-unt
 from statsmodels.stats.weightstats import DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 
 from tare.analyze import verdict as judged
-from tare.analyze.judgement import Verdict
+from tare.analyze.estimate import Verdict
 from tare.analyze.verdict import PValues, adjusted, holm, verdict
 
 NARROW = [0.998, 1.001, 1.0, 1.002, 0.999, 1.0, 0.997, 1.003]

@@ -8,7 +8,7 @@ import pytest
 
 from tare.calibrate.throttled import ReadLimit, io_mount, whole_disk
 from tare.deployments import Observation
-from tare.deployments.cgroups import parse_cgroups
+from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.errors import EnvironmentLacks
 from tare.sites.fake import FakeHost
 

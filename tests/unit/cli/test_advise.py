@@ -16,7 +16,7 @@ from tare.cli import app
 from tare.errors import StudyError
 from tare.knowledge.rounds import calibrated_spread, rounds_of
 from tare.plan.expand import expand
-from tare.study.load import load
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 

@@ -18,9 +18,11 @@ from tare.analyze.knee import Knee, knee_of
 from tare.analyze.views.of_run import views_of_run
 from tare.cli.progress import Tally, display
 from tare.cli.sweep_table import render as sweep_text
-from tare.report import EXPORTERS, build_report, views_files, views_table
+from tare.report import EXPORTERS, build_report
 from tare.report.content import told_of
 from tare.report.in_full import in_full
+from tare.report.views import files as views_files
+from tare.report.views import table as views_table
 from tare.run.events import Emulated, RunEnded, RunStarted
 from tare.run.resume import Done
 from tare.store import Store

@@ -11,7 +11,7 @@ from tare.cli import app
 from tare.cli.init import write
 from tare.errors import StudyError
 from tare.plan.expand import expand
-from tare.study.load import load
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 

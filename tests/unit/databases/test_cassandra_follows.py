@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.databases.cassandra import Cassandra
-from tare.run.properties import variables
+from tare.databases.cassandra.cassandra import Cassandra
+from tare.run.parity.properties import variables
 
 
 @pytest.mark.parametrize(

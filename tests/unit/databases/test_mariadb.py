@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.databases import DATABASES, Secrets, ServerPlan
-from tare.databases.mariadb import MariaDB
-from tare.databases.mariadb_variables import PER_RUN, parse_variables
+from tare.databases.mariadb import PER_RUN, MariaDB, parse_variables
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.databases import DATABASES, Secrets, ServerPlan
-from tare.databases.redis import Redis, parse_facts, parse_settings
-from tare.databases.redis_settings import PER_RUN
+from tare.databases.redis import PER_RUN, Redis, parse_facts, parse_settings
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tare.databases import Secrets, ServerPlan
-from tare.databases.statements import TELL, tell
+from tare.databases.abilities import TELL, tell
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 

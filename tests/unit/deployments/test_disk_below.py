@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tare.deployments.disk_below import lying_under, must_share_disk
+from tare.deployments.mounts import lying_under, must_share_disk
 from tare.errors import EnvironmentLacks
 from tare.sites import Completed
 from tare.sites.fake import FakeHost

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tare.deployments import vm_network
-from tare.deployments.vm_network import remove_link
+from tare.deployments.vm import network as vm_network
+from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed
 from tare.sites import Completed
 from tare.sites.fake import FakeHost

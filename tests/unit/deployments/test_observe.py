@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tare.deployments import Limits
-from tare.deployments.cgroups import parse_cgroups
-from tare.deployments.mountinfo import below, covering, parse_mountinfo
+from tare.deployments.cgroup.hierarchy import parse_cgroups
+from tare.deployments.mounts import below, covering, parse_mountinfo
 from tare.deployments.observe import mounts_of, observe, parse_environ, parse_limits, parse_status
 from tare.deployments.rlimits import Rlimit, ceilings, rlimits
 from tare.errors import RunFailed

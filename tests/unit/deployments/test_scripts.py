@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.deployments.cgroups import CgroupKind, Cgroups, Hierarchy
-from tare.deployments.engine_exec import split_frames
-from tare.deployments.launcher import LaunchError, describe, resolve
-from tare.deployments.placement import clear, prune, warden
+from tare.deployments.bare.launcher import LaunchError, describe, resolve
+from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, Hierarchy
+from tare.deployments.cgroup.placement import clear, prune, warden
+from tare.deployments.container.engine_exec import split_frames
 from tare.errors import RunFailed
 from tare.sites.local import LocalHost
 from tare.sites.process import identify

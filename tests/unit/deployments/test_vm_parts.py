@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from tare.deployments import MACHINES, Bind, Endpoint, MachineSetting
-from tare.deployments.path import Hop, Side, decide_guest_path
+from tare.deployments.network.path import Connection, Hop, Side, decide_guest_path
 from tare.deployments.registry import DEPLOYMENTS
-from tare.deployments.sockets import Connection
-from tare.deployments.vm_accelerator import Verdict, accelerator_of, found_out
-from tare.deployments.vm_command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
-from tare.deployments.vm_disks import data_disk, take_back
-from tare.deployments.vm_kernel import Kernel, in_order
-from tare.deployments.vm_look import cache_mode, cpu_threads, disk_aio
-from tare.deployments.vm_words import words_of
+from tare.deployments.vm.accelerator import Verdict, accelerator_of, found_out
+from tare.deployments.vm.command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
+from tare.deployments.vm.disks import data_disk, take_back
+from tare.deployments.vm.guest import words_of
+from tare.deployments.vm.kernel import Kernel, in_order
+from tare.deployments.vm.qemu import cache_mode, cpu_threads, disk_aio
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout

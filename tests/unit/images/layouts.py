@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.unit.images.tars import Entry, file, write_tar
 
-from tare.images.oci import _ARCHITECTURES
+from tare.images.oci.layout import _ARCHITECTURES
 
 HERE = _ARCHITECTURES.get(os.uname().machine, os.uname().machine)
 CONFIG = {

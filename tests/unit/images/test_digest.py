@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tare.images import ImageConfig
 from tare.images.digest import Entry, first_difference, image_digest, list_tree, parse_listing
 from tare.images.engine_image import pack
-from tare.images.unpack import unpack
+from tare.images.oci.unpack import unpack
 
 CONFIG = ImageConfig(entrypoint=("/bin/db",), env=(("PATH", "/bin"),))
 

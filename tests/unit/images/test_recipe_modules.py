@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import EnvironmentLacks, StudyError
-from tare.images.maven_module import build_jars
-from tare.images.recipe import Brought, write_layer
-from tare.images.recipe_file import read_recipe, recipe_key
+from tare.images.recipe.file import read_recipe, recipe_key
+from tare.images.recipe.maven_module import build_jars
+from tare.images.recipe.recipe import Brought, write_layer
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 

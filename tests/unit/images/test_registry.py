@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from docker.errors import APIError, ImageNotFound
-from tests.unit.images.test_saved import saved
+from tests.unit.images.oci.test_saved import saved
 
 from tare.errors import EnvironmentLacks
 from tare.images import Workshop, registry

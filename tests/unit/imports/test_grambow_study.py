@@ -10,7 +10,7 @@ from tare.analyze import analyze
 from tare.analyze.conditions import folded
 from tare.imports import collect, load_mapping
 from tare.study.catalogue import studies
-from tare.study.load import load
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 ROOT = Path(__file__).parents[3]

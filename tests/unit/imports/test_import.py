@@ -12,14 +12,14 @@ from tests.unit.imports.test_mapping import GOOD, written
 from typer.testing import CliRunner
 
 from tare.analyze import analyze
-from tare.analyze.judgement import Verdict
+from tare.analyze.estimate import Verdict
 from tare.cli import app
 from tare.errors import RunFailed, StudyError
 from tare.imports import Import, collect, load_mapping
 from tare.imports.sysbench import measurement_of_sysbench
 from tare.report import EXPORTERS, build_report, terminal
 from tare.store import open_store, verify
-from tare.workloads.sysbench_output import read_output
+from tare.workloads.sysbench.output import read_output
 
 YCSB = Path(__file__).parents[2] / "data" / "ycsb"
 SYSBENCH = Path(__file__).parents[2] / "data" / "sysbench"

@@ -16,7 +16,7 @@ from tare.knowledge.benchmark import benchmark_of
 from tare.knowledge.read import Known, load_claims
 from tare.knowledge.smallest import smallest_study
 from tare.plan.expand import expand
-from tare.study.load import load, loads
+from tare.study.reading.load import load, loads
 from tare.study.registry import installed
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -22,7 +22,7 @@ from tare.knowledge.claim import DeploymentName, Setup
 from tare.knowledge.read import Known, load_claims
 from tare.knowledge.verdicts import Purpose
 from tare.study.catalogue import find_study
-from tare.study.load import load
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 BARE = Setup(deployment="bare", client="bare", network="host", storage="host", engine="none", runtime="none")

@@ -10,8 +10,8 @@ from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.plan.sweep import sweep_of
 from tare.study.catalogue import studies
-from tare.study.load import load
 from tare.study.model import Study
+from tare.study.reading.load import load
 from tare.study.registry import installed
 
 KNOWN = installed()

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.paired_t import paired_log_ratio_t
 from tare.analyze.published.pooled_windows import pooled_windows
+from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.protocols.stopping import Finished, Rule, decide, reach
 from tare.study.model import InterleaveSpec
 

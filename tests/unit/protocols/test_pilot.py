@@ -11,8 +11,8 @@ import pytest
 from tare.protocols.pilot import Choice, PilotRun, choose, most_s
 from tare.protocols.stopping import Rule, reach
 from tare.protocols.windows import Components, windows_per_round
-from tare.study.measuring import LEAST_WINDOWS
 from tare.study.model import InterleaveSpec
+from tare.study.rules.measuring import LEAST_WINDOWS
 
 BASELINES = {"arm": "base"}
 

@@ -9,10 +9,11 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.test_operations import with_operations
 
-from tare.report import findings_file, html_page, markdown, terminal
+from tare.report import findings_file, html_page, terminal
 from tare.report.content import Report, build_report
-from tare.report.limits_rows import limit_columns, limits_rows
-from tare.report.repetitions import REPETITION_COLUMNS, repetitions
+from tare.report.markdown import markdown
+from tare.report.rows.bottleneck import limit_columns, limits_rows
+from tare.report.rows.repetitions import REPETITION_COLUMNS, repetitions
 
 ARMS = ("bare", "bridge")
 

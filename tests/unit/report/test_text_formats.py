@@ -15,10 +15,11 @@ from tests.unit.analyze import synthetic
 from tests.unit.approved import assert_as_approved
 
 from tare.analyze.metrics import METRICS
-from tare.report import csv_rows, findings_file, markdown, schema
+from tare.report import csv_rows, findings_file, schema
 from tare.report.content import build_report
 from tare.report.frames.estimates import COLUMNS
 from tare.report.in_full import with_details
+from tare.report.markdown import markdown
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "report"
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"

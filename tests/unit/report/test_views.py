@@ -14,8 +14,8 @@ from tests.unit.analyze.views.test_compare import said
 from tests.unit.analyze.views.traces import HEADER, QUANTA, trace
 
 from tare.analyze.views.summary import Views, views_of
-from tare.report.views_files import COLUMNS, as_csv, as_json
-from tare.report.views_table import quantity, render
+from tare.report.views.files import COLUMNS, as_csv, as_json
+from tare.report.views.table import quantity, render
 from tare.store.trace import Trace
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "views"

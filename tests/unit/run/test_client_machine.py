@@ -6,8 +6,8 @@ import pytest
 
 from tare.deployments import Endpoint, Instance, NetworkKind, Task
 from tare.images import Image, ImageConfig
-from tare.run.bench import address_of
-from tare.run.loading import without_machines
+from tare.run.attempt.bench import address_of
+from tare.run.attempt.loading import without_machines
 from tare.sites import Output, Process
 from tare.study.machine_spec import VmSpec
 from tare.study.model import ArmSettings, LimitsSpec, Placement, SutSpec

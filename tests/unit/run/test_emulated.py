@@ -11,7 +11,7 @@ from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.model import Plan
 from tare.run.emulated import emulated_arms, shown_names
 from tare.run.events import Emulated, PhaseStarted
-from tare.run.parity import differences
+from tare.run.parity.compare import differences
 from tare.run.record import Phase
 from tare.run.resume import Done
 from tare.store import open_store, resume_store

@@ -16,7 +16,7 @@ from tare.deployments import Instance, Right, Task
 from tare.deployments.fake import FakeDeployment
 from tare.errors import EndedAtOnce, EnvironmentLacks
 from tare.plan.model import Plan
-from tare.run import collect as collecting
+from tare.run.attempt import raw_files as collecting
 from tare.run.clock import SystemClock
 from tare.run.events import Event, Observer, PhaseStarted
 from tare.run.execute import execute

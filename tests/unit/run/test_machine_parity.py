@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.run.test_parity import TOKEN, found, observation, record, settings, study
+from tests.unit.run.parity.test_compare import TOKEN, found, observation, record, settings, study
 
 from tare.deployments import NetworkKind
-from tare.run.declared import undeclared
+from tare.run.parity.declared import undeclared
 from tare.run.record import RunRecord
 from tare.study.machine_spec import VmSpec
 

@@ -12,8 +12,8 @@ import pytest
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import decisive, expand
 from tare.plan.model import Plan
-from tare.report.making import made
-from tare.run.monitors import Monitors, lacking_monitors
+from tare.report.words.making import made
+from tare.run.monitoring.monitors import Monitors, lacking_monitors
 from tare.run.record import NOTHING
 from tare.sites import Host
 from tare.sites.fake import FakeHost

@@ -11,11 +11,10 @@ from tare.plan.model import Plan
 from tare.protocols.pilot import BLOCKS, Choice
 from tare.report import build_report, terminal
 from tare.run.events import MeasureChosen
-from tare.run.pilot import choice_of, plan_of
 from tare.run.record import Outcome, RunRecord
-from tare.run.resume import Done
-from tare.study.load import loads
+from tare.run.resume import Done, choice_of, plan_of
 from tare.study.model import InterleaveSpec
+from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.study.starter import starter
 

@@ -11,7 +11,7 @@ from tare.analyze.metrics import METRICS
 from tare.plan.model import Plan
 from tare.report import EXPORTERS
 from tare.report.content import build_report
-from tare.report.summary import summary
+from tare.report.words.summary import summary
 from tare.run.record import Phase
 from tare.study.model import SutSpec
 from tare.workloads.registry import WORKLOADS

@@ -10,10 +10,9 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.validity.disk import Limit, limits_of
-from tare.run.disk_limit import with_disk_limit
-from tare.run.disk_use import with_disk_use
 from tare.run.record import RunRecord
-from tare.run.saturation import with_saturation
+from tare.run.usage.disk import with_disk_limit, with_disk_use
+from tare.run.usage.saturation import with_saturation
 
 DATA = Path(__file__).parents[2] / "data" / "rate"
 

@@ -8,18 +8,18 @@ import pytest
 
 from tare.deployments import Limits, NetworkKind, Right
 from tare.deployments.registry import DEPLOYMENTS
-from tare.deployments.vm_means import why_no_machine
+from tare.deployments.vm.accelerator import why_no_machine
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.control import with_control
 from tare.plan.model import Plan
-from tare.run.bench import limits_of
+from tare.run.attempt.bench import limits_of
 from tare.run.rights import Means, Needs, lacking, means_of, needs_of, require
 from tare.sites import Completed
 from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
 from tare.study.model import DuetSpec, LimitsSpec, StorageSpec
-from tare.study.sizes import cpu_set, size_bytes
+from tare.study.values import cpu_set, size_bytes
 
 RICH = Means(
     root=True,

@@ -8,8 +8,8 @@ from tare.deployments import Instance, Task
 from tare.images import Image, ImageConfig
 from tare.monitors import Watched
 from tare.run.clock import SystemClock
-from tare.run.surroundings import around
-from tare.run.usage import Meter
+from tare.run.monitoring.scene import around
+from tare.run.usage.cpu import Meter
 from tare.sites import Output, Process
 from tare.sites.fake import FakeHost
 

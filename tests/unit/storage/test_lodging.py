@@ -6,8 +6,8 @@ import pytest
 
 from tare.deployments import Bind, Layer, Task, Volume
 from tare.images import Image, ImageConfig
-from tare.run.declared import not_lodged
-from tare.run.properties import lies_on
+from tare.run.parity.declared import not_lodged
+from tare.run.parity.properties import lies_on
 from tare.sites import Output
 from tare.storage import Lodging
 from tare.study.model import StorageSpec

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.deployments.addresses import free_network
-from tare.deployments.mountinfo import parse_mountinfo, told_of
+from tare.deployments.mounts import parse_mountinfo, told_of
+from tare.deployments.network.bridge import free_network
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Completed
 from tare.sites.fake import FakeHost

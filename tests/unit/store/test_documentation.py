@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tare.deployments import Observation
-from tare.deployments.path import Hop, NetworkPath
+from tare.deployments.network.path import Hop, NetworkPath
+from tare.run.attempt.snapshot import Snapshot
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
-from tare.run.snapshot import Snapshot
-from tare.run.usage import Usage
+from tare.run.usage.cpu import Usage
 from tare.store.layout import StoreLayout
 from tare.store.schema import FORMAT, metadata
 from tare.workloads import Latency, Measurement, Operation, Window

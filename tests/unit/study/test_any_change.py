@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from tare.errors import StudyError
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import Registry
 
 SCALAR = st.one_of(

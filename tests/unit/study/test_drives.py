@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tare.errors import StudyError
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import installed
 
 REGISTRY = installed()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tare.errors import StudyError
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import Registry
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tare.errors import StudyError
 from tare.plan.expand import expand
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.study.starter import starter
 

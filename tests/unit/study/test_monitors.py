@@ -7,8 +7,8 @@ import pytest
 
 from tare.errors import StudyError
 from tare.plan.expand import expand
-from tare.study.load import loads
 from tare.study.model import MonitorSpec
+from tare.study.reading.load import loads
 from tare.study.registry import Registry
 
 WATCHED = "monitors:\n  mpstat: {drop_first: 5, drop_last: 5}\n  docker-stats: {}\n"

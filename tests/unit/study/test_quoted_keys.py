@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tare.errors import StudyError
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import Registry
 
 

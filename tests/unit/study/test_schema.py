@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from tare.errors import StudyError
 from tare.study.catalogue import studies
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import Registry, installed
 from tare.study.schema import kept_schema, study_schema
 from tare.study.starter import starter

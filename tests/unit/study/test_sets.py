@@ -6,7 +6,7 @@ import pytest
 
 from tare.deployments import CgroupPlace
 from tare.errors import StudyError
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import Registry
 
 PATH = "  path:\n    levels:\n"

@@ -16,13 +16,13 @@ from tare.plan.estimate import estimate
 from tare.plan.expand import expand
 from tare.plan.slow_starts import slow_starts
 from tare.study.catalogue import studies
-from tare.study.disk_bound import is_disk_bound
-from tare.study.document import read
-from tare.study.load import load
 from tare.study.model import Study
+from tare.study.reading.document import read
+from tare.study.reading.load import load
 from tare.study.registry import installed
-from tare.study.sizes import size_bytes
-from tare.study.stages import instances
+from tare.study.rules.disk_bound import is_disk_bound
+from tare.study.rules.stages import instances
+from tare.study.values import size_bytes
 from tare.workloads.registry import WORKLOADS
 
 SCALES = [(path, scale) for path in studies().values() for scale in read(path).tree["scales"]]

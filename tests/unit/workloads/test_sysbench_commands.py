@@ -12,8 +12,8 @@ from tare.deployments import Endpoint
 from tare.errors import StudyError
 from tare.workloads import Target
 from tare.workloads.registry import WORKLOADS
-from tare.workloads.sysbench import Sysbench
-from tare.workloads.sysbench_parameters import SysbenchParameters
+from tare.workloads.sysbench.parameters import SysbenchParameters
+from tare.workloads.sysbench.sysbench import Sysbench
 
 WORKLOAD = Sysbench()
 TARGET = Target("mariadb", Endpoint("172.20.0.2", 33060), Secrets("tare", "0123456789abcdef"))

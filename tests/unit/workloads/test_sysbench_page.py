@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.workloads.sysbench import Sysbench
-from tare.workloads.sysbench_parameters import SysbenchParameters
+from tare.workloads.sysbench.parameters import SysbenchParameters
+from tare.workloads.sysbench.sysbench import Sysbench
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "workloads" / "sysbench.md").read_text()

@@ -12,14 +12,14 @@ from pydantic import ValidationError
 from tare.databases import Secrets
 from tare.deployments import Endpoint
 from tare.errors import RunFailed, StudyError
-from tare.study.load import loads
+from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.study.starter import starter
 from tare.workloads import ClientCommand, Target
-from tare.workloads.ycsb import FILE, Ycsb
-from tare.workloads.ycsb_parameters import YcsbParameters
-from tare.workloads.ycsb_properties import DATA as DATA_PROPERTIES
-from tare.workloads.ycsb_properties import MIXES, known_properties, read_properties, refusal
+from tare.workloads.ycsb.parameters import YcsbParameters
+from tare.workloads.ycsb.properties import DATA as DATA_PROPERTIES
+from tare.workloads.ycsb.properties import MIXES, known_properties, read_properties, refusal
+from tare.workloads.ycsb.ycsb import FILE, Ycsb
 
 DATA = Path(__file__).parents[2] / "data" / "ycsb"
 TARGET = Target("mariadb", Endpoint("127.0.0.1", 3307), Secrets(user="tare", password="abc123"))

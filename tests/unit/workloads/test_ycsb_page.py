@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.workloads.ycsb_measurement import Asked, measurement
-from tare.workloads.ycsb_output import read_output
-from tare.workloads.ycsb_parameters import YcsbParameters
-from tare.workloads.ycsb_properties import MIXES
+from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.output import read_output
+from tare.workloads.ycsb.parameters import YcsbParameters
+from tare.workloads.ycsb.properties import MIXES
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "workloads" / "ycsb.md").read_text()

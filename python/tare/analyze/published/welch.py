@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.welch_t import term, welch_t
+from tare.analyze.statistics.intervals import term, welch_t
 
 METHOD = "welch"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.analyze.numbers import number_at
-from tare.run.driven import driving, spans_of
 from tare.run.record import RunRecord
-from tare.run.span import Span
+from tare.run.usage.driven import driving, spans_of
+from tare.run.usage.trace import Span
 
 
 @dataclass(frozen=True)

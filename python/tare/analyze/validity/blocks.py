@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from scipy.special import stdtrit
 
-from tare.analyze.autocorrelation import lag1
+from tare.analyze.statistics.series import lag1
 from tare.analyze.validity.evidence import Alarm, Evidence, share
 from tare.analyze.validity.within import slope_within
 from tare.plural import counted

@@ -11,9 +11,9 @@ from typing import Any
 
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
+from tare.analyze.statistics.intervals import term, welch_t
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
 from tare.analyze.validity.load import OTHERS, part_of_machine
-from tare.analyze.welch_t import term, welch_t
 from tare.run.record import RunRecord
 
 CORE = 0.02

@@ -11,8 +11,8 @@ from statistics import fmean, stdev
 from scipy.special import stdtrit
 
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.analyze.pairing import pair
 from tare.analyze.runs import Runs
+from tare.analyze.statistics.pairing import pair
 from tare.run.record import RunRecord
 from tare.study.model import Study
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tare.analyze.mser5 import mser5
+from tare.analyze.statistics.series import mser5
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
-from tare.run.halves import windows_kept
+from tare.run.duet.halves import windows_kept
 from tare.run.record import RunRecord
 
 RISE = 0.02

@@ -9,9 +9,9 @@ import altair as alt
 
 from tare.analyze.factorial import Effect
 from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed
-from tare.report.effect_rows import name
 from tare.report.figures import decimals_of, interval, percent, signed
 from tare.report.plain import distinct
+from tare.report.rows.effects import name
 
 MOST_ROWS = 40
 _ROW_PX = 26

@@ -12,9 +12,9 @@ from tare.analyze.timelines.laid_over import Laid, LaidOver
 from tare.analyze.timelines.series import READ, WRITTEN
 from tare.report.charts.bands import bands_of, hangs
 from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis
-from tare.report.laid_rows import PANELS, colours, means
-from tare.report.mark_words import told as happened
 from tare.report.plain import plain
+from tare.report.rows.laid_over import PANELS, colours, means
+from tare.report.words.marks import told as happened
 
 _DASHES: Mapping[str, tuple[int, ...]] = {"whole": (1, 0), "dashes": (5, 3), "dots": (2, 2), "both": (8, 3, 2, 3)}
 """Tell runs of an arm apart, block by block."""

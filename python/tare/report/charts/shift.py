@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from tare.analyze.quantile_shift import Quantile, QuantileShift
+from tare.analyze.statistics.quantile_shift import Quantile, QuantileShift
 from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, of_rows, themed, upright_percent_axis
 from tare.report.plain import plain
-from tare.report.shift_rows import label, shifted, title
+from tare.report.rows.shift import label, shifted, title
 
 MOST_ROWS = 16
 """In one chart; what is left out is told beside it."""

@@ -25,8 +25,8 @@ from tare.report.charts.theme import (
     value_axis,
 )
 from tare.report.figures import amount
-from tare.report.mark_words import told as happened
 from tare.report.plain import distinct, plain
+from tare.report.words.marks import told as happened
 
 PANELS = (CPU, MEMORY, WRITTEN, NETWORK)
 _COLOURS = {HOST: MUTED, ENGINE: INK, CLIENT: PUBLISHED, SUT: ACCENT}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tare.analyze.limit import Outcome
 from tare.report.check.content import READING, Check, figures, in_words, title, widened
-from tare.report.markdown_text import text
+from tare.report.markdown.text import text
 
 _MARKS = {Outcome.PASS: "\u2705", Outcome.FAIL: "\u274c", Outcome.INCONCLUSIVE: "\u2754"}
 """Beside the words, which say the same."""

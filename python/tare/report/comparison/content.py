@@ -11,8 +11,8 @@ from tare.analyze.metrics import PRIMARY, metric_named
 from tare.plural import counted
 from tare.report.comparison.surroundings import Unlike, surroundings
 from tare.report.figures import decimals_of, interval, moment, percent
-from tare.report.headlines import Headline, headlines
 from tare.report.plain import plain
+from tare.report.words.headlines import Headline, headlines
 from tare.run.record import RunRecord
 from tare.study.model import Study
 

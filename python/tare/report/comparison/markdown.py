@@ -17,7 +17,7 @@ from tare.report.comparison.content import (
     verdict,
 )
 from tare.report.figures import NONE, amount, interval, percent, point
-from tare.report.markdown_text import text
+from tare.report.markdown.text import text
 
 
 def render(compared: Compared) -> str:

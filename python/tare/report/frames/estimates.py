@@ -9,7 +9,7 @@ import polars as pl
 from tare.analyze import Analysis, Finding
 from tare.protocols import PROTOCOLS, as_published
 from tare.report.frames.factors import factor_cells, factor_columns
-from tare.report.verdicts import short
+from tare.report.words.verdicts import short
 from tare.study.model import Study
 
 COLUMNS = {

@@ -1,0 +1,1 @@
+"""Estimators and tests on plain numbers."""

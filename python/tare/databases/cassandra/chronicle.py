@@ -1,0 +1,171 @@
+"""Cassandra's own account of a run: compactions, tables and thread pools, by nodetool and its log.
+
+nodetool's history of compactions tells when each ended and how many bytes it took and made, the log how long it
+took: the message `Compacted (…)` of `CompactionTask`, which tare's logback.xml lets through.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tare.databases import Exec, ServerPlan
+from tare.databases.cassandra.nodetool import must, nodetool, several
+from tare.databases.extensions import Chronicle, Event, Figures
+from tare.errors import RunFailed
+
+LOG_FILE = "system.log"
+_COMMANDS = {"compactionhistory": "CompactionHistory", "tablestats": "TableStats", "tpstats": "TpStats"}
+"""Word of nodetool → the class that carries it out."""
+_TIMEOUT_S, _LOG_TIMEOUT_S = 60.0, 30.0
+_COMPACTED = re.compile(
+    r"^(?:DEBUG|INFO) .*?"
+    r" (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) \S+ - Compacted \(\S+\) \d+ sstables? to \[([^\]]*)\]"
+    r" to level=\d+\..*? in ([\d,.]+)ms\.",
+    re.MULTILINE,
+)
+_TABLE = re.compile(r"/([^/]+)/([^/]+)-[0-9a-f]{32}/[^/]+$")
+_LATE_S = 5.0
+"""The log tells of a compaction after the history has it; on a busy machine that may take a while."""
+_EARLY_S = 0.1
+_SYSTEM = "system"
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A compaction as the log has it: the table, when it was told of, how long it took."""
+
+    name: str
+    told_at: float
+    seconds: float
+
+
+class CassandraChronicler:
+    """Asks a single node."""
+
+    def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
+        """Three commands of nodetool, then the log, which tells of a compaction after the history has it."""
+        file = f"{plan.run_dir}/{LOG_FILE}"
+        told = several(plan, inside, tuple(_COMMANDS.values()), file, _TIMEOUT_S)
+        history, tables, pools, log = told or _each(plan, inside, file)
+        counted = parse_pools(pools)
+        return Chronicle(
+            events=parse_history(history, parse_log(log)),
+            tables=parse_tables(tables),
+            pools=counted.pools,
+            dropped=counted.dropped,
+            files={
+                "nodetool-compactionhistory.json": history,
+                "nodetool-tablestats.json": tables,
+                "nodetool-tpstats.json": pools,
+            },
+        )
+
+
+def _each(plan: ServerPlan, inside: Exec, file: str) -> tuple[str, ...]:
+    """A JVM a command, all at once as the run waits for them; then the file."""
+
+    def call(word: str) -> str:
+        return must(nodetool(plan, inside, (word, "-F", "json"), _TIMEOUT_S), f"call {word}").text
+
+    with ThreadPoolExecutor(len(_COMMANDS)) as pool:
+        printed = tuple(pool.map(call, _COMMANDS))
+    return *printed, must(inside(("cat", file), _LOG_TIMEOUT_S, b""), "read its log").text
+
+
+def parse_log(text: str) -> tuple[Logged, ...]:
+    """Every compaction that made a table's file; one that left nothing names no table and is left out."""
+    found = []
+    for match in _COMPACTED.finditer(text):
+        files = [file for file in match.group(3).split(",") if file.strip()]
+        table = _TABLE.search(files[0].strip()) if files else None
+        if table is None:
+            continue
+        told_at = datetime.fromisoformat(match.group(1)).replace(tzinfo=UTC).timestamp() + int(match.group(2)) / 1e3
+        seconds = int(re.sub(r"[,.]", "", match.group(4))) / 1e3
+        found.append(Logged(f"{table.group(1)}.{table.group(2)}", told_at, seconds))
+    return tuple(found)
+
+
+def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]:
+    """`nodetool compactionhistory -F json`, its moments in UTC, without the server's own tables."""
+    left = list(logged)
+    events = []
+    for row in sorted(
+        _tree(text, "compactionhistory")["CompactionHistory"], key=lambda row: str(row["compacted_at"])
+    ):
+        name = f"{row['keyspace_name']}.{row['columnfamily_name']}"
+        ended_at = datetime.fromisoformat(row["compacted_at"]).replace(tzinfo=UTC).timestamp()
+        told = next((each for each in left if each.name == name and _is(each, ended_at)), None)
+        if told is not None:
+            left.remove(told)
+        if not _own(str(row["keyspace_name"])):
+            began_at = None if told is None else told.told_at - told.seconds
+            events.append(
+                Event("compaction", name, began_at, ended_at, int(row["bytes_in"]), int(row["bytes_out"]))
+            )
+    return tuple(events)
+
+
+def parse_tables(text: str) -> Mapping[str, Figures]:
+    """`nodetool tablestats -F json`: the figures of every table that is not the server's own."""
+    found: dict[str, Figures] = {}
+    for keyspace, told in _tree(text, "tablestats").items():
+        if not isinstance(told, Mapping) or _own(keyspace):
+            continue
+        for table, figures in told.get("tables", {}).items():
+            found[f"{keyspace}.{table}"] = {name: _figure(value) for name, value in figures.items()}
+    return found
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Thread pool → figures, and message → how many were dropped."""
+
+    pools: Mapping[str, Figures]
+    dropped: Mapping[str, int]
+
+
+def parse_pools(text: str) -> Pools:
+    """`nodetool tpstats -F json`."""
+    tree = _tree(text, "tpstats")
+    return Pools(
+        {name: {key: _figure(value) for key, value in told.items()} for name, told in tree["ThreadPools"].items()},
+        {name: int(count) for name, count in tree["DroppedMessage"].items()},
+    )
+
+
+def _is(logged: Logged, ended_at: float) -> bool:
+    return -_EARLY_S <= logged.told_at - ended_at <= _LATE_S
+
+
+def _own(keyspace: str) -> bool:
+    return keyspace.split("_", maxsplit=1)[0] == _SYSTEM
+
+
+def _figure(value: object) -> float | str | None:
+    """Some numbers are printed as text; the names of units and levels stay text."""
+    if value is None or value == "NaN":
+        return None
+    try:
+        return float(str(value))
+    except ValueError:
+        return value if isinstance(value, str) else json.dumps(value)
+
+
+def _tree(text: str, what: str) -> Mapping[str, Any]:
+    """One line of 3.11, many of 5.0, of which only the first is not indented; a JVM may warn before them."""
+    lines = text.strip().splitlines()
+    begin = max((n for n, line in enumerate(lines) if line.startswith("{")), default=0)
+    try:
+        tree = json.loads("\n".join(lines[begin:]))
+    except ValueError as error:
+        raise RunFailed(f"nodetool {what} printed no JSON: {text.strip()[:80]!r}") from error
+    if not isinstance(tree, Mapping):
+        raise RunFailed(f"nodetool {what} printed no JSON object")
+    return tree

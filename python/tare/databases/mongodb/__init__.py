@@ -1,0 +1,1 @@
+"""MongoDB, and its wire protocol."""

@@ -1,0 +1,181 @@
+"""`bare`: the image's own bits as a process of the host, with nothing around it but its own root.
+
+All that is given by hand, and why: docs/concepts/deployments.md, docs/decisions/0005-bare-is-more-than-chroot.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import uuid4
+
+from tare.deployments import Bind, Instance, NetworkKind, Observation, Right, Task
+from tare.deployments.cgroup.placement import warden
+from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
+from tare.deployments.directories import remove_tree
+from tare.deployments.observe import observe
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.deployments.shared import Commons
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.sites import Completed, Host, Process
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.process import alive, boot_id, to_ident
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+_CALL_S = 30.0
+_LAST_WORDS_BYTES = 400
+
+
+class Bare:
+    """Root of the image, cgroup of the run, network of the host (or of another instance)."""
+
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ROOT})
+    isolates_network: ClassVar[bool] = False
+    own_root: ClassVar[bool] = True
+
+    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
+        self._host = host
+        self._ledger = ledger
+        self._commons = Commons(host, ledger, engine)
+
+    def start(self, task: Task) -> Instance:
+        """All that is made is noted first; what fails takes away what was made before it."""
+        if task.network not in (NetworkKind.HOST, NetworkKind.SHARED):
+            raise EnvironmentLacks(
+                f"{task.name}: a bare task has no network of its own, so none of kind {task.network.value}",
+                hint="use network: host, or shared beside a container",
+            )
+        try:
+            started = self._launch(task)
+        except BaseException:
+            self._remove(task)
+            raise
+        process = Process(started["pid"], started["started_ticks"], boot_id(self._host))
+        self._ledger.note(Kind.PROCESS, to_ident(process), host=self._host.name)
+        address = task.beside.address if task.beside is not None else task.listen
+        return Instance(task, "bare", process, container_id=None, address=address, published=None)
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
+    ) -> Completed:
+        """Runs in the task's root, cgroups and network, under its limits; any exit code is handed back."""
+        task = instance.task
+        if not alive(self._host, instance.process):
+            raise RunFailed(f"{task.name} has ended: {self._last_words(task)}")
+        cgroup = (self._host.read(f"/proc/{instance.process.pid}/cgroup") or b"").decode()
+        spec = {
+            **self._program(task),
+            "argv": list(argv),
+            "enter": instance.process.pid,
+            "own_output": False,
+            "cgroup_procs": list(self._commons.placement.cgroups.procs_files(cgroup)),
+            "network_of": instance.process.pid,
+        }
+        if user:
+            spec["user"] = user
+        path = f"{_scratch(task)}/exec-{uuid4().hex}.json"
+        self._host.put(json.dumps(spec).encode(), path, mode=0o600)
+        command = ["python3", "-I", "-S", f"{_scratch(task)}/launcher.py", "exec", path]
+        done = self._host.run(command, timeout_s=timeout_s, stdin=stdin, check=False)
+        return Completed(tuple(argv), done.code, done.stdout, done.stderr)
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """Sleeps in the kernel on the host until the task ends; one that has ended is not waited for."""
+        process = instance.process
+        status = f"{_scratch(instance.task)}/status"
+        if code := self._host.read(status):
+            return int(code)
+        words = ("wait", str(process.pid), str(process.started_ticks), status)
+        try:
+            return int(warden(self._host, *words, timeout_s=timeout_s))
+        except TimedOut as error:
+            raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s") from error
+
+    def observe(self, instance: Instance) -> Observation:
+        """From /proc and the task's cgroups."""
+        cgroups = self._commons.placement.cgroups
+        return observe(self._host, cgroups, instance.process.pid, instance.task.targets)
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """The first process is asked and then told; whatever it left in its cgroup is killed."""
+        process = instance.process
+        if alive(self._host, process):
+            words = ("end", str(process.pid), str(process.started_ticks), f"{grace_s:g}")
+            warden(self._host, *words, timeout_s=grace_s + _CALL_S)
+        self._ledger.forget(Kind.PROCESS, to_ident(process), host=self._host.name)
+        self._remove(instance.task)
+
+    def _launch(self, task: Task) -> dict[str, int]:
+        scratch = _scratch(task)
+        if task.volumes or task.layers:
+            raise RunFailed(f"{task.name}: a bare task has no engine whose volumes or layers it could have")
+        self._ledger.note(Kind.PATH, scratch, host=self._host.name)
+        self._host.run(["mkdir", "-p", "-m", "0711", "--", scratch], timeout_s=_CALL_S)
+        procs = self._commons.placement.make(task)
+        self._host.put(LAUNCHER, f"{scratch}/launcher.py")
+        spec = {
+            **self._program(task),
+            "rootfs": task.image.rootfs,
+            "binds": [asdict(bind) for bind in (*self._names(scratch), *task.binds)],
+            "scratch": [asdict(place) for place in SCRATCH],
+            "shm_bytes": SHM_BYTES,
+            "own_output": True,
+            "stdout": task.output.stdout,
+            "stderr": task.output.stderr,
+            "status": f"{scratch}/status",
+            "cgroup_procs": list(procs),
+            "network_of": task.beside.process.pid if task.beside is not None else None,
+        }
+        self._host.put(json.dumps(spec).encode(), f"{scratch}/spec.json", mode=0o600)
+        launch = ["python3", "-I", "-S", f"{scratch}/launcher.py", "start", f"{scratch}/spec.json"]
+        command = [*self._commons.placement.prefix(task), *launch]
+        done = self._host.run(command, timeout_s=_CALL_S, check=False)
+        if done.code != 0:
+            raise RunFailed(f"{task.name} cannot be started: {done.stderr.decode(errors='replace').strip()}")
+        answer: dict[str, int] = json.loads(done.stdout)
+        return answer
+
+    def _program(self, task: Task) -> dict[str, Any]:
+        """What start and exec have in common."""
+        limits = rlimits(task.limits, ceilings(self._host))
+        return {
+            "argv": list(task.argv),
+            "env": dict(environment(task)),
+            "user": user(task),
+            "workdir": task.workdir,
+            "rlimits": {name: (limit.soft, limit.hard) for name, limit in limits.items()},
+        }
+
+    def _names(self, scratch: str) -> tuple[Bind, ...]:
+        """The files by which names resolve, as an engine writes them."""
+        name = (self._host.read("/proc/sys/kernel/hostname") or b"localhost").decode().strip()
+        contents = {
+            "hosts": f"127.0.0.1\tlocalhost {name}\n::1\tlocalhost ip6-localhost ip6-loopback\n".encode(),
+            "hostname": f"{name}\n".encode(),
+            "resolv.conf": self._host.read("/etc/resolv.conf") or b"",
+        }
+        for file, content in contents.items():
+            self._host.put(content, f"{scratch}/{file}")
+        return tuple(Bind(f"{scratch}/{file}", f"/etc/{file}", read_only=True) for file in contents)
+
+    def _remove(self, task: Task) -> None:
+        self._commons.placement.remove(task)
+        remove_tree(self._host, _scratch(task))
+        self._ledger.forget(Kind.PATH, _scratch(task), host=self._host.name)
+        self._commons.leave(task.cgroup_parent)
+
+    def _last_words(self, task: Task) -> str:
+        tail = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
+        text = tail[-_LAST_WORDS_BYTES:].decode(errors="replace")
+        return text.splitlines()[-1] if text else "it said nothing"
+
+
+def _scratch(task: Task) -> str:
+    """No directory above it is shared: another tare may be removing its own at any time."""
+    return f"/run/tare-task.{task.name}"

@@ -1,0 +1,1 @@
+"""Control groups: the hierarchies of a host, and where tasks are placed in them."""

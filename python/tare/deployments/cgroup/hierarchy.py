@@ -1,0 +1,193 @@
+"""The host's cgroup hierarchies, and what is written to them: v1, hybrid and v2.
+
+Paths of cgroups are relative to the root of their hierarchy ("tare/RUN/server"), without a leading slash.
+Sources: Documentation/admin-guide/cgroup-v1/, cgroup-v2.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tare.deployments import Limits
+from tare.deployments.defaults import CPU_PERIOD_US, cpu_quota_us
+from tare.deployments.disks import Read, disks
+from tare.deployments.mounts import Mount, parse_mountinfo
+from tare.errors import EnvironmentLacks
+
+_NOT_CONTROLLERS = frozenset({"rw", "ro", "xattr", "clone_children", "noprefix", "release_agent"})
+_V2_CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
+
+
+class CgroupKind(StrEnum):
+    """Which cgroup interface holds the controllers."""
+
+    V1 = "v1"
+    HYBRID = "hybrid"
+    """Controllers in v1 hierarchies, and a v2 hierarchy without any beside them."""
+    V2 = "v2"
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One mounted hierarchy. `controllers` is empty for v2, whose root tells them by cgroup.controllers."""
+
+    mount: str
+    controllers: tuple[str, ...]
+    unified: bool
+
+
+@dataclass(frozen=True)
+class Cgroups:
+    """All hierarchies of a host."""
+
+    kind: CgroupKind
+    hierarchies: tuple[Hierarchy, ...]
+
+    def directories(self, path: str) -> tuple[str, ...]:
+        """Where the cgroup `path` lies in each hierarchy: what engines make, so that both make the same."""
+        return tuple(f"{hierarchy.mount}/{path}" for hierarchy in self.hierarchies)
+
+    def mount_of(self, controller: str) -> str | None:
+        """The hierarchy that holds a controller."""
+        for hierarchy in self.hierarchies:
+            unified = hierarchy.unified and self.kind is CgroupKind.V2
+            if controller in hierarchy.controllers or (unified and controller in _V2_CONTROLLERS):
+                return hierarchy.mount
+        return None
+
+    def procs_files(self, proc_cgroup: str) -> tuple[str, ...]:
+        """The cgroup.procs files by which to join the cgroups that a /proc/PID/cgroup lists."""
+        paths = parse_proc_cgroup(proc_cgroup)
+        found = []
+        for hierarchy in self.hierarchies:
+            wanted = set(hierarchy.controllers) or {""}
+            same = [path for names, path in paths.items() if set(names.split(",")) == wanted]
+            found += [f"{hierarchy.mount}/{path.strip('/')}/cgroup.procs" for path in same]
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Write:
+    """One value into one file of a cgroup."""
+
+    path: str
+    value: str
+
+
+def parse_cgroups(mountinfo: str) -> Cgroups:
+    """Find the hierarchies in /proc/self/mountinfo. Raises `EnvironmentLacks` when there are none."""
+    found: dict[str, Hierarchy] = {}
+    for mount in parse_mountinfo(mountinfo):
+        if mount.fstype in ("cgroup", "cgroup2") and mount.root == "/" and mount.device not in found:
+            found[mount.device] = _hierarchy(mount)
+    hierarchies = tuple(found.values())
+    if not hierarchies:
+        raise EnvironmentLacks(
+            "no cgroup hierarchy is mounted on this host", hint="mount /sys/fs/cgroup, see cgroups(7)"
+        )
+    if all(hierarchy.unified for hierarchy in hierarchies):
+        kind = CgroupKind.V2
+    else:
+        kind = CgroupKind.HYBRID if any(hierarchy.unified for hierarchy in hierarchies) else CgroupKind.V1
+    return Cgroups(kind, hierarchies)
+
+
+def parse_proc_cgroup(text: str) -> dict[str, str]:
+    """/proc/PID/cgroup: controllers (comma-separated, empty for v2) → path as printed."""
+    lines = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
+    return {controllers: path for _, controllers, path in lines}
+
+
+def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
+    """What must be set from the root down so that cgroups below `path` can be used; nothing is narrowed."""
+    ancestors = _ancestors(path)
+    if cgroups.kind is CgroupKind.V2:
+        for directory in (
+            cgroups.hierarchies[0].mount,
+            *(place for ancestor in ancestors for place in cgroups.directories(ancestor)),
+        ):
+            have = (read(f"{directory}/cgroup.controllers") or b"").decode().split()
+            if wanted := " ".join(f"+{name}" for name in _V2_CONTROLLERS if name in have):
+                yield Write(f"{directory}/cgroup.subtree_control", wanted)
+        return
+    if (mount := cgroups.mount_of("cpuset")) is not None:
+        for ancestor in ancestors:
+            yield from _inherit_cpuset(f"{mount}/{ancestor}", read)
+
+
+def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:
+    """The limits of one task. The weight is left at the kernel's default, as engines leave it."""
+    if cgroups.kind is CgroupKind.V2:
+        yield from _limits_v2(f"{cgroups.hierarchies[0].mount}/{path}", limits, read)
+        return
+    if (mount := cgroups.mount_of("cpuset")) is not None:
+        yield from _inherit_cpuset(f"{mount}/{path}", read)
+        if limits.cpus is not None:
+            yield Write(f"{mount}/{path}/cpuset.cpus", limits.cpus)
+    yield from _limits_v1(cgroups, path, limits, read)
+
+
+def _limits_v1(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:
+    quota = cpu_quota_us(limits)
+    if quota is not None:
+        directory = f"{_needed(cgroups, 'cpu')}/{path}"
+        yield Write(f"{directory}/cpu.cfs_period_us", str(CPU_PERIOD_US))
+        yield Write(f"{directory}/cpu.cfs_quota_us", str(quota))
+    if limits.memory_bytes is not None:
+        directory = f"{_needed(cgroups, 'memory')}/{path}"
+        yield Write(f"{directory}/memory.limit_in_bytes", str(limits.memory_bytes))
+        if read(f"{directory}/memory.memsw.limit_in_bytes") is not None:  # absent without swap accounting
+            yield Write(f"{directory}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
+    if limits.disk_iops is not None:
+        directory = f"{_needed(cgroups, 'blkio')}/{path}"
+        for disk in disks(read):
+            for way in ("read", "write"):
+                value = f"{disk.device} {limits.disk_iops}"
+                yield Write(f"{directory}/blkio.throttle.{way}_iops_device", value)
+
+
+def _limits_v2(directory: str, limits: Limits, read: Read) -> Iterator[Write]:
+    quota = cpu_quota_us(limits)
+    if limits.cpus is not None:
+        yield Write(f"{directory}/cpuset.cpus", limits.cpus)
+    if quota is not None:
+        yield Write(f"{directory}/cpu.max", f"{quota} {CPU_PERIOD_US}")
+    if limits.memory_bytes is not None:
+        yield Write(f"{directory}/memory.max", str(limits.memory_bytes))
+        yield Write(f"{directory}/memory.swap.max", "0")
+    if limits.disk_iops is not None:
+        for disk in disks(read):
+            value = f"{disk.device} riops={limits.disk_iops} wiops={limits.disk_iops}"
+            yield Write(f"{directory}/io.max", value)
+
+
+def _inherit_cpuset(directory: str, read: Read) -> Iterator[Write]:
+    """A new v1 cpuset holds no CPU and no memory node, and then no task can join it."""
+    parent = directory.rsplit("/", 1)[0]
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        if not (read(f"{directory}/{name}") or b"").strip():
+            yield Write(f"{directory}/{name}", (read(f"{parent}/{name}") or b"").decode().strip())
+
+
+def _ancestors(path: str) -> tuple[str, ...]:
+    """`a/b/c` → `a`, `a/b`, `a/b/c`."""
+    parts = path.strip("/").split("/")
+    return tuple("/".join(parts[: index + 1]) for index in range(len(parts)))
+
+
+def _needed(cgroups: Cgroups, controller: str) -> str:
+    mount = cgroups.mount_of(controller)
+    if mount is None:
+        raise EnvironmentLacks(
+            f"this host's kernel offers no {controller} cgroup controller", hint="see /proc/cgroups"
+        )
+    return mount
+
+
+def _hierarchy(mount: Mount) -> Hierarchy:
+    if mount.fstype == "cgroup2":
+        return Hierarchy(mount.target, (), unified=True)
+    names = [option for option in mount.super_options if option.partition("=")[0] not in _NOT_CONTROLLERS]
+    return Hierarchy(mount.target, tuple(names), unified=False)

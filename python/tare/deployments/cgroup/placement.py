@@ -1,0 +1,257 @@
+"""Where on a host the tasks of a run stand: all of them, bare or not, under one parent cgroup.
+
+An engine with the `cgroupfs` driver takes the parent as a path, one with the `systemd` driver as a slice;
+a bare task goes where the engine would put a container. See docs/decisions/0006-one-parent-cgroup.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from tare.deployments import CgroupPlace, Limits, Task
+from tare.deployments.cgroup.hierarchy import Cgroups, Write, leaf_writes, parent_writes, parse_cgroups
+from tare.deployments.defaults import cpu_quota_us
+from tare.deployments.disks import Read, disks
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+WARDEN = Path(__file__).with_name("warden.py")
+_CALL_S = 30.0
+
+
+class Placement(Protocol):
+    """How cgroups are made and removed on one host."""
+
+    @property
+    def cgroups(self) -> Cgroups:
+        """The host's hierarchies."""
+        ...
+
+    def engine_parent(self, parent: str) -> str:
+        """What an engine must be told as the parent."""
+        ...
+
+    def prefix(self, task: Task) -> tuple[str, ...]:
+        """The words before a bare task's command."""
+        ...
+
+    def make(self, task: Task) -> tuple[str, ...]:
+        """Make the cgroups of a bare task; returns the files by which its first process joins them."""
+        ...
+
+    def make_parent(self, parent: str) -> None:
+        """Make what an engine's containers will stand in."""
+        ...
+
+    def remove(self, task: Task) -> None:
+        """Remove the task's cgroup with all that runs in it."""
+        ...
+
+    def prune_parent(self, parent: str) -> bool:
+        """Remove the parent if nothing is in it; whether it is gone."""
+        ...
+
+
+def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Placement:
+    """The engine's driver where there is one, else systemd's where systemd runs, else plain cgroups."""
+    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    if engine is not None:
+        systemd = engine.info().get("CgroupDriver") == "systemd"
+    else:
+        systemd = (host.read("/proc/1/comm") or b"").strip() == b"systemd"
+    return SystemdSlices(host, ledger, cgroups) if systemd else PlainCgroups(host, ledger, cgroups)
+
+
+@dataclass(frozen=True)
+class PlainCgroups:
+    """Directories made by hand, as an engine's `cgroupfs` driver makes them."""
+
+    host: Host
+    ledger: Ledger
+    cgroups: Cgroups
+
+    def engine_parent(self, parent: str) -> str:
+        """A path from the hierarchy's root."""
+        return f"/{parent}"
+
+    def prefix(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - the launcher joins by itself
+        """Nothing."""
+        return ()
+
+    def make(self, task: Task) -> tuple[str, ...]:
+        """Parent first, then the task's own, with its limits."""
+        self.make_parent(task.cgroup_parent)
+        if task.cgroup is CgroupPlace.ROOT:
+            return root_procs(self.cgroups)
+        path = leaf(task)
+        self.ledger.note(Kind.CGROUP, path, host=self.host.name)
+        directories = self.cgroups.directories(path)
+        self._make(directories)
+        self._write(*leaf_writes(self.cgroups, path, task.limits, self.host.read))
+        return tuple(f"{directory}/cgroup.procs" for directory in directories)
+
+    def make_parent(self, parent: str) -> None:
+        """In every hierarchy; a task that goes first must not leave it out for the next."""
+        self.ledger.note(Kind.CGROUP, parent, host=self.host.name)
+        self._make(self.cgroups.directories(parent))
+        for write in parent_writes(self.cgroups, parent, self.host.read):
+            self._write(write)
+
+    def remove(self, task: Task) -> None:
+        """Whatever is left in it is killed."""
+        clear(self.host, self.cgroups, leaf(task))
+        self.ledger.forget(Kind.CGROUP, leaf(task), host=self.host.name)
+
+    def prune_parent(self, parent: str) -> bool:
+        """A parent in use stays, and stays in the ledger."""
+        gone = prune(self.host, self.cgroups, parent)
+        if gone:
+            self.ledger.forget(Kind.CGROUP, parent, host=self.host.name)
+        return gone
+
+    def _make(self, directories: Sequence[str]) -> None:
+        """Another tare that ends may remove our common ancestor between the steps of `mkdir -p`."""
+        for last in (False, False, True):
+            if self.host.run(["mkdir", "-p", "--", *directories], timeout_s=_CALL_S, check=last).code == 0:
+                return
+
+    def _write(self, *writes: Write) -> None:
+        for write in writes:
+            try:
+                self.host.put(write.value.encode(), write.path)
+            except RunFailed as error:
+                raise EnvironmentLacks(
+                    f"the cgroup limit {write.value!r} is refused: {error.what}",
+                    hint="see /proc/cgroups, and what limits tare itself was started under",
+                ) from error
+
+
+@dataclass(frozen=True)
+class SystemdSlices:
+    """A slice for the run, a scope for each bare task, as an engine's `systemd` driver makes them."""
+
+    host: Host
+    ledger: Ledger
+    cgroups: Cgroups
+
+    def engine_parent(self, parent: str) -> str:
+        """The slice's name."""
+        return slice_name(parent)
+
+    def prefix(self, task: Task) -> tuple[str, ...]:
+        """The init system makes the scope around the launcher, with the task's limits on it."""
+        if task.cgroup is CgroupPlace.ROOT:
+            return ()
+        properties = [word for item in scope_properties(task.limits, self.host.read) for word in ("-p", item)]
+        unit = f"--unit={scope_name(task)}"
+        where = f"--slice={slice_name(task.cgroup_parent)}"
+        return ("systemd-run", "--scope", "--quiet", "--collect", unit, where, *properties, "--")
+
+    def make(self, task: Task) -> tuple[str, ...]:
+        """Only noted: systemd makes it when the launcher is run."""
+        self.make_parent(task.cgroup_parent)
+        if task.cgroup is CgroupPlace.ROOT:
+            return root_procs(self.cgroups)
+        self.ledger.note(Kind.CGROUP, self._scope(task), host=self.host.name)
+        return ()
+
+    def make_parent(self, parent: str) -> None:
+        """Only noted: a slice comes with its first scope."""
+        self.ledger.note(Kind.CGROUP, slice_path(parent), host=self.host.name)
+
+    def remove(self, task: Task) -> None:
+        """The init system drops an empty scope by itself; `clear` sees it gone."""
+        clear(self.host, self.cgroups, self._scope(task))
+        self.ledger.forget(Kind.CGROUP, self._scope(task), host=self.host.name)
+
+    def prune_parent(self, parent: str) -> bool:
+        """An empty slice stays active until it is stopped."""
+        gone = prune(self.host, self.cgroups, slice_path(parent))
+        if gone:
+            self.host.run(["systemctl", "stop", slice_name(parent)], timeout_s=_CALL_S, check=False)
+            self.ledger.forget(Kind.CGROUP, slice_path(parent), host=self.host.name)
+        return gone
+
+    def _scope(self, task: Task) -> str:
+        return f"{slice_path(task.cgroup_parent)}/{scope_name(task)}"
+
+
+def root_procs(cgroups: Cgroups) -> tuple[str, ...]:
+    """The files by which a process joins the root of every hierarchy."""
+    return tuple(f"{hierarchy.mount}/cgroup.procs" for hierarchy in cgroups.hierarchies)
+
+
+def leaf(task: Task) -> str:
+    """The cgroup of one task, beside which an engine puts its containers."""
+    return f"{task.cgroup_parent}/{task.name}"
+
+
+def slice_name(parent: str) -> str:
+    """`tare/run-1` → `tare-run_1.slice`: a dash in a slice's name means a level (systemd.slice(5))."""
+    return "-".join(re.sub(r"[^A-Za-z0-9.]", "_", part) for part in parent.split("/")) + ".slice"
+
+
+def slice_path(parent: str) -> str:
+    """`tare/run` → `tare.slice/tare-run.slice`."""
+    parts = slice_name(parent).removesuffix(".slice").split("-")
+    return "/".join("-".join(parts[: index + 1]) + ".slice" for index in range(len(parts)))
+
+
+def scope_name(task: Task) -> str:
+    """The unit that holds one bare task."""
+    return f"{task.name}.scope"
+
+
+def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
+    """Limits in the words of systemd.resource-control(5); MemoryMax is understood on v1 too."""
+    properties = ["Delegate=yes"]
+    if limits.cpus is not None:
+        properties.append(f"AllowedCPUs={limits.cpus}")
+    quota = cpu_quota_us(limits)
+    if quota is not None:
+        properties += [f"CPUQuota={quota / 1000:g}%", "CPUQuotaPeriodSec=100ms"]
+    if limits.memory_bytes is not None:
+        properties += [f"MemoryMax={limits.memory_bytes}", "MemorySwapMax=0"]
+    if limits.disk_iops is not None:
+        for disk in disks(read):
+            properties += [f"IO{way}IOPSMax={disk.path} {limits.disk_iops}" for way in ("Read", "Write")]
+    return tuple(properties)
+
+
+def clear(host: Host, cgroups: Cgroups, path: str) -> None:
+    """Kill all that runs in a cgroup, then remove it. Raises `RunFailed` if it does not go."""
+    if not prune(host, cgroups, path):
+        warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+
+
+def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
+    """Remove a cgroup, and those above it, where nothing is in them; whether it is gone everywhere.
+
+    The kernel removes none in which something is (EBUSY). Raises `RunFailed` for a path that leads elsewhere.
+    """
+    parts = path.split("/")
+    if "" in parts or ".." in parts:
+        raise RunFailed(f"{path!r} names no cgroup of tare's")
+    if not _gone(host, cgroups, path):
+        upwards = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+        places = [place for each in upwards for place in cgroups.directories(each)]
+        host.run(["rmdir", "--", *places], timeout_s=_CALL_S, check=False)
+    return _gone(host, cgroups, path)
+
+
+def _gone(host: Host, cgroups: Cgroups, path: str) -> bool:
+    return all(host.read(f"{place}/cgroup.procs") is None for place in cgroups.directories(path))
+
+
+def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:
+    """Run the script of warden.py on the host."""
+    argv = ["python3", "-I", "-S", "-", *words]
+    return host.run(argv, timeout_s=timeout_s, stdin=WARDEN.read_bytes()).text

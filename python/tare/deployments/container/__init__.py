@@ -1,0 +1,1 @@
+"""`container`: the image in the host's engine."""

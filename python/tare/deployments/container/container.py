@@ -1,0 +1,259 @@
+"""`container`: the image in the host's engine, over the Docker API (Docker Engine, or Podman's socket).
+
+Seccomp, AppArmor and capabilities stay as the engine sets them: they are part of what a container is. What is
+no part of it (user, environment, limits, cgroup parent, scratch directories) is given as to a bare task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from docker.errors import APIError, DockerException, NotFound
+from docker.types import LogConfig, Mount, Ulimit
+from requests.exceptions import RequestException
+
+from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
+from tare.deployments.container.engine_exec import engine_exec
+from tare.deployments.container.layers import drop_image, fill, image_with, settle_below
+from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
+from tare.deployments.disks import disks
+from tare.deployments.network.bridge import RUN_LABEL, labels
+from tare.deployments.observe import observe
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.deployments.shared import Commons
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.sites import Completed, Host, Process
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.process import boot_id, identify
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container as EngineContainer
+
+_BRIDGED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
+_LOOPBACK = "127.0.0.1"
+_LAST_WORDS_LINES = 5
+_API_S = 60.0
+
+
+class Container:
+    """One container a task, removed with its task."""
+
+    needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+    isolates_network: ClassVar[bool] = True
+    own_root: ClassVar[bool] = True
+
+    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
+        if engine is None:
+            raise EnvironmentLacks("containers need a container engine", hint="start one, see `tare doctor`")
+        self._host = host
+        self._ledger = ledger
+        self._engine = engine
+        self._commons = Commons(host, ledger, engine)
+
+    def start(self, task: Task) -> Instance:
+        """The container's name is noted before it exists; what fails takes away what was made before it."""
+        try:
+            return self._start(task)
+        except BaseException as error:
+            self._remove(task)
+            if isinstance(error, (DockerException, RequestException)):
+                raise RunFailed(f"{task.name} cannot be started: {_explained(error)}") from error
+            raise
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
+    ) -> Completed:
+        """As `docker exec`; any exit code is handed back."""
+        container = self._container(instance.task)
+        if container is None or container.status != "running":
+            raise RunFailed(f"{instance.task.name} has ended: {_last_words(container)}")
+        return engine_exec(
+            self._engine,
+            self._host,
+            str(container.id),
+            argv,
+            timeout_s=timeout_s,
+            user=user or _user(instance.task),
+            stdin=stdin,
+        )
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """Blocks in the engine until the task ends, then fetches its output."""
+        container = self._container(instance.task)
+        if container is None:
+            raise RunFailed(f"{instance.task.name} is gone: somebody else removed its container")
+        try:
+            code = int(container.wait(timeout=timeout_s)["StatusCode"])
+        except RequestException as error:
+            raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s") from error
+        self._collect(instance.task, container)
+        return code
+
+    def observe(self, instance: Instance) -> Observation:
+        """From /proc and the cgroups of the container's first process."""
+        cgroups = self._commons.placement.cgroups
+        return observe(self._host, cgroups, instance.process.pid, instance.task.targets)
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """Output is fetched before the container goes."""
+        task = instance.task
+        container = self._container(task)
+        if container is not None:
+            try:
+                container.stop(timeout=round(grace_s))
+                self._collect(task, container)
+            except NotFound:
+                pass
+            except (DockerException, RequestException) as error:
+                raise RunFailed(f"{task.name} cannot be stopped: {_explained(error)}") from error
+        self._remove(task)
+
+    def _start(self, task: Task) -> Instance:
+        if task.image.engine_id is None:
+            raise EnvironmentLacks(
+                f"the image {task.image.reference} is not in the engine", hint="build it with `tare images`"
+            )
+        self._commons.placement.make_parent(task.cgroup_parent)
+        network = self._network(task)
+        self._ledger.note(Kind.CONTAINER, task.name, host=self._host.name)
+        container = self._engine.containers.create(
+            self._image(task),
+            entrypoint=[task.argv[0]],
+            command=list(task.argv[1:]),
+            name=task.name,
+            **network,
+            **self._placed(task),
+            **self._given(task),
+        )
+        for layer in task.layers:
+            (
+                settle_below(self._host, container, layer)
+                if layer.copy_up
+                else fill(self._host, container, task, layer)
+            )
+        container.start()
+        container.reload()
+        return self._instance(task, container)
+
+    def _image(self, task: Task) -> str:
+        """The task's image; where data shall be copied up from a layer of it, one that has them."""
+        for layer in task.layers:
+            if layer.copy_up:
+                return image_with(self._engine, self._host, self._ledger, task, layer)
+        return str(task.image.engine_id)
+
+    def _network(self, task: Task) -> dict[str, Any]:
+        """How it is attached. The engine picks the host's side of a port, so that no other can be quicker."""
+        if task.network in _BRIDGED:
+            bridge = self._commons.bridge(task.cgroup_parent)
+            attached: dict[str, Any] = {"network": bridge.name, "hostname": task.name}
+            if task.network is not NetworkKind.BRIDGE and task.port:
+                loopback = task.network is NetworkKind.PUBLISHED_LOOPBACK
+                attached["ports"] = {f"{task.port}/tcp": (_LOOPBACK if loopback else bridge.gateway, None)}
+            return attached
+        if task.network is NetworkKind.SHARED:
+            if task.beside is None:
+                raise RunFailed(f"{task.name}: a shared network needs the instance that it is shared with")
+            if task.beside.container_id is not None:
+                return {"network_mode": f"container:{task.beside.container_id}"}
+        return {"network_mode": "host"}
+
+    def _placed(self, task: Task) -> dict[str, Any]:
+        """Cgroup parent and limits; the weight is left at the kernel's default as for a bare task."""
+        limits = task.limits
+        placed: dict[str, Any] = {"cgroup_parent": self._commons.placement.engine_parent(task.cgroup_parent)}
+        if limits.cpus is not None:
+            placed["cpuset_cpus"] = limits.cpus
+        if (quota := cpu_quota_us(limits)) is not None:
+            placed |= {"cpu_period": CPU_PERIOD_US, "cpu_quota": quota}
+        if limits.memory_bytes is not None:
+            placed |= {"mem_limit": limits.memory_bytes, "memswap_limit": limits.memory_bytes}
+        if limits.disk_iops is not None:
+            rates = [{"Path": disk.path, "Rate": limits.disk_iops} for disk in disks(self._host.read)]
+            placed |= {"device_read_iops": rates, "device_write_iops": rates}
+        return placed
+
+    def _given(self, task: Task) -> dict[str, Any]:
+        """What surrounds the program apart from its place."""
+        wanted = rlimits(task.limits, ceilings(self._host))
+        return {
+            "environment": dict(environment(task)),
+            "user": user(task),
+            "working_dir": task.workdir,
+            "mounts": [
+                *(Mount(bind.target, bind.source, type="bind", read_only=bind.read_only) for bind in task.binds),
+                *(Mount(volume.target, volume.name, type="volume", no_copy=True) for volume in task.volumes),
+            ],
+            "ulimits": [Ulimit(name=name, soft=limit.soft, hard=limit.hard) for name, limit in wanted.items()],
+            "read_only": not task.layers,
+            "tmpfs": {place.target: f"rw,exec,nosuid,nodev,mode={place.mode}" for place in SCRATCH},
+            "shm_size": SHM_BYTES,
+            "init": False,
+            "log_config": LogConfig(type=LogConfig.types.JSON),
+            "labels": labels(task.cgroup_parent),
+        }
+
+    def _instance(self, task: Task, container: EngineContainer) -> Instance:
+        attrs = container.attrs
+        pid = int(attrs["State"]["Pid"])
+        process = identify(self._host, pid) if pid else None
+        networks = attrs["NetworkSettings"]["Networks"]
+        addresses = [seen["IPAddress"] for seen in networks.values() if seen.get("IPAddress")]
+        if task.network is NetworkKind.SHARED and task.beside is not None:
+            address = task.beside.address
+        else:
+            address = addresses[0] if task.network in _BRIDGED and addresses else task.listen
+        published = (attrs["NetworkSettings"]["Ports"] or {}).get(f"{task.port}/tcp")
+        return Instance(
+            task=task,
+            deployment="container",
+            # A program that has already ended has no process any more.
+            process=process or Process(pid, 0, boot_id(self._host)),
+            container_id=str(container.id),
+            address=address,
+            published=Endpoint(published[0]["HostIp"], int(published[0]["HostPort"])) if published else None,
+        )
+
+    def _container(self, task: Task) -> EngineContainer | None:
+        """Looked up by name and believed by label only."""
+        try:
+            container = self._engine.containers.get(task.name)
+        except NotFound:
+            return None
+        return container if container.labels.get(RUN_LABEL) == task.cgroup_parent else None
+
+    def _collect(self, task: Task, container: EngineContainer) -> None:
+        """The engine's log driver keeps both outputs apart; they are put where a bare task writes them."""
+        self._host.put(bytes(container.logs(stdout=True, stderr=False)), task.output.stdout)
+        self._host.put(bytes(container.logs(stdout=False, stderr=True)), task.output.stderr)
+
+    def _remove(self, task: Task) -> None:
+        container = self._container(task)
+        if container is not None:
+            try:
+                container.remove(v=True, force=True)
+            except NotFound:
+                pass
+            except APIError as error:
+                raise RunFailed(f"the container {task.name} cannot be removed: {error.explanation}") from error
+        self._ledger.forget(Kind.CONTAINER, task.name, host=self._host.name)
+        if any(layer.copy_up for layer in task.layers):
+            drop_image(self._engine, self._host, self._ledger, task)
+        self._commons.leave(task.cgroup_parent)
+
+
+def _user(task: Task) -> str:
+    return user(task)
+
+
+def _last_words(container: EngineContainer | None) -> str:
+    if container is None:
+        return "its container is gone"
+    words = bytes(container.logs(tail=_LAST_WORDS_LINES)).decode(errors="replace").strip()
+    return words.splitlines()[-1] if words else "it said nothing"
+
+
+def _explained(error: Exception) -> str:
+    return str(error.explanation) if isinstance(error, APIError) and error.explanation else str(error)

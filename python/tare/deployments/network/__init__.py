@@ -1,0 +1,1 @@
+"""Networks of tare's own, and the path that traffic takes."""

@@ -1,0 +1,112 @@
+"""tare's own bridge, one for each run, and small subnets for its links."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from docker.errors import APIError, NotFound
+
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+from tare.sites.engine import LABEL
+from tare.sites.ledger import Kind, Ledger
+from tare.sites.local import own_process
+from tare.sites.process import to_ident
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.networks import Network
+
+_CALL_S = 30.0
+_POOL = ipaddress.IPv4Network("10.231.0.0/16")
+_TRIES = 64
+
+
+def free_network(host: Host, name: str) -> ipaddress.IPv4Network:
+    """One that none of the host's addresses lies in, beginning where the name of what it is for says."""
+    listed = host.run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S).text
+    words = [line.split() for line in listed.splitlines()]
+    taken = [ipaddress.IPv4Interface(line[3]).network for line in words if len(line) > 3]
+    first = int(hashlib.sha256(name.encode()).hexdigest(), 16)
+    for step in range(_TRIES):
+        start = int(_POOL.network_address) + 4 * ((first + step) % (_POOL.num_addresses // 4))
+        network = ipaddress.IPv4Network((start, 30))
+        if not any(network.overlaps(each) for each in taken):
+            return network
+    raise EnvironmentLacks(f"no part of {_POOL} is free for {name}", hint="ip address show")
+
+
+RUN_LABEL = "org.tare-bench.run"
+"""Borne by what deployments make, and by no image: a container inherits its image's labels, whoever made it."""
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A run's network. `gateway` is the host's own address on it."""
+
+    name: str
+    gateway: str
+
+
+def network_name(parent: str) -> str:
+    """`tare/RUN` → `tare-RUN`."""
+    return parent.replace("/", "-")
+
+
+def labels(parent: str) -> dict[str, str]:
+    """What marks a container or a network as tare's, and of which run."""
+    return {LABEL: to_ident(own_process()), RUN_LABEL: parent}
+
+
+def ensure_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: str) -> Bridge:
+    """The run's bridge, made if there is none. A network of that name that is not tare's is refused."""
+    name = network_name(parent)
+    ledger.note(Kind.NETWORK, name, host=host_name)
+    try:
+        network = engine.networks.get(name)
+    except NotFound:
+        try:
+            network = engine.networks.create(name, driver="bridge", check_duplicate=True, labels=labels(parent))
+            network.reload()
+        except APIError as error:
+            raise EnvironmentLacks(
+                f"the engine cannot make a bridge network: {error.explanation}",
+                hint="its address pools may be used up: docker network ls",
+            ) from error
+    if not is_ours(network):
+        ledger.forget(Kind.NETWORK, name, host=host_name)
+        raise EnvironmentLacks(
+            f"a network {name} exists and is not tare's", hint=f"rename or remove it: docker network rm {name}"
+        )
+    return Bridge(name, _gateway(network))
+
+
+def remove_bridge(engine: DockerClient, ledger: Ledger, host_name: str, parent: str) -> None:
+    """Remove the run's bridge if it is there and ours."""
+    name = network_name(parent)
+    try:
+        network = engine.networks.get(name)
+        if is_ours(network):
+            network.remove()
+    except NotFound:
+        pass
+    except APIError as error:
+        raise RunFailed(f"the network {name} cannot be removed: {error.explanation}") from error
+    ledger.forget(Kind.NETWORK, name, host=host_name)
+
+
+def is_ours(network: Network) -> bool:
+    """By its label, never by its name."""
+    return RUN_LABEL in (network.attrs.get("Labels") or {})
+
+
+def _gateway(network: Network) -> str:
+    for config in (network.attrs.get("IPAM") or {}).get("Config") or []:
+        if ":" not in config.get("Subnet", "") and config.get("Gateway"):
+            return str(config["Gateway"]).partition("/")[0]
+    raise EnvironmentLacks(
+        f"the engine gave the network {network.name} no IPv4 gateway", hint="check the engine's address pools"
+    )

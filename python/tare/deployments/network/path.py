@@ -1,0 +1,300 @@
+"""The network path that a client's traffic really takes, read from the sockets of both sides."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tare.deployments import Endpoint, Instance
+from tare.deployments.cgroup.hierarchy import parse_cgroups, parse_proc_cgroup
+from tare.deployments.vm.guest import GuestHost
+from tare.deployments.vm.network import HOST_LOOPBACK
+from tare.sites import Host, Process
+from tare.sites.process import identify
+
+_ESTABLISHED = "01"
+_CALL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One end of an established TCP connection. `inode` is 0 until its program has accepted it."""
+
+    local: Endpoint
+    remote: Endpoint
+    inode: int
+
+
+def parse_tcp(text: str) -> tuple[Connection, ...]:
+    """Established connections of one table; IPv4 in IPv6 (::ffff:a.b.c.d) is given as IPv4."""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return tuple(
+        Connection(_endpoint(row[1]), _endpoint(row[2]), int(row[9]))
+        for row in rows
+        if len(row) > 9 and row[3] == _ESTABLISHED
+    )
+
+
+def connections(host: Host, pid: int) -> tuple[Connection, ...]:
+    """All established connections in the network namespace of a process."""
+    tables = [host.read(f"/proc/{pid}/net/{name}") or b"" for name in ("tcp", "tcp6")]
+    return tuple(found for table in tables for found in parse_tcp(table.decode()))
+
+
+def socket_inodes(host: Host, pids: Sequence[int]) -> dict[int, int]:
+    """Inode of each socket that the processes hold → pid of a holder."""
+    if not pids:
+        return {}
+    places = [f"/proc/{pid}/fd" for pid in pids]
+    argv = ["find", *places, "-lname", "socket:*", "-printf", "%p %l\n"]
+    lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
+    pairs = [line.split(" socket:[") for line in lines]
+    return {int(inode.rstrip("]")): int(path.split("/")[2]) for path, inode in pairs}
+
+
+def _endpoint(text: str) -> Endpoint:
+    """`0100007F:1F90` → 127.0.0.1:8080: each 32-bit word stands in the machine's own byte order."""
+    address, _, port = text.partition(":")
+    words = [bytes.fromhex(address[index : index + 8]) for index in range(0, len(address), 8)]
+    packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
+    found = ipaddress.ip_address(packed)
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return Endpoint(str(found), int(port, 16))
+
+
+_PROXY = "docker-proxy"
+_LOOPBACKS = ("127.0.0.1", "::1")
+_CALL_S_PATH = 10.0
+_TRIES = 10
+_BETWEEN_TRIES_S = 0.02
+
+
+class Hop(StrEnum):
+    """What stands between the two ends."""
+
+    LOOPBACK = "loopback"
+    """Both in one network namespace."""
+    BRIDGE = "bridge"
+    """Another namespace, the server addressed by its own address."""
+    DNAT = "dnat"
+    """The kernel rewrites the address; the server sees the client's own source port."""
+    DOCKER_PROXY = "docker-proxy"
+    """A process reads and writes every byte; the server sees that process."""
+    USER = "user"
+    """QEMU reads and writes every byte, and the guest sees QEMU's own address."""
+    TAP = "tap"
+    """A bridge and a tap into the guest, which is addressed by its own address."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's view. For the client only the sockets that it holds, for the server all in its namespace."""
+
+    namespace: str
+    connections: tuple[Connection, ...]
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A docker-proxy with the sockets that it holds."""
+
+    process: Process
+    connections: tuple[Connection, ...]
+
+
+@dataclass(frozen=True)
+class NetworkPath:
+    """The way of the client's connections.
+
+    `hop`: `None` where they could not be matched with the server's, or go different ways. `proxy`: the process
+    whose CPU time is part of the path's cost. `connections`: how many of the client's were matched.
+    """
+
+    hop: Hop | None
+    client_namespace: str
+    server_namespace: str
+    client_dialled: Endpoint
+    server_sees: Endpoint | None
+    proxy: Process | None
+    connections: int
+    client_hop: Hop | None = None
+    """How the connections leave the client's own virtual machine; `client_dialled` is then what QEMU dialled."""
+
+
+@dataclass(frozen=True)
+class _Match:
+    hop: Hop
+    client: Connection
+    server: Connection
+    proxy: Process | None = None
+
+
+def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    """Read both sides' sockets; `None` while the client has no connection to the server.
+
+    A connection that is just being made shows one end before the other, so an unexplained one is read again.
+    """
+    path = _observe_outside(host, client, server)
+    if path is None or client.guest is None:
+        return path
+    return out_of_guest(path, connections(GuestHost.of(host, client), client.guest.pid))
+
+
+def _observe_outside(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    """Of a client in a virtual machine the sockets that QEMU holds for it."""
+    if server.guest is not None:
+        return _observe_guest(host, client, server)
+    for _ in range(_TRIES):
+        path = _observe_once(host, client, server)
+        if path is None or path.hop is not None:
+            break
+        time.sleep(_BETWEEN_TRIES_S)
+    return path
+
+
+def out_of_guest(path: NetworkPath, inside: tuple[Connection, ...]) -> NetworkPath:
+    """With how the client's connections, which its machine sees as `inside`, become those that QEMU holds.
+
+    Where it sees none to the address that QEMU dialled, nothing is claimed of the whole way.
+    """
+    dialled = path.client_dialled
+    address = HOST_LOOPBACK if dialled.address in _LOOPBACKS else dialled.address
+    if any(one.remote == Endpoint(address, dialled.port) for one in inside):
+        return replace(path, client_hop=Hop.USER)
+    return replace(path, hop=None, server_sees=None, proxy=None, connections=0)
+
+
+def decide_path(
+    client: Side, server: Side, dialled: frozenset[Endpoint], proxies: tuple[Proxy, ...]
+) -> NetworkPath | None:
+    """Match the client's connections to one of the endpoints `dialled` with the server's.
+
+    `None` too where a side has ended meanwhile: its namespace is unknown then, which makes it no other one.
+    """
+    mine = [found for found in client.connections if found.remote in dialled]
+    if not mine or not client.namespace or not server.namespace:
+        return None
+    matches = [found for found in (_match(one, client, server, proxies) for one in mine) if found]
+    hops = Counter(match.hop for match in matches)
+    first = matches[0] if len(hops) == 1 else None
+    return NetworkPath(
+        hop=first.hop if first else None,
+        client_namespace=client.namespace,
+        server_namespace=server.namespace,
+        client_dialled=first.client.remote if first else mine[0].remote,
+        server_sees=first.server.remote if first else None,
+        proxy=first.proxy if first else None,
+        connections=len(matches),
+    )
+
+
+def _match(one: Connection, client: Side, server: Side, proxies: tuple[Proxy, ...]) -> _Match | None:
+    for other in server.connections:
+        if other.local == one.remote and other.remote == one.local:
+            same = client.namespace == server.namespace
+            return _Match(Hop.LOOPBACK if same else Hop.BRIDGE, one, other)
+    for proxy in proxies:
+        front = any(held.local == one.remote and held.remote == one.local for held in proxy.connections)
+        for held in proxy.connections if front else ():
+            for other in server.connections:
+                if other.local == held.remote and other.remote == held.local:
+                    return _Match(Hop.DOCKER_PROXY, one, other, proxy.process)
+    for other in server.connections:
+        if other.remote.port == one.local.port and other.local != one.remote:
+            return _Match(Hop.DNAT, one, other)
+    return None
+
+
+def decide_guest_path(
+    client: Side, outside: tuple[Connection, ...], inside: Side, dialled: Endpoint
+) -> NetworkPath | None:
+    """The same of a server in a virtual machine. `outside`: what QEMU holds; `inside`: what the guest sees.
+
+    By QEMU's own network the two connections have nothing in common by which they could be matched one by one: it
+    is enough that QEMU holds the client's, and that the guest has one from QEMU.
+    """
+    mine = [found for found in client.connections if found.remote == dialled]
+    if not mine:
+        return None
+    for hop, theirs in ((Hop.TAP, inside.connections), (Hop.USER, outside if inside.connections else ())):
+        pairs = [
+            (one, other)
+            for one in mine
+            for other in theirs
+            if (other.local, other.remote) == (one.remote, one.local)
+        ]
+        if pairs:
+            sees = pairs[0][1] if hop is Hop.TAP else inside.connections[0]
+            return NetworkPath(hop, client.namespace, inside.namespace, dialled, sees.remote, None, len(pairs))
+    return NetworkPath(None, client.namespace, inside.namespace, dialled, None, None, 0)
+
+
+def _observe_guest(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    """Read once: each look inside takes some CPU from what is measured."""
+    held = socket_inodes(host, _members(host, client.process.pid))
+    mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
+    dialled = Endpoint(server.address, server.task.port)
+    if not any(one.remote == dialled for one in mine):
+        return None
+    qemu = socket_inodes(host, [server.process.pid])
+    outside = tuple(one for one in connections(host, server.process.pid) if one.inode in qemu)
+    inner = GuestHost.of(host, server)
+    pid = server.guest.pid if server.guest is not None else 1
+    inside = tuple(one for one in connections(inner, pid) if one.local.port == server.task.port)
+    return decide_guest_path(
+        Side(_namespace(host, client.process.pid), mine), outside, Side("guest", inside), dialled
+    )
+
+
+def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
+    held = socket_inodes(host, _members(host, client.process.pid))
+    mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
+    theirs = tuple(one for one in connections(host, server.process.pid) if one.local.port == server.task.port)
+    return decide_path(
+        Side(_namespace(host, client.process.pid), mine),
+        Side(_namespace(host, server.process.pid), theirs),
+        _endpoints(server),
+        _proxies(host),
+    )
+
+
+def _endpoints(server: Instance) -> frozenset[Endpoint]:
+    port = server.task.port
+    own = {Endpoint(address, port) for address in (server.address, *_LOOPBACKS)}
+    return frozenset(own | ({server.published} if server.published else set()))
+
+
+def _members(host: Host, pid: int) -> list[int]:
+    """The instance's processes: all in the cgroup that is the instance's alone (the smallest it is in)."""
+    cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
+    own = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
+    if all(path == "/" for path in parse_proc_cgroup(own).values()):
+        return [pid]  # in the root cgroup, which holds half the machine, it has none that is its own
+    listed = [host.read(path) for path in cgroups.procs_files(own)]
+    members = [[int(line) for line in raw.split()] for raw in listed if raw]
+    return min(members, key=len, default=[pid])
+
+
+def _namespace(host: Host, pid: int) -> str:
+    """Empty where the process has ended."""
+    link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S_PATH, check=False).text.strip()
+    return link.removeprefix("net:[").removesuffix("]")
+
+
+def _proxies(host: Host) -> tuple[Proxy, ...]:
+    listed = host.run(["pgrep", "-x", _PROXY], timeout_s=_CALL_S_PATH, check=False).text.split()
+    pids = [int(pid) for pid in listed]
+    held = socket_inodes(host, pids)
+    found = []
+    for pid in pids:
+        process = identify(host, pid)
+        if process is not None:
+            own = tuple(one for one in connections(host, pid) if held.get(one.inode) == pid)
+            found.append(Proxy(process, own))
+    return tuple(found)

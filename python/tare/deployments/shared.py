@@ -1,0 +1,40 @@
+"""What the tasks of one run share, whoever of them comes first: the parent cgroup and the bridge."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tare.deployments.cgroup.placement import Placement, placement_of
+from tare.deployments.network.bridge import Bridge, ensure_bridge, remove_bridge
+from tare.errors import EnvironmentLacks
+from tare.sites import Host
+from tare.sites.ledger import Ledger
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+
+class Commons:
+    """Made on demand, taken away by whoever is the last of the run to leave."""
+
+    def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None) -> None:
+        self._host = host
+        self._ledger = ledger
+        self._engine = engine
+
+    @cached_property
+    def placement(self) -> Placement:
+        """How cgroups are made here; asked of host and engine once, when it is first needed."""
+        return placement_of(self._host, self._ledger, self._engine)
+
+    def bridge(self, parent: str) -> Bridge:
+        """The run's bridge; a host-network server that clients on it shall reach listens on its gateway."""
+        if self._engine is None:
+            raise EnvironmentLacks("a bridge network needs a container engine", hint="start one, see `tare doctor`")
+        return ensure_bridge(self._engine, self._ledger, self._host.name, parent)
+
+    def leave(self, parent: str) -> None:
+        """While anything of the run still stands in the parent cgroup, this does nothing."""
+        if self.placement.prune_parent(parent) and self._engine is not None:
+            remove_bridge(self._engine, self._ledger, self._host.name, parent)

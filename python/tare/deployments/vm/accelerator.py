@@ -1,0 +1,118 @@
+"""Whether this host can run virtual machines, and whether KVM really runs a guest, found out by a trial."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tare.deployments.vm.command import QEMU, Accelerator, trial_argv
+from tare.deployments.vm.kernel import Kernel
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.sites import Host
+from tare.sites.binaries import GUEST, find
+from tare.sites.layout import Layout
+from tare.sites.process import boot_id
+
+_CALL_S = 30.0
+_DISK_TOOLS = ("mke2fs", "debugfs")
+
+
+def why_no_machine(host: Host) -> str | None:
+    """Why none can be started, with what to do about it; `None` where nothing is known against it."""
+    try:
+        qemu_version(host)
+    except EnvironmentLacks as error:
+        return str(error)
+    for program in _DISK_TOOLS:
+        try:
+            host.run([program, "-V"], timeout_s=_CALL_S, check=False)
+        except RunFailed as error:
+            return f"their disks are made by {program}: {error.what} (apt-get install e2fsprogs)"
+    return None if find(host, GUEST) else f"tare-guest, which every machine runs, is not here; {GUEST.hint}"
+
+
+_TRIAL_S, _CALL_S_VM_ACCELERATOR = 20.0, 60.0
+_AGAIN_AFTER_S = 3600.0
+"""A machine that did not boot in time may have been waiting for a busy host: it is tried again."""
+_SIGN = "tare-guest: trial: run by KVMKVMKVM"
+"""CPUID's signature of KVM (Documentation/virt/kvm/x86/cpuid.rst), read by a program in the guest."""
+_HINT = "apt-get install qemu-system-x86"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`why`: for TCG, why KVM is not used."""
+
+    accelerator: Accelerator
+    why: str | None
+
+
+def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
+    """What was found out since boot by this QEMU, else found out now."""
+    mark = _mark(host)
+    if host.run(["test", "-c", "/dev/kvm"], timeout_s=_CALL_S_VM_ACCELERATOR, check=False).code != 0:
+        return Verdict(Accelerator.TCG, "there is no /dev/kvm")  # its module may be loaded before the next run
+    path, now_s = _path(layout), _uptime_s(host)
+    if (known := _known(host.read(path), mark, now_s)) is not None:
+        return known
+    verdict, lasting = _try(host, kernel)
+    until = None if lasting else now_s + _AGAIN_AFTER_S
+    told = {"mark": mark, "accelerator": verdict.accelerator.value, "why": verdict.why, "until_uptime_s": until}
+    host.put(json.dumps(told).encode(), path)
+    return verdict
+
+
+def found_out(host: Host, layout: Layout) -> Verdict | None:
+    """What a trial has shown that still counts; `None` where there was none, or it cannot be read."""
+    try:
+        return _known(host.read(_path(layout)), _mark(host), _uptime_s(host))
+    except (EnvironmentLacks, RunFailed):
+        return None
+
+
+def qemu_version(host: Host) -> str:
+    """Its first line. Raises `EnvironmentLacks` where there is no QEMU."""
+    try:
+        done = host.run([QEMU, "--version"], timeout_s=_CALL_S_VM_ACCELERATOR)
+    except TimedOut as error:
+        raise EnvironmentLacks(f"{QEMU} does not even tell its version: {error.what}") from error
+    except RunFailed as error:
+        raise EnvironmentLacks(f"virtual machines need QEMU: {error.what}", hint=_HINT) from error
+    return done.text.splitlines()[0] if done.text else ""
+
+
+def _path(layout: Layout) -> str:
+    return f"{layout.machines}/accelerator.json"
+
+
+def _mark(host: Host) -> str:
+    return f"{boot_id(host)} {qemu_version(host)}"
+
+
+def _uptime_s(host: Host) -> float:
+    return float((host.read("/proc/uptime") or b"0").split()[0])
+
+
+def _known(raw: bytes | None, mark: str, now_s: float) -> Verdict | None:
+    try:
+        told = json.loads(raw or b"{}")
+        if told.get("mark") != mark:
+            return None
+        until = told["until_uptime_s"]
+        return Verdict(Accelerator(told["accelerator"]), told["why"]) if until is None or now_s < until else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _try(host: Host, kernel: Kernel) -> tuple[Verdict, bool]:
+    """The verdict, and whether it lasts until the next boot."""
+    try:
+        done = host.run(
+            trial_argv(Accelerator.KVM, kernel.image, kernel.initramfs), timeout_s=_TRIAL_S, check=False
+        )
+    except TimedOut:
+        return Verdict(Accelerator.TCG, f"a guest under KVM did not say a word within {_TRIAL_S:g} s"), False
+    if _SIGN in done.text:
+        return Verdict(Accelerator.KVM, None), True
+    words = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
+    return Verdict(Accelerator.TCG, f"no guest ran under KVM: {words[-1] if words else done.code}"), True

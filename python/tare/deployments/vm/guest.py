@@ -1,0 +1,178 @@
+"""A virtual machine's inside as a `Host`, and how its task ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare.deployments import Instance
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Completed, Host, Output, Process
+
+
+@dataclass(frozen=True)
+class DiskRoom:
+    """What a file system had left for a user, and how large it is."""
+
+    free_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class GuestEnd:
+    """`code`: negative for a signal. `oom_kills`: how often the machine's kernel had killed for want of memory.
+
+    `rooms`: the task's targets on disks of the machine → what these had left.
+    """
+
+    code: int
+    oom_kills: int | None = None
+    rooms: Mapping[str, DiskRoom] = field(default_factory=dict)
+
+
+def end_told(host: Host, status: str) -> GuestEnd | None:
+    """What stands in the file that the machine tells it in; `None` where nothing does, or not all of it yet."""
+    raw = host.read(status)
+    if not raw or not raw.endswith(b"\n"):
+        return None
+    told = json.loads(raw)
+    rooms = {target: DiskRoom(room["free_bytes"], room["bytes"]) for target, room in told.get("rooms", {}).items()}
+    return GuestEnd(int(told["code"]), told.get("oom_kills"), rooms)
+
+
+_LINES, _LONGEST = 3, 160
+_PANIC = "Kernel panic"
+"""Of the dump that follows it, the last lines tell nothing."""
+
+
+def words_of(host: Host, path: str) -> str | None:
+    """`console: …` with the last lines of such a file, and a panic before them; `None` where there are none."""
+    text = (host.read(path) or b"").decode(errors="replace")
+    lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip()]
+    if not lines:
+        return None
+    last = lines[-_LINES:]
+    panic = next((line for line in reversed(lines) if _PANIC in line), None)
+    told = last if panic is None or panic in last else [panic, *last[1:]]
+    return f"{Path(path).suffix.lstrip('.')}: {' / '.join(told)}"
+
+
+SCRIPT = Path(__file__).with_name("guest_line.py")
+_READ_S = 60.0
+_SPARE_S = 15.0
+"""A machine ends a program that is late by itself; only one that does not even do that is given up from outside."""
+_GONE, _LATE = 3, 4
+
+
+@dataclass
+class GuestHost:
+    """Asks over the line. `line`: path of its two FIFOs; `script`: where guest_line.py lies; `pid`: QEMU's."""
+
+    host: Host
+    line: str
+    script: str
+    pid: int
+    name: str = "guest"
+
+    @classmethod
+    def of(cls, host: Host, instance: Instance) -> GuestHost:
+        """The inside of an instance's machine. Raises `RunFailed` for one that has none."""
+        if instance.guest is None:
+            raise RunFailed(f"{instance.task.name} is in no virtual machine")
+        return cls(host, instance.guest.line, instance.guest.script, instance.process.pid)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """One of the few programs of the machine's own."""
+        del env
+        done = self.execute(argv, timeout_s=timeout_s, stdin=stdin)
+        if check and done.code != 0:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            told = f": {words[-1]}" if words else ""
+            raise RunFailed(f"{argv[0]} ended with {done.code} in the virtual machine{told}")
+        return done
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Output,
+        env: Mapping[str, str] | None = None,
+        announce: Callable[[Process], None] | None = None,
+    ) -> Process:
+        """Not offered: a machine runs one task."""
+        del output, env, announce
+        raise RunFailed(f"{argv[0]} cannot be started in a virtual machine: it runs one task")
+
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
+        """Not offered: what a machine needs is on its disks."""
+        del source, mode
+        raise RunFailed(f"{target} cannot be written in a virtual machine")
+
+    def get(self, source: str, target: Path) -> None:
+        """Not offered, as `put`."""
+        del target
+        raise RunFailed(f"{source} cannot be copied out of a virtual machine")
+
+    def read(self, path: str) -> bytes | None:
+        """Content of a file of the machine's."""
+        content = self.ask({"verb": "read", "path": path}, _READ_S)["content"]
+        return None if content is None else bytes.fromhex(content)
+
+    def execute(
+        self, argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"", inside: bool = False, user: str = ""
+    ) -> Completed:
+        """A program to its end. `inside`: in the task's root, as the task's user or another of the image's."""
+        request = {
+            "verb": "run",
+            "argv": list(argv),
+            "inside": inside,
+            "user": user,
+            "stdin": stdin.hex(),
+            "timeout_s": timeout_s,
+        }
+        told = self.ask(request, timeout_s + _SPARE_S)
+        if told["code"] is None:
+            raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s in the virtual machine")
+        return Completed(
+            tuple(argv), int(told["code"]), bytes.fromhex(told["stdout"]), bytes.fromhex(told["stderr"])
+        )
+
+    def clock(self) -> Mapping[str, float] | None:
+        """`uptime_s` of the machine, told between `from_ns` and `to_ns` of the host's CLOCK_MONOTONIC."""
+        answer = self._answer({"verb": "read", "path": "/proc/uptime"}, _READ_S)
+        content = answer["ok"]["content"]
+        if content is None:
+            return None
+        uptime_s = float(bytes.fromhex(content).split()[0])
+        return {"uptime_s": uptime_s, "from_ns": answer["asked_ns"], "to_ns": answer["answered_ns"]}
+
+    def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        """One request; `RunFailed` with the machine's own words, or when it has ended."""
+        told: Mapping[str, Any] = self._answer(request, timeout_s)["ok"]
+        return told
+
+    def _answer(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        argv = ["python3", "-I", "-S", self.script, self.line, str(self.pid), f"{timeout_s:g}"]
+        done = self.host.run(argv, timeout_s=timeout_s + _SPARE_S, stdin=json.dumps(request).encode(), check=False)
+        if done.code == _GONE:
+            raise RunFailed("the virtual machine has ended")
+        if done.code == _LATE:
+            raise TimedOut(f"the virtual machine did not answer within {timeout_s:g} s")
+        if done.code != 0:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            raise RunFailed(f"the virtual machine cannot be asked: {words[-1] if words else done.code}")
+        answer: Mapping[str, Any] = json.loads(done.stdout)
+        if "error" in answer:
+            raise RunFailed(f"in the virtual machine: {answer['error']}")
+        return answer

@@ -1,0 +1,1 @@
+"""`vm-container`: a container in a virtual machine."""

@@ -1,0 +1,1 @@
+"""OCI images: layouts, archives and layers."""

@@ -1,0 +1,1 @@
+"""Images from a recipe: Debian packages and a few files."""

@@ -1,0 +1,65 @@
+"""A tar of Maven's repository: fetched by Maven, held against its digest, and read for the image."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tare.errors import EnvironmentLacks, RunFailed, StudyError, TimedOut
+from tare.images.digest import file_digest
+from tare.images.recipe.file import AddedArchive
+from tare.sites import Host
+
+FETCH_TIMEOUT_S = 900.0
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+_NEEDED = "apt-get install maven default-jre-headless"
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """One entry by its name below the archive's place in the image; `content`: `None` of a directory."""
+
+    name: str
+    mode: int
+    content: bytes | None
+
+
+def fetch_archive(host: Host, archive: AddedArchive, scratch: Path) -> Path:
+    """The archive in `scratch`. Raises `EnvironmentLacks` where Maven cannot bring it, or brings other bits."""
+    what = f"the archive {archive.maven} cannot be had"
+    argv = ["env", "mvn", "-B", "-q", "-Dstyle.color=never", _COPY, f"-Dartifact={archive.maven}"]
+    try:
+        done = host.run([*argv, f"-DoutputDirectory={scratch}"], timeout_s=FETCH_TIMEOUT_S, check=False)
+    except (TimedOut, RunFailed) as error:
+        raise EnvironmentLacks(f"{what}: {error}", hint=_NEEDED) from error
+    if done.code != 0:
+        told = (done.text + done.stderr.decode(errors="replace")).splitlines()
+        lines = [line.strip() for line in told if line.startswith("[ERROR]")] or [line for line in told if line]
+        reason = lines[0].removeprefix("[ERROR] ") if lines else f"mvn ended with {done.code}"
+        raise EnvironmentLacks(f"{what}: {reason}", hint=f"Maven must reach its repository; {_NEEDED}")
+    found = sorted(scratch.glob("*.tar.gz"))
+    if len(found) != 1:
+        raise EnvironmentLacks(f"{what}: Maven left {len(found)} files in place of one")
+    if (digest := file_digest(found[0])) != archive.sha256:
+        raise EnvironmentLacks(
+            f"{what}: its sha256 is {digest}, which the recipe does not say",
+            hint="what the repository holds is not what the recipe was written for",
+        )
+    return found[0]
+
+
+def archive_files(archive: AddedArchive, source: Path) -> Iterator[Unpacked]:
+    """Directories and files in the archive's order; any other kind, or a name that climbs, is a `StudyError`."""
+    with tarfile.open(source) as tar:
+        for member in tar:
+            path = PurePosixPath(member.name)
+            if path.is_absolute() or ".." in path.parts or any(part.startswith(".wh.") for part in path.parts):
+                raise StudyError(f"the archive {archive.maven} has a name that no image may have: {member.name!r}")
+            if not (member.isfile() or member.isdir()):
+                raise StudyError(f"the archive {archive.maven}: {member.name!r} is neither a file nor a directory")
+            name = "/".join(path.parts[archive.strip :])
+            if name:
+                file = tar.extractfile(member)
+                yield Unpacked(name, member.mode & 0o777, None if file is None else file.read())

@@ -1,0 +1,236 @@
+"""The recipe: an image described by Debian packages and a few files, so that no registry is needed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from tare.errors import StudyError
+from tare.images import ImageConfig
+from tare.images.recipe.maven_module import digest_of
+from tare.study.catalogue import recipes
+from tare.study.reading.document import Document, read
+from tare.study.reading.problems import checked
+from tare.study.suggest import did_you_mean
+from tare.study.values import Strict
+
+BUILDER = 3
+"""Changes when the same recipe would be built otherwise; part of every cache key."""
+
+
+def _below_root(path: str) -> str:
+    parts = PurePosixPath(path).parts[1:]
+    if not parts or ".." in parts:
+        raise ValueError("a path inside the image, other than its root and without `..`, is wanted")
+    if any(part.startswith(".wh.") for part in parts):
+        raise ValueError("a name that starts with .wh. would hide another one in the image")
+    return path
+
+
+def _not_empty(packages: tuple[str, ...]) -> tuple[str, ...]:
+    if not packages:
+        raise ValueError("must not be empty")
+    return packages
+
+
+Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
+Target = Annotated[Absolute, AfterValidator(_below_root)]
+Word = Annotated[str, Field(pattern=r"^[^\x00\r\n]*$")]
+"""What an engine's image configuration can hold: one line."""
+Package = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?$")]
+"""A Debian package name, with `=VERSION` where one version is meant (deb-control(5))."""
+Packages = Annotated[tuple[Package, ...], AfterValidator(_not_empty)]
+Account = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
+Mode = Annotated[str, Field(pattern=r"^[0-7]{3,4}$")]
+
+
+class AddedUser(Strict):
+    """A system user with a group of the same name."""
+
+    name: Account
+    uid: int = Field(gt=0, lt=65534)
+    home: Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f:]*$")] = "/nonexistent"
+
+
+class AddedFile(Strict):
+    """A file with its content in the recipe, or copied from beside it (`source`)."""
+
+    path: Target
+    content: str | None = None
+    source: str | None = None
+    mode: Mode = "0644"
+    owner: Account = "root"
+
+
+class AddedDirectory(Strict):
+    """A directory; `empty` removes what packages left in it."""
+
+    path: Target
+    mode: Mode = "0755"
+    owner: Account = "root"
+    empty: bool = False
+
+
+class AddedModule(Strict):
+    """The jars of a Maven module in a folder of the image; `source`: the module, relative to the recipe."""
+
+    path: Target
+    source: str
+    owner: Account = "root"
+
+
+class AddedTree(Strict):
+    """A directory beside the recipe with all that is in it; links are not followed but refused."""
+
+    path: Target
+    source: str
+    owner: Account = "root"
+
+
+class AddedArchive(Strict):
+    """A tar of Maven's repository, unpacked into a folder of the image.
+
+    `maven`: GROUP:ARTIFACT:VERSION:tar.gz, and `:CLASSIFIER` where it has one. `strip`: how many folders are cut
+    off the beginning of each name, as tar(1) does; what has no more names than that is left out.
+    """
+
+    path: Target
+    maven: Annotated[str, Field(pattern=r"^[\w.-]+:[\w.-]+:[\w.-]+:tar\.gz(:[\w.-]+)?$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    strip: int = Field(default=0, ge=0, le=9)
+    owner: Account = "root"
+
+
+class AddedProgram(Strict):
+    """A program of a Go module, as a file of the image. `go`: its package; `sum`: its module's, as in go.sum."""
+
+    path: Target
+    go: Annotated[str, Field(pattern=r"^[\w.~-]+(/[\w.~-]+)+$")]
+    version: Annotated[str, Field(pattern=r"^v\d[\w.+-]*$")]
+    sum: Annotated[str, Field(pattern=r"^h1:[A-Za-z0-9+/]{43}=$")]
+    owner: Account = "root"
+
+
+class RecipeFile(Strict):
+    """A recipe of format 1."""
+
+    format: Literal[1]
+    suite: str = Field(pattern=r"^[a-z][a-z-]*$")
+    """Debian release by its code name."""
+    packages: Packages
+    valid_until: Literal["checked", "ignored"] = "checked"
+    """Whether the release may be past the date in its Release file; its signature is checked either way."""
+    users: tuple[AddedUser, ...] = ()
+    directories: tuple[AddedDirectory, ...] = ()
+    files: tuple[AddedFile, ...] = ()
+    modules: tuple[AddedModule, ...] = ()
+    """Maven modules, which are built."""
+    trees: tuple[AddedTree, ...] = ()
+    """Directories, which are copied."""
+    archives: tuple[AddedArchive, ...] = ()
+    """Archives, which are unpacked."""
+    programs: tuple[AddedProgram, ...] = ()
+    """Programs of Go modules, which are built."""
+    remove: tuple[Target, ...] = ()
+    """Files and directories of packages that are not wanted."""
+    entrypoint: tuple[Word, ...] = ()
+    command: tuple[Word, ...] = ()
+    user: str = Field(default="", pattern=r"^[A-Za-z0-9_:.-]*$")
+    env: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Word] = Field(default_factory=dict)
+    workdir: Absolute = "/"
+    data_dir: Target | None = None
+
+    @property
+    def config(self) -> ImageConfig:
+        """As an engine would apply it."""
+        return ImageConfig(
+            entrypoint=self.entrypoint,
+            command=self.command,
+            env=tuple(sorted(self.env.items())),
+            user=self.user,
+            workdir=self.workdir,
+            data_dir=self.data_dir,
+        )
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe, by name or by path. Raises `StudyError` where there is none."""
+    known = recipes()
+    if name in known:
+        return known[name]
+    if name.endswith((".yaml", ".yml")) and Path(name).is_file():
+        return Path(name)
+    raise StudyError(f"no image recipe {name!r}", hint=did_you_mean(name, known, kind="recipes"))
+
+
+def read_recipe(path: Path) -> RecipeFile:
+    """Read and validate; `StudyError` names file, line, column and key."""
+    document = read(path)
+    recipe = checked(RecipeFile, document)
+    for number, added in enumerate(recipe.files):
+        if (added.content is None) == (added.source is None):
+            raise document.error(("files", number), "give either content or source")
+    _must_be_single(document, recipe)
+    return recipe
+
+
+def _must_be_single(document: Document, recipe: RecipeFile) -> None:
+    seen: set[PurePosixPath] = set()
+    folders = [("modules", number, made.path) for number, made in enumerate(recipe.modules)]
+    folders += [("trees", number, made.path) for number, made in enumerate(recipe.trees)]
+    folders += [("archives", number, made.path) for number, made in enumerate(recipe.archives)]
+    directories = [("directories", number, made.path) for number, made in enumerate(recipe.directories)]
+    files = [("files", number, added.path) for number, added in enumerate(recipe.files)]
+    files += [("programs", number, built.path) for number, built in enumerate(recipe.programs)]
+    for key, number, path in directories + folders + files:
+        if PurePosixPath(path) in seen:
+            raise document.error((key, number, "path"), f"{path} is added twice")
+        seen.add(PurePosixPath(path))
+
+
+def recipe_key(recipe: RecipeFile, path: Path) -> str:
+    """What a build depends on: the recipe as understood, the files beside it, how tare builds."""
+    unsaid = None if recipe.programs else {"programs"}  # the key of a recipe from before there were any
+    total = hashlib.sha256(f"{BUILDER}\n{recipe.model_dump_json(exclude=unsaid)}\n".encode())
+    for added in recipe.files:
+        content = source_content(path, added)
+        total.update(f"{len(content)}\n".encode() + content)
+    for module in recipe.modules:
+        total.update(f"{digest_of(module_of(path, module))}\n".encode())
+    for tree in recipe.trees:
+        for name, file in tree_files(path, tree):
+            content = file.read_bytes()
+            total.update(f"{name}\n{file.stat().st_mode & 0o777:o}\n{len(content)}\n".encode() + content)
+    return total.hexdigest()
+
+
+def module_of(recipe: Path, added: AddedModule) -> Path:
+    """The Maven module of a recipe; it may stand elsewhere in the checkout."""
+    return (recipe.resolve().parent / added.source).resolve()
+
+
+def tree_files(recipe: Path, added: AddedTree) -> Iterator[tuple[str, Path]]:
+    """Path below the tree → file, in the order of paths; a link or anything but a file is refused."""
+    root = recipe.resolve().parent / added.source
+    if not root.is_dir():
+        raise StudyError(f"{recipe}: trees: {added.source!r} is no directory beside the recipe")
+    for path in sorted(root.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise StudyError(f"{recipe}: trees: {path} is neither a file nor a directory")
+        if path.is_file():
+            yield path.relative_to(root).as_posix(), path
+
+
+def source_content(recipe: Path, added: AddedFile) -> bytes:
+    """The bytes of an added file; a `source` outside the folder of the recipe is refused."""
+    if added.content is not None:
+        return added.content.encode()
+    folder = recipe.resolve().parent
+    path = (folder / str(added.source)).resolve()
+    if not path.is_relative_to(folder) or not path.is_file():
+        raise StudyError(f"{recipe}: files: {added.source!r} is no file beside the recipe")
+    return path.read_bytes()

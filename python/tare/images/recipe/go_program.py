@@ -1,0 +1,66 @@
+"""A program of a Go module: built by the Go toolchain that is here, and held against the module's sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.images.recipe.file import AddedProgram
+from tare.sites import Host
+
+BUILD_TIMEOUT_S = 1800.0
+_READ_TIMEOUT_S = 60.0
+_NOT_FOUND = 127
+_NEEDED = "a Go toolchain must be in PATH (it fetches no other one) and reach its module proxy"
+
+
+@dataclass(frozen=True)
+class BuiltProgram:
+    """The file, and by which Go it was built (`go1.24.4`)."""
+
+    file: Path
+    toolchain: str
+
+
+def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProgram:
+    """Build in `scratch`, caches included. Raises `EnvironmentLacks` with Go's words, or for another module's sum.
+
+    The same module by the same toolchain gives the same bits: no cgo, no paths of this machine.
+    """
+    what = f"the Go program {program.go}@{program.version} could not be built"
+    places = {"GOPATH": "path", "GOCACHE": "cache", "GOBIN": "bin", "GOTMPDIR": "tmp"}
+    (scratch / places["GOTMPDIR"]).mkdir(parents=True)
+    env = [
+        *("GOTOOLCHAIN=local", "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -modcacherw -buildvcs=false"),
+        *(f"{name}={scratch / place}" for name, place in places.items()),
+    ]
+    argv = ["env", *env, "go", "install", f"{program.go}@{program.version}"]
+    try:
+        done = host.run(argv, timeout_s=BUILD_TIMEOUT_S, check=False)
+    except (TimedOut, RunFailed) as error:
+        raise EnvironmentLacks(f"{what}: {error}", hint=_NEEDED) from error
+    if done.code == _NOT_FOUND:
+        raise EnvironmentLacks(f"{what}: there is no go", hint=_NEEDED)
+    if done.code != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        told = [line for line in lines if not line.startswith("go: downloading ")] or ["it gave no reason"]
+        raise EnvironmentLacks(f"{what}: {told[0]}", hint=_NEEDED)
+    found = [path for path in (scratch / places["GOBIN"]).rglob("*") if path.is_file()]
+    if len(found) != 1:
+        raise EnvironmentLacks(f"{what}: Go left {len(found)} files in place of one")
+    told_of = host.run(["go", "version", "-m", str(found[0])], timeout_s=_READ_TIMEOUT_S).text
+    return BuiltProgram(found[0], _toolchain(told_of, program))
+
+
+def _toolchain(told: str, program: AddedProgram) -> str:
+    """Of `go version -m`, whose first line has the toolchain and whose `mod` line module, version and sum."""
+    lines = [line.split() for line in told.splitlines()]
+    sums = [words[2:] for words in lines if words[:1] == ["mod"]]
+    if sums != [[program.version, program.sum]]:
+        raise EnvironmentLacks(
+            f"the Go program {program.go}: its module is {' '.join(sums[0]) if sums else 'unknown'},"
+            f" not {program.version} {program.sum}",
+            hint="what the module proxy holds is not what the recipe was written for",
+        )
+    return lines[0][-1]

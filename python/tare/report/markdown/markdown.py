@@ -1,0 +1,171 @@
+"""The report as Markdown, to be pasted into an issue or a README."""
+
+from __future__ import annotations
+
+import re
+
+from tare.analyze.arms import ArmSummary
+from tare.analyze.metrics import PRIMARY
+from tare.plural import counted
+from tare.report.content import Report
+from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.known import compared, compared_by_operation
+from tare.report.markdown.details import details
+from tare.report.markdown.text import code, table, text
+from tare.report.plain import plain
+from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
+from tare.report.rows.quantities import COLUMNS, READING, sections
+from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
+from tare.report.rows.strata import STRATA_TITLE, strata_of
+from tare.report.words.answer import against
+from tare.report.words.method import runs_of_baseline, unpaired, why_no_interval
+from tare.report.words.notes import failures
+from tare.report.words.summary import summary
+from tare.report.words.validity import LONGEST, warnings
+from tare.report.words.verdicts import method, verdicts
+
+
+def render(report: Report) -> str:
+    """Question, answer, table, notes, deviations, what it took."""
+    study = report.study
+    lines = [
+        f"# {text(study.question, 400)}",
+        *_headlines(report),
+        "",
+        text(report.answer, 4000),
+        "",
+        f"Study `{code(study.name)}` at scale `{code(study.scale)}`: {_took(report)}.",
+        "",
+        *(f"- {fact.title}: {text(fact.text, 400)}" for fact in summary(report)),
+        "",
+        *_table(report),
+        "",
+        f"Relative to {text(against(study), 80)}{_intervals(report)}.",
+        *_list("Verdicts", (*verdicts(report.analysis), *filter(None, [method(report.analysis)]))),
+        *_by_operation(report),
+        *_strata(report),
+        *_repetitions(report),
+        *([] if report.calibration is None else ["", text(report.calibration, 1200)]),
+        *_quantities(report),
+        *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
+        *_list("Validity", warnings(report.analysis.alarms)),
+        *_limits(report),
+        *_list("Deviations from the published study", study.deviations if study.source else ()),
+    ]
+    if study.source is not None:
+        source = study.source
+        lines += [
+            "",
+            f"Published: {text(source.authors)}, *{text(source.title)}* ({source.year}), <{_url(source.url)}>",
+        ]
+    return "\n".join([*lines, *details(report)]) + "\n"
+
+
+def _intervals(report: Report) -> str:
+    otherwise = unpaired(report.study)
+    if otherwise is not None:
+        return f". {otherwise}"
+    none = why_no_interval(report.analysis, PRIMARY)
+    return f", paired by block (n); {none or '95 % t intervals of the mean log ratio'}"
+
+
+def _headlines(report: Report) -> list[str]:
+    """A paragraph each; a grave one is bold."""
+    told = [(text(headline.text, 600), headline.grave) for headline in report.headlines]
+    return [line for said, grave in told for line in ("", f"**{said}**" if grave else said)]
+
+
+def _took(report: Report) -> str:
+    spent = report.spent
+    blocks = counted(len(report.analysis.blocks), "block")
+    if report.study.imported is not None:
+        return f"{counted(spent.attempts, 'imported run')} in {blocks}"
+    return f"{counted(spent.attempts, 'attempt')} in {blocks}, {duration(spent.runs_s)} of machine time"
+
+
+def _quantities(report: Report) -> list[str]:
+    """By the source's own definitions, a table each."""
+    lines: list[str] = []
+    for section in sections(report.study.quantities, report.quantities):
+        lines += ["", f"## {text(section.title)}", ""]
+        lines += [text(section.published, 1000), ""] if section.published else []
+        lines += ["| " + " | ".join(text(column) for column in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+        lines += ["| " + " | ".join(text(cell) for cell in row) + " |" for row in section.rows]
+    return [*lines, "", text(READING, 1000)] if lines else []
+
+
+def _repetitions(report: Report) -> list[str]:
+    """As the source tells its repetitions, a table a metric."""
+    found = repetitions(report)
+    lines = [
+        line
+        for section in found
+        for line in ("", f"## {text(section.title)}", "", *table(REPETITION_COLUMNS, section.rows))
+    ]
+    return [*lines, "", text(REPETITION_READING, 1000)] if lines else []
+
+
+def _limits(report: Report) -> list[str]:
+    """What set the rate, as far as traces tell."""
+    rows = table(limit_columns(report), limits_rows(report))
+    return ["", f"## {LIMIT_TITLE}", "", *rows, "", text(LIMIT_READING, 1000)] if rows else []
+
+
+def _table(report: Report) -> list[str]:
+    metrics = [metric for metric in compared(report.analysis) if metric.name != PRIMARY]
+    titles = ["arm", "n", "throughput, median", "overhead", "95 % interval", "published"]
+    titles += [metric.title for metric in metrics]
+    rows = ["| " + " | ".join(titles) + " |", "|" + "---|" + "---:|" * (len(titles) - 1)]
+    for arm in report.analysis.arms:
+        cells = _baseline(report, arm) if arm.is_baseline else _cells(report, arm)
+        cells += [NONE if arm.is_baseline else _latency(report, arm.arm, metric.name) for metric in metrics]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _by_operation(report: Report) -> list[str]:
+    """A table of latencies by kind of operation, where the generator tells them apart."""
+    metrics = compared_by_operation(report.analysis)
+    if not metrics:
+        return []
+    titles = ["arm", *(metric.title for metric in metrics)]
+    rows = ["", "| " + " | ".join(text(title) for title in titles) + " |", "|" + "---|" + "---:|" * len(metrics)]
+    for arm in (each for each in report.analysis.arms if not each.is_baseline):
+        cells = [text(arm.arm, 80), *(_latency(report, arm.arm, metric.name) for metric in metrics)]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _strata(report: Report) -> list[str]:
+    """What was published beside what the runs say, by stratum."""
+    found = strata_of(report)
+    if found is None:
+        return []
+    return ["", f"## {STRATA_TITLE}", "", *table(found.titles, found.rows, left=3), "", text(found.reading, 400)]
+
+
+def _baseline(report: Report, arm: ArmSummary) -> list[str]:
+    made_of = runs_of_baseline(report.analysis, arm) or NONE
+    return [f"{text(arm.arm, 80)} (baseline)", made_of, amount(arm.values[PRIMARY].median), NONE, NONE, NONE]
+
+
+def _cells(report: Report, arm: ArmSummary) -> list[str]:
+    finding = report.analysis.finding(arm.arm, PRIMARY)
+    estimate = finding.estimate
+    middle = amount(arm.values[PRIMARY].median)
+    published = percent(finding.published)
+    return [text(arm.arm, 80), str(estimate.n), middle, point(finding), interval(estimate), published]
+
+
+def _latency(report: Report, arm: str, metric: str) -> str:
+    finding = report.analysis.finding(arm, metric)
+    bounds = interval(finding.estimate)
+    return point(finding) if bounds == NONE else f"{point(finding)} {bounds}"
+
+
+def _list(title: str, items: tuple[str, ...]) -> list[str]:
+    return ["", f"## {title}", "", *(f"- {text(item, LONGEST)}" for item in items)] if items else []
+
+
+def _url(value: str) -> str:
+    return re.sub(r"[<>\s]", "", plain(value, 500))

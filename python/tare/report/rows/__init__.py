@@ -1,0 +1,1 @@
+"""Tables of a report as rows of text, the same in every format."""

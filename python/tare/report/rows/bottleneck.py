@@ -1,0 +1,63 @@
+"""What set the rate of each arm's runs, as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.analyze.arms import ArmSummary
+from tare.analyze.bottleneck import Limits
+from tare.analyze.validity.disk import Limit
+from tare.report.content import Report
+from tare.report.figures import NONE, amount, percent
+from tare.report.plain import plain
+
+LIMIT_TITLE = "What set the rate"
+_COLUMNS = (
+    "arm", "SUT's CPU", "client's CPU", "I/O waits", "held by limit", "disk busy", "under way", "reads/s",
+    "writes/s", "bound by",
+)  # fmt: skip
+_HELD = _COLUMNS.index("held by limit")
+SPARED = ("under way", "reads/s", "writes/s")
+"""Columns that a narrow table does without."""
+LIMIT_READING = (
+    "Medians over an arm's good runs, read off their traces: CPU time used of what each side could use; share of "
+    "the time in which a thread of the SUT waited for I/O; where the study limits disk operations, that in which "
+    "the limit held the SUT up; of the busiest disk, share of the time with a request under way, requests under "
+    "way, and a second. Bound by: what was at its end in most runs, in use or holding up for 90 % of the time, "
+    "waited for 81 % of it (as others had it), or with its quota of CPU time out in half of the periods."
+)
+_WORDS: Mapping[Limit, str] = {"client": "client's CPU", "sut": "SUT's CPU", "disk": "disk"}
+
+
+def limit_columns(report: Report) -> tuple[str, ...]:
+    """Headings; that of a limit only where the study has one."""
+    return _COLUMNS if _is_limited(report) else (*_COLUMNS[:_HELD], *_COLUMNS[_HELD + 1 :])
+
+
+def limits_rows(report: Report) -> tuple[tuple[str, ...], ...]:
+    """A row an arm with a cell for each of `limit_columns`; nothing where no trace tells of a disk."""
+    arms, limited = report.analysis.arms, _is_limited(report)
+    known = any(arm.limits.disk_busy is not None for arm in arms)
+    return tuple(_row(arm, limited=limited) for arm in arms) if known else ()
+
+
+def _is_limited(report: Report) -> bool:
+    return any(arm.limits.disk_limit_used is not None for arm in report.analysis.arms)
+
+
+def _row(arm: ArmSummary, *, limited: bool) -> tuple[str, ...]:
+    told = arm.limits
+    held = (told.disk_limit_used,) if limited else ()
+    shares = (told.sut_busy, told.client_busy, told.sut_waiting_io, *held, told.disk_busy)
+    return (
+        plain(arm.arm, 80),
+        *(percent(part, signed=False) for part in shares),
+        *(amount(value) for value in (told.disk_depth, told.reads_per_s, told.writes_per_s)),
+        _bound(told),
+    )
+
+
+def _bound(told: Limits) -> str:
+    if told.reached is None:
+        return NONE
+    return ", ".join(_WORDS[each] for each in told.reached) or "none of these"

@@ -1,0 +1,106 @@
+"""Runs that can be laid over each other, as rows of text, and the style by which a page hides those not chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
+from tare.analyze.timelines.series import CPU, MEMORY, NETWORK, READ, WRITTEN
+from tare.plural import counted
+from tare.report.figures import amount
+from tare.report.plain import plain
+from tare.report.words.marks import told
+
+PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, WRITTEN, READ, NETWORK)
+_OWN = (THROUGHPUT, LATENCY)
+_PLACED: Mapping[str | None, str] = {
+    "generator": "from the moment at which it says that it began to measure",
+    "end": (
+        "placed by its end: it does not say when it began, and its seconds are taken for those right before the "
+        "phase ended, so that it lies late by what it took to end"
+    ),
+    None: "by its own clock: one that starts slowly, as a JVM does, is so much ahead of the trace",
+}
+"""How it is known when a generator began → what a reader is told."""
+COLOURS = ("ink", *(f"c{n}" for n in range(1, 9)))
+"""Of arms in the study's order, the first one's being the ink's; after the last they begin anew, without ink."""
+
+
+@dataclass(frozen=True)
+class LaidRow:
+    """`number`: the run's place in the chart; `cells`: means while measuring, one for each of `PANELS`."""
+
+    number: int
+    run_id: str
+    block: int
+    shown: bool
+    cells: tuple[str, ...]
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LaidArm:
+    """An arm's runs and the name of its colour."""
+
+    arm: str
+    colour: str
+    rows: tuple[LaidRow, ...]
+
+
+def laid_rows(over: LaidOver | None) -> tuple[LaidArm, ...]:
+    """Arms in the study's order."""
+    runs = () if over is None else over.runs
+    hues = colours(runs)
+    rows = [(run.arm, _row(n, run)) for n, run in enumerate(runs)]
+    return tuple(
+        LaidArm(plain(arm, 60), hue, tuple(row for name, row in rows if name == arm)) for arm, hue in hues.items()
+    )
+
+
+def placed(over: LaidOver | None) -> str:
+    """Where the generators' windows lie, in a clause after "window by window"; empty where no run has any."""
+    told = [run for run in (() if over is None else over.runs) if any(point.panel in _OWN for point in run.points)]
+    ways = [way for way in _PLACED if any(run.placed_by == way for run in told)]
+    if len(ways) == 1:
+        return f", {_PLACED[ways[0]]}"
+    return "".join(
+        f"; of {counted(sum(run.placed_by == way for run in told), 'run')} {_PLACED[way]}" for way in ways
+    )
+
+
+def hiding(over: LaidOver | None) -> str:
+    """A rule a run: it is gone while its box is not ticked. Needs no script; without :has() all are shown."""
+    return "".join(
+        f".laid:has(#pick-{n}:not(:checked)) .run-{n} {{ display: none; }}\n"
+        for n in range(0 if over is None else len(over.runs))
+    )
+
+
+def _row(number: int, run: Laid) -> LaidRow:
+    cells = tuple(amount(mean(run, panel)) for panel in PANELS)
+    return LaidRow(number, plain(run.run_id, 80), run.block, run.shown, cells, told(run.marks))
+
+
+def colours(runs: Sequence[Laid]) -> Mapping[str, str]:
+    """Arm → the name of its colour in the page's style."""
+    arms = list(dict.fromkeys(run.arm for run in runs))
+    first, *others = COLOURS
+    return {arm: first if n == 0 else others[(n - 1) % len(others)] for n, arm in enumerate(arms)}
+
+
+def means(run: Laid) -> str:
+    """`throughput, /s 1,905; CPU, cores 0.98`, over the measure phase."""
+    found = ((panel, mean(run, panel)) for panel in PANELS)
+    return ", ".join(f"{amount(value)} ({panel})" for panel, value in found if value is not None)
+
+
+def mean(run: Laid, panel: str) -> float | None:
+    """Mean of a panel's line over the measure phase; `None` where it has none."""
+    measure = next((span for span in run.phases if span.phase == "measure"), None)
+    values = [
+        point.value
+        for point in run.points
+        if point.panel == panel and (measure is None or measure.began <= point.second <= measure.ended)
+    ]
+    return sum(values) / len(values) if values else None

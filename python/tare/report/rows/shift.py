@@ -1,0 +1,54 @@
+"""Shifts of latency as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.analyze.statistics.quantile_shift import PERCENTS, Quantile, QuantileShift
+from tare.report.figures import NONE, decimals_of, interval, percent
+from tare.report.plain import plain
+
+
+@dataclass(frozen=True)
+class ShiftRows:
+    """A column a quantile, a row an arm: its name, blocks, and a shift with its interval for each column."""
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def shift_rows(shifts: Sequence[QuantileShift]) -> ShiftRows:
+    """Quantiles that no arm has are left out."""
+    percents = [
+        each for each in PERCENTS if any(each == one.percent for shift in shifts for one in shift.quantiles)
+    ]
+    return ShiftRows(
+        ("arm", "n", *(label(each) for each in percents)), tuple(_row(shift, percents) for shift in shifts)
+    )
+
+
+def _row(shift: QuantileShift, percents: Sequence[float]) -> tuple[str, ...]:
+    found = {one.percent: shifted(one) for one in shift.quantiles}
+    counts = {one.estimate.n for one in shift.quantiles}
+    return (plain(title(shift, 60), 90), str(max(counts)), *(found.get(each, NONE) for each in percents))
+
+
+def label(percent_of_events: float) -> str:
+    """`p95`, `p99.9`."""
+    return f"p{percent_of_events:g}"
+
+
+def title(one: QuantileShift, longest: int = 40) -> str:
+    """The arm, and the kind of operation where there are several."""
+    arm = plain(one.arm, longest)
+    return arm if one.operation is None else f"{arm}, {plain(one.operation, 20)}"
+
+
+def shifted(one: Quantile) -> str:
+    """`+8.5 % [+6.1, +10.9]`; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
+    bounds = interval(one.estimate)
+    middle = f"≤{percent(one.resolution, signed=False)}"
+    if one.resolved:
+        middle = percent(one.estimate.point, decimals_of(one.estimate))
+    return middle if bounds == NONE else f"{middle} {bounds}"

@@ -1,0 +1,93 @@
+"""The views of a run as a page shows them: a few rows a question, figures already text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tare.analyze.views.model import Kind, Measure
+from tare.analyze.views.of_run import RunViews
+from tare.analyze.views.summary import Line
+from tare.report.views.table import quantity
+
+_SHOWN = (
+    Measure.CONTAINER_CPU,
+    Measure.HOST_CPU,
+    Measure.CONTAINER_MEMORY,
+    Measure.CONTAINER_READ,
+    Measure.CONTAINER_WRITTEN,
+)
+_ALL = "all"
+"""The subject of what a host's CPUs did together."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table; `agrees` is `None` where no real tool ran."""
+
+    tool: str
+    shown: str
+    view: str
+    resolution: str
+    real: str
+    bounds: str
+    agrees: bool | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """One question."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Monitors:
+    """The section of the page."""
+
+    run_id: str
+    arm: str
+    nodes: int
+    """Of the server: 1, or of how many there are figures."""
+    interval: str
+    compared: bool
+    groups: tuple[Group, ...]
+    why: tuple[str, ...]
+
+
+def monitors(run: RunViews) -> Monitors:
+    """CPU, memory and disk of the server, node by node, CPU of the host; all else is for `tare views`."""
+    groups = tuple(group for measure in _SHOWN for group in _groups(run, measure))
+    compared = any(row.agrees is not None for group in groups for row in group.rows)
+    return Monitors(
+        run.run_id, run.arm, max(1, len(run.of_sut)), f"{run.views.interval_s:g} s", compared, groups, run.views.why
+    )
+
+
+def _groups(run: RunViews, measure: Measure) -> Iterator[Group]:
+    for subject in (*run.of_sut, _ALL):
+        lines = [line for line in run.views.lines if line.measure is measure and line.subject == subject]
+        rows = tuple(_row(line) for line in lines if measure is not Measure.HOST_CPU or line.figures.most)
+        if rows:
+            yield Group(str(measure) if subject == _ALL else f"{measure}: {subject}", rows)
+
+
+def _row(line: Line) -> Row:
+    real, unit = line.real, line.quantity.unit
+    value = line.figures.value if real is None else real.view
+    grew = " more" if line.quantity.kind is Kind.TOTAL else ""
+    view = "nothing" if value is None else f"{_with_unit(value, unit)}{grew}"
+    return Row(
+        tool=line.view.tool,
+        shown=line.quantity.shown,
+        view=view,
+        resolution=_with_unit(line.resolution, unit),
+        real="" if real is None else _with_unit(real.real, unit),
+        bounds="" if real is None else f"{quantity(real.low, unit)} to {quantity(real.high, unit)}",
+        agrees=None if real is None else real.agrees,
+    )
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return quantity(value, unit) if unit == "B" else f"{quantity(value, unit)} {unit}"

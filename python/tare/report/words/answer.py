@@ -1,0 +1,146 @@
+"""The answer in one sentence: never a figure without its interval, never "no overhead"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tare.analyze import Analysis, Finding
+from tare.analyze.estimate import Verdict
+from tare.analyze.metrics import METRICS, PRIMARY
+from tare.plural import counted
+from tare.protocols import as_published
+from tare.report.figures import decimals_of, percent
+from tare.report.plain import plain
+from tare.report.words.method import units
+from tare.study.model import Study
+
+_LONGEST = 60
+
+
+def against(study: Study) -> str:
+    """`bare`; where each arm has a baseline of its own, `bare, all else alike`."""
+    if not study.baseline_levels:
+        return plain(study.baseline, _LONGEST)
+    return f"{plain(', '.join(study.baseline_levels.values()), _LONGEST)}, all else alike"
+
+
+_NAMED = 3
+"""How many arms a sentence can name before nobody reads it to the end."""
+
+
+def answer(study: Study, analysis: Analysis) -> str:
+    """What the primary metric says of every arm against the baseline."""
+    found = [finding for finding in analysis.findings if finding.metric == PRIMARY and not finding.control]
+    baseline = against(study)
+    pointed = [finding for finding in found if finding.estimate.point is not None]
+    if not pointed:
+        return _none(analysis, baseline)
+    bounded = [finding for finding in pointed if finding.estimate.low is not None]
+    if not bounded:
+        named = [f"{_name(one)} {percent(one.estimate.point)}" for one in _strongest(pointed)]
+        points = _listed([*named[:_NAMED], f"{len(named) - _NAMED} more"] if len(named) > _NAMED + 1 else named)
+        return f"There are too few blocks for an interval; as mere points, {_title()} against {baseline}: {points}."
+    within = [finding for finding in bounded if finding.judgement.verdict is Verdict.EQUIVALENT]
+    rest = [finding for finding in bounded if finding not in within]
+    apart = _strongest([finding for finding in rest if finding.excludes_zero])
+    alike = [finding for finding in rest if not finding.excludes_zero]
+    parts = [_apart(apart, baseline)] if apart else []
+    parts += [_within(within, baseline)] if within else []
+    parts += [_alike(alike, baseline)] if alike else []
+    if len(pointed) > len(bounded):
+        without = [_name(finding) for finding in pointed if finding.estimate.low is None]
+        parts.append(f"{_listed(without)} had too few blocks for an interval")
+    sentence = _caution(study, analysis) + "; ".join(parts)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def _none(analysis: Analysis, baseline: str) -> str:
+    """Why there is no answer, with what a run that failed said of itself."""
+    if not analysis.attempted:
+        return "There is no answer yet: no run has been made."
+    nothing = f"There is no answer: no arm has a block with a good run of both itself and {baseline}."
+    if not analysis.failures:
+        return nothing
+    last = analysis.failures[-1]
+    where = f" in {last.phase}" if last.phase else ""
+    reason = plain(last.reason, 200).rstrip(".")
+    return f"{nothing} {counted(len(analysis.failures), 'attempt')} failed, the last{where}: {reason}."
+
+
+def _caution(study: Study, analysis: Analysis) -> str:
+    """What must be known before the figures, as the answer is also read alone."""
+    name = study.protocol.name
+    if analysis.invalid:
+        return "not to be believed, as the control differs from the baseline: "
+    if as_published(study):
+        return f"by the published way of `{name}`, whose intervals do not hold: "
+    return ""
+
+
+def _apart(findings: Sequence[Finding], baseline: str) -> str:
+    """The arms whose interval excludes zero, the strongest effect first and with all its words."""
+    first, *others = findings
+    confidence = f"{100 * first.estimate.confidence:g} % interval"
+    words = [f"{_name(first)} has {_change(first)} ({confidence} {_span(first)}, {units(first.estimate)})"]
+    words += [f"{_name(one)} {_change(one, short=True)} ({_span(one)})" for one in others[: _NAMED - 1]]
+    hidden = len(findings) - _NAMED
+    if hidden > 0:
+        words.append(f"{hidden} more {'arm differs' if hidden == 1 else 'arms differ'} as well")
+    return f"against {baseline}, {_listed(words)}"
+
+
+def _within(findings: Sequence[Finding], baseline: str) -> str:
+    """The arms whose effect was shown to lie within the margin, which is not to say that there is none."""
+    margin = percent(findings[0].judgement.margin, signed=False)
+    names = _named(findings)
+    return f"{_listed(names)} {'is' if len(findings) == 1 else 'are'} equivalent to {baseline} within ±{margin}"
+
+
+def _named(findings: Sequence[Finding]) -> list[str]:
+    names = [f"{_name(one)} ({_span(one)})" for one in findings[: _NAMED + 1]]
+    hidden = len(findings) - len(names)
+    return [*names, f"{hidden} more"] if hidden > 0 else names
+
+
+def _alike(findings: Sequence[Finding], baseline: str) -> str:
+    """The arms whose interval includes zero: what is known of them is the interval."""
+    names = _named(findings)
+    zero = "interval includes" if len(findings) == 1 else "intervals include"
+    margin = findings[0].judgement.margin if findings[0].judgement.verdict else None
+    neither = "" if margin is None else f" nor equivalence within ±{percent(margin, signed=False)}"
+    none = "no difference from" if margin is None else "neither a difference from"
+    alone = "," if "," in baseline else ""  # "bare, all else alike" ends before the verb
+    return f"{none} {baseline}{alone}{neither} is shown for {_listed(names)}, whose {zero} zero"
+
+
+def _change(finding: Finding, *, short: bool = False) -> str:
+    effect = finding.estimate.point
+    if effect is None:
+        raise ValueError("an arm without a point has no change to speak of")
+    size = percent(abs(effect), decimals_of(finding.estimate), signed=False)
+    way = "less" if effect < 0 else "more"
+    return f"{size} {way}" if short else f"{size} {way} {_title()}"
+
+
+def _span(finding: Finding) -> str:
+    """`-58.5 to -57.4 %`."""
+    digits = decimals_of(finding.estimate)
+    low, high = percent(finding.estimate.low, digits), percent(finding.estimate.high, digits)
+    return f"{low.removesuffix(' %')} to {high}"
+
+
+def _title() -> str:
+    return METRICS[PRIMARY].title
+
+
+def _name(finding: Finding) -> str:
+    return plain(finding.arm, 60)
+
+
+def _strongest(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda one: -abs(one.estimate.point or 0.0))
+
+
+def _listed(words: Sequence[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last

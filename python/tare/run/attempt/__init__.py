@@ -1,0 +1,1 @@
+"""One attempt at a run: prepare, drive, collect, tear down."""

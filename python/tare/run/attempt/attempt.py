@@ -1,0 +1,146 @@
+"""One attempt at one run: provision → load → warm-up → measure → cool-down → collect → teardown."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+from tare.databases import Secrets
+from tare.errors import NotComparable, TareError
+from tare.run.attempt.draft import Found, record_of
+from tare.run.attempt.pace import ALONE, Pace, Stopwatch
+from tare.run.attempt.phases import Job, Phases
+from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
+from tare.run.attempt.teardown import Teardown
+from tare.run.events import Observer, PhaseStarted
+from tare.run.machine import Machine
+from tare.run.monitoring.monitors import Monitors, trace_of
+from tare.run.record import Outcome, Phase, RunRecord
+from tare.run.usage.disk import with_disk_limit, with_disk_use, with_sut_io
+from tare.run.usage.saturation import with_saturation
+
+T = TypeVar("T")
+
+
+def attempt(job: Job, machine: Machine, observer: Observer) -> RunRecord:
+    """Make one attempt and tell of it, whatever came of it; only an interruption leaves without a record."""
+    one = Attempt(job, machine, observer)
+    try:
+        with machine.interrupts.allowed():
+            one.take(one.phases.drive)
+        one.collect()
+    finally:
+        one.tear_down()
+    record = one.record()
+    machine.references.note(record)
+    return record
+
+
+class Attempt:
+    """An attempt as it goes: what it found, what came of it, and what is to be undone."""
+
+    def __init__(
+        self,
+        job: Job,
+        machine: Machine,
+        observer: Observer,
+        pace: Pace = ALONE,
+        secrets: Secrets | None = None,
+    ) -> None:
+        """`secrets`: those of a server that it goes on with; `None` where it starts its own."""
+        self.job = job
+        self.outcome = Outcome(ok=True)
+        self._machine = machine
+        self._found, self._secrets = Found(), secrets or new_secrets()
+        self._found.duet = None if job.seat is None else job.seat.tree
+        self._stops, self._teardown = Teardown(), Teardown()
+        self._watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
+        self._monitors = Monitors(machine)
+        self.phases = Phases(
+            job,
+            machine,
+            self._secrets,
+            self._watch,
+            self._found,
+            self._stops,
+            self._teardown,
+            self._monitors,
+            observer,
+            pace,
+        )
+
+    def take(self, step: Callable[[], T]) -> T | None:
+        """Take a step; what it raises is the attempt's outcome, and then it returns `None`."""
+        try:
+            return step()
+        except Exception as error:  # noqa: BLE001 - one run must not end a study of hours; the trace is kept
+            self._fail(error)
+            return None
+
+    def void(self, why: str) -> None:
+        """It must not be used, through no fault of its own."""
+        if self.outcome.ok:
+            self.outcome = Outcome(ok=False, reason=redacted(why, self._secrets), failed_in=self._watch.current)
+
+    def refuse(self, why: str) -> None:
+        """It differs from what it is to be compared with."""
+        self.outcome = Outcome(ok=False, reason=why, failed_in=Phase.MEASURE, refused=True)
+
+    def collect(self) -> None:
+        """Stop what runs and bring the raw files home; a good run without them is no good run."""
+        with self._watch.phase(Phase.COLLECT):
+            self._undo(self._stops)
+            self._bring_home()
+            self._read_monitors()
+
+    def tear_down(self) -> None:
+        """Take away all that was made."""
+        with self._watch.phase(Phase.TEARDOWN):
+            self._undo(self._stops)
+            self._undo(self._teardown)
+
+    def record(self) -> RunRecord:
+        """What is to be kept of it."""
+        return record_of(self.job, self._found, self._watch.times, self.outcome)
+
+    def _undo(self, steps: Teardown) -> None:
+        self._found.notices += [redacted(problem, self._secrets) for problem in steps.run()]
+
+    def _fail(self, error: Exception) -> None:
+        told = str(error)
+        if not isinstance(error, (TareError, OSError)):
+            self._found.notes["traceback.txt"] = "".join(traceback.format_exception(error))
+            told = f"{type(error).__name__}: {error}"
+        self.outcome = Outcome(
+            ok=False,
+            reason=redacted(told, self._secrets),
+            failed_in=self._watch.current,
+            refused=isinstance(error, NotComparable),
+        )
+
+    def _bring_home(self) -> None:
+        machine, found = self._machine, self._found
+        raw = f"{machine.layout.work}/{self.job.token}/raw"
+        try:
+            found.raw = collect(machine.site.sut, raw, self.job.staging, notes=found.notes, secrets=self._secrets)
+        except (TareError, OSError) as error:
+            found.raw = ()
+            if self.outcome.ok:
+                told = f"the raw files cannot be kept: {error}"
+                self.outcome = Outcome(ok=False, reason=told, failed_in=Phase.COLLECT)
+            else:
+                found.notices.append(f"the raw files cannot be kept: {error}")
+
+    def _read_monitors(self) -> None:
+        """What the monitors saw; a good run of which one saw not all is no good run."""
+        found, staging = self._found, self.job.staging
+        try:
+            found.monitors = self._monitors.read(staging, found.usage)
+            found.raw = raw_names(staging)
+            trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
+            used = with_disk_use(with_saturation(with_sut_io(found.usage, staging), trace), trace)
+            found.usage = with_disk_limit(used, trace, limit)
+        except (TareError, OSError) as error:
+            if self.outcome.ok:
+                self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)

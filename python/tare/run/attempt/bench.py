@@ -1,0 +1,279 @@
+"""What one attempt works at: the room, the images and the names that its server and its clients are made with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
+from tare.databases.extensions import node_address
+from tare.deployments import (
+    MACHINES,
+    Bind,
+    Deployment,
+    Endpoint,
+    Instance,
+    Limits,
+    MachineSetting,
+    NetworkKind,
+    Task,
+)
+from tare.deployments.vm.network import HOST_LOOPBACK
+from tare.errors import EndedAtOnce
+from tare.images import Image
+from tare.run.attempt.client import Client
+from tare.run.attempt.death import oom_kills
+from tare.run.attempt.directory import Room
+from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, gone, nodes_of
+from tare.run.machine import Machine
+from tare.sites import Process
+from tare.storage import Lodging
+from tare.study.machine_spec import VmSpec
+from tare.study.model import ArmSettings, LimitsSpec, Placement
+from tare.study.values import size_bytes
+from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
+
+_RUN_DIR = "/run/tare"
+_DATA_DIR = "/data"
+_TOKEN_DIGITS = 12
+_LOOPBACK, _ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a network namespace of its own
+
+
+@dataclass(frozen=True)
+class Images:
+    """The bits of both sides. `client`: `None` where the workload's program is itself the SUT."""
+
+    sut: Image
+    client: Image | None
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One attempt's surroundings. `token` is unique on the machine; all names are made from it."""
+
+    machine: Machine
+    settings: ArmSettings
+    images: Images
+    room: Room
+    token: str
+    ports: tuple[int, ...]
+    """One for each node: at the first all of them listen, each at an address of its own."""
+    secrets: Secrets
+    lodgings: tuple[Lodging, ...] = ()
+    """Where each node's data are; empty: in the room, as while they are loaded."""
+    kin: str | None = None
+    """The token of the attempt whose server it goes on with; `None` where it has its own."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The SUT's nodes, or the one program that is itself the SUT."""
+        return nodes_of(self.settings.sut.nodes)
+
+    def housed(self, node: Node) -> Lodging:
+        """Where a node's data are and how its task gets at them."""
+        return self.lodgings[node.number - 1] if self.lodgings else Lodging(node.below(self.room.data), "")
+
+    @property
+    def storages(self) -> tuple[Process, ...]:
+        """What serves the nodes' data, where there is something that does."""
+        return tuple(each.server for each in self.lodgings if each.server is not None)
+
+    @property
+    def database(self) -> Database:
+        """The database under test; `KeyError` where there is none."""
+        return self.machine.databases[self.settings.sut.database or ""]
+
+    @property
+    def workload(self) -> Workload[Any]:
+        """The load generator."""
+        return self.machine.workloads[self.settings.workload_name]
+
+    @cached_property
+    def sut_deployment(self) -> Deployment:
+        """How the server is placed."""
+        return self.machine.deployment(self.settings.sut.deployment, self.machine.site.sut)
+
+    @cached_property
+    def client_deployment(self) -> Deployment:
+        """How the clients are placed; a workload that is itself the SUT is placed as that."""
+        if self.settings.client is None:
+            return self.sut_deployment
+        return self.machine.deployment(self.settings.client.deployment, self.machine.site.client)
+
+    def data_dir(self, node: Node) -> str:
+        """A node's data directory as the node sees it."""
+        own_root = self.sut_deployment.own_root
+        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.housed(node).source
+
+    @property
+    def cgroup_parent(self) -> str:
+        """The one parent of all that this attempt starts: equal arms get equal weights."""
+        return f"tare/{self.group}"
+
+    @property
+    def group(self) -> str:
+        """What the parent is named by: the token of the attempt that started the server."""
+        return self.kin or self.token
+
+    def server_plan(self, node: Node, run_dir: str, first: Instance | None = None) -> ServerPlan:
+        """How a node is told to run; `run_dir` is the host's path of its run directory, `first` the first node."""
+        sut, own_root = self.settings.sut, self.sut_deployment.own_root
+        alone = ServerPlan(
+            data_dir=self.data_dir(node),
+            run_dir=_RUN_DIR if own_root else run_dir,
+            listen=_LOOPBACK if sut.network is NetworkKind.HOST else _ANY,
+            port=self.ports[0],
+            settings=sut.settings,
+            secrets=self.secrets,
+        )
+        if sut.nodes == 1:
+            return alone
+        own = self._address(node)
+        seed = own if first is None else first.address
+        return replace(alone, listen=own, member=Member(node.number, sut.nodes, seed, self.ports[node.number - 1]))
+
+    def start_sut(self) -> Sut:
+        """Start the first node; the others come in turn while it is waited for."""
+        first, *others = self.nodes
+        cluster = self.machine.clusters[self.settings.sut.database or ""] if others else None
+        return Sut([self.start_server(first)], [self._starter(node) for node in others], cluster)
+
+    def start_server(self, node: Node, first: Instance | None = None, *, initialise: bool = False) -> Server:
+        """Start a node on its data directory, or the command that fills an empty one."""
+        sut, image = self.settings.sut, self.images.sut
+        plan = self.server_plan(node, f"{self.room.path}/{node.name}", first)
+        command = self.database.initialise(plan) if initialise else self.database.serve(plan)
+        run_dir = self._run_dir(node.name, command, image)
+        task = replace(
+            self._task(node.name, sut, image, command),
+            binds=(Bind(run_dir, plan.run_dir),),
+            port=plan.port,
+            listen=plan.listen if plan.member is not None else _LOOPBACK,
+            machine=machine_of(sut.vm),
+        )
+        task = self.housed(node).given(task, plan.data_dir)
+        host = self.machine.site.sut
+        before = oom_kills(host)
+        try:
+            instance = self.sut_deployment.start(task)
+        except EndedAtOnce as error:  # seen to end now or a moment later: told alike
+            raise gone(node, f"the server ended with {error.how}", BEFORE_AN_ANSWER, error.words) from error
+        return Server(host, self.sut_deployment, self.database, plan, node, instance, before)
+
+    def client_run_dir(self, name: str) -> str:
+        """The run directory of a client as the client sees it."""
+        return _RUN_DIR if self.client_deployment.own_root else f"{self.room.path}/{name}"
+
+    def start_client(self, name: str, command: ClientCommand, sut: Sut | None) -> Client:
+        """Start a client of a running SUT; without one, the program that is itself the SUT, on its data."""
+        if sut is None:
+            return self._start_program(name, command)
+        client, image = self.settings.client, self.images.client
+        assert client is not None and image is not None  # noqa: S101, PT018 - a server is there for its client
+        run_dir = self._run_dir(name, command, image)
+        task = replace(
+            self._task(name, client, image, command),
+            binds=(Bind(run_dir, self.client_run_dir(name)),),
+            beside=sut.first.instance if client.network is NetworkKind.SHARED else None,
+        )
+        return Client(self.machine.site.client, self.client_deployment, self.client_deployment.start(task))
+
+    def target(self, sut: Sut | None) -> Target | Files:
+        """The servers as the client must address them, or the files of a workload that needs none."""
+        if sut is None:
+            return Files(self.data_dir(self.nodes[0]))
+        _, *others = sut.servers
+        return Target(
+            database=self.settings.sut.database or "",
+            endpoint=address_of(sut.first.instance, self.settings),
+            secrets=self.secrets,
+            others=tuple(server.instance.address for server in others),
+        )
+
+    def _starter(self, node: Node) -> Starter:
+        return lambda first: self.start_server(node, first)
+
+    def _address(self, node: Node) -> str:
+        """A member's own, or a name for it, which engines put into the /etc/hosts of its container."""
+        if self.settings.sut.network is NetworkKind.HOST:
+            return node_address(self.ports[0], node.number)
+        return self._task_name(node.name)
+
+    def _start_program(self, name: str, command: ClientCommand) -> Client:
+        image = self.images.sut
+        run_dir = self._run_dir(name, command, image)
+        task = replace(
+            self._task(name, self.settings.sut, image, command),
+            binds=(Bind(run_dir, self.client_run_dir(name)),),
+        )
+        (node,) = self.nodes
+        task = self.housed(node).given(task, self.data_dir(node))
+        return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
+
+    def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:
+        """The command's run directory; what was started, and with which files, is kept among the raw files."""
+        told = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
+        self.room.host.put(json.dumps(told, indent=1).encode(), f"{self.room.raw}/{name}.command.json")
+        return self.room.run_dir(name, command.files, image)
+
+    def _task_name(self, name: str) -> str:
+        return f"tare-{self.token}-{name}"
+
+    def _task(self, name: str, placement: Placement, image: Image, command: ServerCommand | ClientCommand) -> Task:
+        asked = command.workdir if isinstance(command, ClientCommand) else None
+        return Task(
+            name=self._task_name(name),
+            image=image,
+            argv=command.argv,
+            output=self.room.output(name),
+            cgroup_parent=self.cgroup_parent,
+            env={**dict(image.config.env), **command.env},
+            user=image.config.user,
+            workdir=asked or image.config.workdir,
+            limits=limits_of(placement.limits),
+            network=placement.network,
+            cgroup=placement.cgroup,
+        )
+
+
+def make_token(*parts: object) -> str:
+    """Hex digits that name an attempt: the same for the same store, run and attempt, else different."""
+    return hashlib.sha256("/".join(str(part) for part in parts).encode()).hexdigest()[:_TOKEN_DIGITS]
+
+
+def limits_of(spec: LimitsSpec) -> Limits:
+    """A study's limits in the deployments' units."""
+    return Limits(
+        cpus=spec.cpus,
+        cpu_quota=spec.cpu_quota,
+        memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
+        nofile=spec.nofile,
+        disk_iops=spec.disk_iops,
+    )
+
+
+def machine_of(spec: VmSpec | None) -> MachineSetting:
+    """A study's words on virtual machines in the deployments' units."""
+    if spec is None:
+        return MachineSetting()
+    return MachineSetting(spec.cache, spec.aio, size_bytes(spec.disk), spec.pin)
+
+
+def parameters_of(workload: Workload[Any], settings: ArmSettings, seed: int | None = None) -> Parameters:
+    """The workload's own parameters of an arm, with the run's seed where it takes one and the study gives none."""
+    tree: dict[str, Any] = dict(settings.workload)
+    if "seed" in workload.parameters.model_fields and tree.get("seed") is None:
+        tree["seed"] = seed
+    return workload.parameters.model_validate_json(json.dumps(tree))
+
+
+def address_of(server: Instance, settings: ArmSettings) -> Endpoint:
+    """Where a client of this arm finds the server."""
+    if settings.client is not None and settings.client.network is NetworkKind.SHARED:
+        return Endpoint(_LOOPBACK, server.task.port)
+    found = server.published or Endpoint(server.address, server.task.port)
+    inside = settings.client is not None and settings.client.deployment in MACHINES
+    return replace(found, address=HOST_LOOPBACK) if inside and found.address == _LOOPBACK else found

@@ -1,0 +1,91 @@
+"""What ended a server that should live: in words, for the one line that a user reads first."""
+
+from __future__ import annotations
+
+import re
+import signal
+from contextlib import suppress
+
+from tare.deployments import Deployment, Instance
+from tare.deployments.vm.guest import end_told
+from tare.errors import TareError
+from tare.sites import Host, Output
+
+_KILLED = int(signal.SIGKILL)
+_SHELL_BASE = 128
+_ASK_S = 5.0
+_MACHINE_S = 60.0
+"""From a task's end in a virtual machine to that of the machine: output to the host, disks let go, power off."""
+_LAST_LINES, _LONGEST_WORDS = 3, 500
+_NO_REASON = re.compile(r"at |.*\bVM warning: ")
+"""Lines of a Java stack trace, of which there are dozens below the reason, and what a JVM thinks of its options."""
+
+_CRASH = re.compile(
+    r"^# (?:A fatal error has been detected by|There is insufficient memory for) the Java Runtime Environment.*\n"
+    r"(?:#\n)?# +(.+)$",
+    re.MULTILINE,
+)
+"""What a JVM says of its own end, above a dozen lines on where to report it."""
+
+
+def oom_kills(host: Host) -> int | None:
+    """How often the kernel has killed for want of memory since boot, by any limit.
+
+    `oom_kill` of /proc/vmstat (include/linux/vm_event_item.h). It is the machine's: a control group's own counter
+    is gone together with its container.
+    """
+    raw = host.read("/proc/vmstat") or b""
+    return next((int(line.split()[1]) for line in raw.splitlines() if line.startswith(b"oom_kill ")), None)
+
+
+def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_before: int | None) -> str:
+    """How the instance's first process ended: `the server was killed by SIGSEGV`."""
+    try:
+        code = deployment.wait(instance, _ASK_S if instance.guest is None else _MACHINE_S)
+    except TareError as error:
+        return "the server ended" if instance.guest is None else _death_of_machine(host, error, oom_kills_before)
+    number = -code if code < 0 else code - _SHELL_BASE if code > _SHELL_BASE else 0
+    if number == _KILLED and _struck(host, oom_kills_before):
+        return f"the kernel killed the server for want of memory ({_limit(instance)})"
+    if number == _KILLED and _kills_inside(host, instance):
+        return f"its virtual machine's kernel killed the server for want of memory ({_limit(instance)})"
+    with suppress(ValueError):
+        if number:
+            return f"the server was ended by {signal.Signals(number).name}"
+    return f"the server ended with exit code {code}"
+
+
+def _death_of_machine(host: Host, error: TareError, oom_kills_before: int | None) -> str:
+    """Of one that went before its task could tell its end."""
+    if _struck(host, oom_kills_before):
+        return f"the kernel has killed for want of memory, and {error.what}"
+    return error.what
+
+
+def _kills_inside(host: Host, instance: Instance) -> int | None:
+    """How often a virtual machine's own kernel had killed for want of memory when its task ended."""
+    told = None if instance.guest is None else end_told(host, instance.guest.status)
+    return None if told is None else told.oom_kills
+
+
+def _struck(host: Host, before: int | None) -> bool:
+    now = oom_kills(host)
+    return now is not None and before is not None and now > before
+
+
+def _limit(instance: Instance) -> str:
+    limit = instance.task.limits.memory_bytes
+    return "it has no limit of its own" if limit is None else f"its limit is {limit / (1 << 20):.0f} MiB"
+
+
+def last_words(host: Host, output: Output) -> str:
+    """The last lines that a program wrote, as one: the cause often stands before a mere "aborting"."""
+    texts = [(host.read(path) or b"").decode(errors="replace") for path in (output.stderr, output.stdout)]
+    for text in texts:
+        if crash := _CRASH.search(text):
+            return crash.group(1).strip()[-_LONGEST_WORDS:]
+    for text in texts:
+        lines = [line.strip() for line in text.splitlines()]
+        if told := [line for line in lines if line and not _NO_REASON.match(line)]:
+            return " / ".join(told[-_LAST_LINES:])[-_LONGEST_WORDS:]
+    return "it wrote nothing"

@@ -1,0 +1,104 @@
+"""The directory a run works in: one below `Layout.work`, there while the run lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.deployments.directories import remove_tree
+from tare.images import Image
+from tare.sites import Host, Output
+from tare.sites.ledger import Kind, Ledger
+
+_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Room:
+    """Paths on the host: `data` for the database, `raw` for output, run directories by name."""
+
+    host: Host
+    path: str
+
+    @property
+    def data(self) -> str:
+        """The server's data directory."""
+        return f"{self.path}/data"
+
+    @property
+    def raw(self) -> str:
+        """Output of all programs; collected whole."""
+        return f"{self.path}/raw"
+
+    def output(self, name: str) -> Output:
+        """The two raw files of a program."""
+        return Output(stdout=f"{self.raw}/{name}.stdout", stderr=f"{self.raw}/{name}.stderr")
+
+    def run_dir(self, name: str, files: Mapping[str, str], image: Image) -> str:
+        """A new directory that only the image's user may enter, with these files in it.
+
+        Files are written below a closed directory and handed over last: they may hold passwords.
+        """
+        path = f"{self.path}/{name}"
+        self.host.run(["install", "-d", "-m", "0700", "--", path], timeout_s=_TIMEOUT_S)
+        for file, content in files.items():
+            self.host.put(content.encode(), f"{path}/{file}", mode=0o600)
+        self.give(path, image)
+        return path
+
+    @property
+    def storage(self) -> str:
+        """What a storage may make for the data, with its mounts."""
+        return f"{self.path}/storage"
+
+    def bring(self, name: str, target: Path) -> None:
+        """Copy a file below the directory to `target` here, where there is one."""
+        if self.host.run(["test", "-f", f"{self.path}/{name}"], timeout_s=_TIMEOUT_S, check=False).code == 0:
+            self.host.get(f"{self.path}/{name}", target)
+
+    def empty_data(self, image: Image, path: str | None = None) -> None:
+        """A data directory with nothing in it yet."""
+        path = path or self.data
+        self.host.run(["install", "-d", "-m", "0750", "--", path], timeout_s=_TIMEOUT_S)
+        self.give(path, image)
+
+    def give(self, path: str, image: Image) -> None:
+        """Make a directory and what is in it the image's user's, as its own /etc/passwd knows it."""
+        owner = owner_of(self.host, image)
+        if owner is not None:
+            self.host.run(["chown", "-R", "--", owner, path], timeout_s=_TIMEOUT_S)
+
+
+def make_room(room: Room, ledger: Ledger) -> None:
+    """Make the directory, noted in the ledger first; a dead run's of the same name is cleared away."""
+    ledger.note(Kind.PATH, room.path, host=room.host.name)
+    remove_tree(room.host, room.path)
+    room.host.run(["install", "-d", "-m", "0755", "--", room.path, room.raw], timeout_s=_TIMEOUT_S)
+
+
+def clear_room(room: Room, ledger: Ledger) -> None:
+    """Remove the directory and strike it out."""
+    remove_tree(room.host, room.path)
+    ledger.forget(Kind.PATH, room.path, host=room.host.name)
+
+
+def owner_of(host: Host, image: Image) -> str | None:
+    """`UID:GID` of the image's user (`name`, `uid`, `name:group`, `uid:gid`); `None` for root.
+
+    Numbers are the image's own: the host may know neither the name nor the number.
+    """
+    name, _, group = image.config.user.partition(":")
+    if name in ("", "root", "0"):
+        return None
+    accounts = _table(host, f"{image.rootfs}/etc/passwd")
+    account = next((row for row in accounts if len(row) > 3 and name in (row[0], row[2])), None)
+    uid, gid = (account[2], account[3]) if account else (name, name)
+    if group:
+        groups = _table(host, f"{image.rootfs}/etc/group")
+        gid = next((row[2] for row in groups if len(row) > 2 and group in (row[0], row[2])), group)
+    return f"{uid}:{gid}"
+
+
+def _table(host: Host, path: str) -> list[list[str]]:
+    return [line.split(":") for line in (host.read(path) or b"").decode(errors="replace").splitlines()]

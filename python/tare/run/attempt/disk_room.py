@@ -1,0 +1,76 @@
+"""Whether the servers had room left for their data: a client that fails by a full disk seldom says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tare.deployments.vm.guest import DiskRoom, end_told
+from tare.errors import RunFailed, TareError
+from tare.run.attempt.bench import Bench
+from tare.run.attempt.server import Server, Sut
+from tare.sites import Completed, Host
+
+_LITTLE_BYTES = 64 << 20
+"""Two of Cassandra's commit log segments; other servers extend their files by less."""
+_MIB = 1 << 20
+_ASK, _ASK_S = ("stat", "-f", "-c", "%a %b %S"), 5.0
+_ASK_INSIDE_S = 30.0
+"""In a virtual machine, which may be emulated and busy."""
+
+
+@contextmanager
+def telling_of_full_disks(bench: Bench, sut: Sut | None) -> Iterator[None]:
+    """Add to the reason of what fails within how much room its data has left, where that is little."""
+    try:
+        yield
+    except RunFailed as error:
+        servers = [] if sut is None else sut.servers
+        told = [little_room(server, bench.housed(server.node).path) for server in servers]
+        if not any(told):
+            raise
+        raise RunFailed("; ".join((error.what, *filter(None, told))), hint=error.hint) from error
+
+
+def little_room(server: Server, path: str) -> str | None:
+    """In words how little the file system of its data has left; `None` where that is enough, or cannot be told.
+
+    `path`: of the data on their host. Below a virtual machine's disk lies another, which may be full by itself.
+    """
+    of = f"{server.node.name}'s data" if server.node.part else "its data"
+    for what, ask in ((f"of {of}", _of_data), (f"below the disk of {of}", _below_disk)):
+        room = ask(server, path)
+        if room is not None and room.free_bytes < _LITTLE_BYTES:
+            return f"the file system {what} has {room.free_bytes // _MIB} of {room.size_bytes // _MIB} MiB left"
+    return None
+
+
+def _of_data(server: Server, path: str) -> DiskRoom | None:
+    """Asked from inside, by coreutils or busybox, as a virtual machine's disk is seen from nowhere else.
+
+    Of a server that has ended: what its machine told in the end, or where there is none, at the path on its host.
+    """
+    guest, data_dir = server.instance.guest, server.plan.data_dir
+    if server.lives:
+        seconds = _ASK_S if guest is None else _ASK_INSIDE_S
+        return _room(lambda: server.inside((*_ASK, data_dir), seconds, b""))
+    if guest is None:
+        return _at(server.host, path)
+    told = end_told(server.host, guest.status)
+    return None if told is None else told.rooms.get(data_dir)
+
+
+def _below_disk(server: Server, path: str) -> DiskRoom | None:
+    return None if server.instance.guest is None else _at(server.host, path)
+
+
+def _at(host: Host, path: str) -> DiskRoom | None:
+    return _room(lambda: host.run((*_ASK, path), timeout_s=_ASK_S))
+
+
+def _room(ask: Callable[[], Completed]) -> DiskRoom | None:
+    try:
+        free, size, block = (int(word) for word in ask().text.split())
+    except (TareError, ValueError):
+        return None
+    return DiskRoom(free * block, size * block)

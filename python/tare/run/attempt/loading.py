@@ -1,0 +1,179 @@
+"""Making a loaded data directory: initialise, serve, load, stop cleanly, keep."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from tare.databases.abilities import tell
+from tare.deployments import MACHINES, NetworkKind
+from tare.errors import RunFailed
+from tare.plan.model import Plan
+from tare.run.attempt.bench import Bench, Images, make_token, parameters_of
+from tare.run.attempt.death import last_words as words_of
+from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.ports import free_ports
+from tare.run.attempt.raw_files import new_secrets
+from tare.run.attempt.server import Sut, nodes_of
+from tare.run.attempt.snapshot import Contents, Shelf, Snapshot
+from tare.run.attempt.teardown import Teardown
+from tare.run.machine import Machine
+from tare.study.model import ArmSettings
+from tare.workloads import ClientCommand
+
+INITIALISE_S = 300.0
+
+
+def contents_of(machine: Machine, settings: ArmSettings, images: Images) -> Contents:
+    """What an arm's loaded data depends on."""
+    workload = machine.workloads[settings.workload_name]
+    return Contents(
+        image_digest=images.sut.digest,
+        database=settings.sut.database,
+        settings=settings.sut.settings,
+        workload=settings.workload_name,
+        dataset=_spread(workload.dataset(parameters_of(workload, settings)), settings.sut.nodes),
+    )
+
+
+def _spread(dataset: Mapping[str, str | int], nodes: int) -> Mapping[str, str | int]:
+    """A data set over several nodes is another one; over one it is called what it was before there were more."""
+    return {**dataset, "nodes": nodes} if dataset and nodes > 1 else dataset
+
+
+def shelf_of(machine: Machine) -> Shelf:
+    """Where the snapshots of the SUT's host stand."""
+    return Shelf(machine.site.sut, machine.ledger, machine.layout)
+
+
+def loader_of(plan: Plan, settings: ArmSettings) -> ArmSettings:
+    """The arm that loads for all that share the data: the baseline where it does, for it has the least around it.
+
+    Which one it is makes no difference to the bits; the snapshot says which one it was.
+    """
+    names = dict.fromkeys(plan.study.baseline_of(arm.name) for arm in plan.study.arms)
+    baselines = (plan.arm(name).settings for name in names)
+    return without_machines(next((each for each in baselines if _same_data(each, settings)), settings))
+
+
+def without_machines(settings: ArmSettings) -> ArmSettings:
+    """The same bare: a virtual machine's data are made outside of it, and copied onto its disk.
+
+    Whoever loads them needs no machine either.
+    """
+    sut, client = settings.sut, settings.client
+    bare = {"deployment": "bare", "network": NetworkKind.HOST}
+    if sut.deployment in MACHINES:
+        sut = sut.model_copy(update={**bare, "vm": None})
+    if client is not None and client.deployment in MACHINES:
+        client = client.model_copy(update=bare)
+    return settings.model_copy(update={"sut": sut, "client": client})
+
+
+def _same_data(one: ArmSettings, other: ArmSettings) -> bool:
+    return (
+        one.sut.image == other.sut.image
+        and one.sut.database == other.sut.database
+        and one.sut.nodes == other.sut.nodes
+        and one.sut.settings == other.sut.settings
+        and one.workload_name == other.workload_name
+        and one.workload == other.workload
+    )
+
+
+def ensure_snapshot(machine: Machine, settings: ArmSettings, images: Images) -> Snapshot:
+    """The snapshot that `settings` starts from, loaded by these very settings when there is none."""
+    contents = contents_of(machine, settings, images)
+    return shelf_of(machine).find(contents) or _load(machine, _unhindered(settings), images, contents)
+
+
+def _unhindered(settings: ArmSettings) -> ArmSettings:
+    """What a disk may do changes no bits of the data, and would make a large load last."""
+    limits = settings.sut.limits.model_copy(update={"disk_iops": None})
+    return settings.model_copy(update={"sut": settings.sut.model_copy(update={"limits": limits})})
+
+
+def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Contents) -> Snapshot:
+    host, token = machine.site.sut, make_token("load", contents.key, os.getpid())
+    teardown = Teardown()
+    room = Room(host, f"{machine.layout.work}/{token}")
+    try:
+        teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
+        make_room(room, machine.ledger)
+        ports = free_ports(host, token, settings.sut.nodes)
+        bench = Bench(machine, settings, images, room, token, ports, new_secrets())
+        for node in bench.nodes:
+            room.empty_data(images.sut, node.below(room.data))
+        if settings.sut.database is None:
+            load_data(bench, None, teardown)
+        else:
+            _initialise(bench, teardown)
+            _fill(bench, teardown)
+        made_by = {
+            side: {"deployment": placement.deployment, "network": placement.network.value}
+            for side, placement in settings.sides.items()
+        }
+        return shelf_of(machine).keep(contents, room.data, made_by, [node.part for node in bench.nodes])
+    finally:
+        teardown.run()
+
+
+def _initialise(bench: Bench, teardown: Teardown) -> None:
+    for node in nodes_of(bench.settings.sut.nodes, "initialise"):
+        one_shot = bench.start_server(node, initialise=True)
+        teardown.add("stopping the initialisation", one_shot.stop)
+        code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
+        if code != 0:
+            raise RunFailed(f"initialising the data directory ended with {code}: {last_words(bench, node.name)}")
+        one_shot.stop()
+
+
+def _fill(bench: Bench, teardown: Teardown) -> None:
+    clock = bench.machine.clock
+    sut = bench.start_sut()
+    teardown.add("stopping the server", sut.stop)
+    sut.wait_until_ready(clock)
+    load_data(bench, sut, teardown)
+    sut.shut_down()
+    sut.stop()
+
+
+def load_data(bench: Bench, sut: Sut | None, teardown: Teardown) -> None:
+    """Run the workload's load command, and what comes before it, to the end; `RunFailed` when it ends in error."""
+    parameters, run_dir = parameters_of(bench.workload, bench.settings), bench.client_run_dir("load")
+    command = bench.workload.load(parameters, bench.target(sut), run_dir)
+
+    def watch() -> None:
+        if sut is not None:
+            sut.must_live("while the data was loaded")
+
+    _tell(sut, bench.settings.sut.database, command.before)
+    client = bench.start_client("load", command, sut)
+    teardown.add("stopping the loader", client.stop)
+    code = client.wait(bench.machine.clock, command.timeout_s, watch)
+    judge(bench, "load", command)
+    if code != 0:
+        raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
+    client.stop()
+
+
+def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> None:
+    if not statements:
+        return
+    if sut is None or database is None:
+        raise RunFailed("there is no server to be told what the load needs first")
+    for statement in statements:
+        tell(database, sut.first.plan, sut.first.inside, statement)
+
+
+def judge(bench: Bench, name: str, command: ClientCommand) -> None:
+    """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
+    if command.judge is not None:
+        output = bench.room.output(name)
+        told = [bench.room.host.read(path) or b"" for path in (output.stdout, output.stderr)]
+        command.judge(*(each.decode(errors="replace") for each in told))
+
+
+def last_words(bench: Bench, name: str) -> str:
+    """The last lines that a program of the bench wrote, for a message."""
+    return words_of(bench.room.host, bench.room.output(name))

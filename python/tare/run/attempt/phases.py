@@ -1,0 +1,371 @@
+"""The phases in which a run is driven, from an empty directory to a parsed measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tare.databases import Secrets
+from tare.deployments import Instance
+from tare.deployments.directories import settle
+from tare.errors import NotComparable, RunFailed
+from tare.plan.model import Plan, PlannedRun
+from tare.protocols.pilot import Choice
+from tare.run.attempt.bench import Bench, Images, make_token, parameters_of
+from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.disk_room import telling_of_full_disks
+from tare.run.attempt.draft import Found, record_of
+from tare.run.attempt.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
+from tare.run.attempt.pace import ALONE, Pace, Stopwatch
+from tare.run.attempt.ports import free_ports
+from tare.run.attempt.server import Sut
+from tare.run.attempt.snapshot import copy_snapshot, size_of
+from tare.run.attempt.teardown import Teardown
+from tare.run.duet.placement import Seat, seat_of, seated, strays
+from tare.run.emulated import with_sides
+from tare.run.events import Emulated, Observer
+from tare.run.machine import Machine
+from tare.run.monitoring.chronicle import ask_all
+from tare.run.monitoring.monitors import Monitors
+from tare.run.parity.compare import Server as Known
+from tare.run.parity.compare import changed_during, told, unlike_nodes
+from tare.run.parity.declared import not_lodged, undeclared
+from tare.run.parity.observed import Onlooker, each_node, observation
+from tare.run.parity.references import server_of
+from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
+from tare.run.usage.cpu import Meter
+from tare.storage import Lot
+from tare.study.model import Arm
+from tare.workloads import ClientCommand, Parameters, left_by
+
+GRACE_S = 5.0
+"""How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be attempted. `staging`: where the attempt's raw files go, a directory that is not there yet."""
+
+    store_id: str
+    plan: Plan
+    run: PlannedRun
+    number: int
+    images: Images
+    staging: Path
+    choice: Choice | None = None
+    """By which the plan's measure phase was chosen; `None` in a pilot, and where it is set."""
+
+    @property
+    def arm(self) -> Arm:
+        """The arm that the run is of, with the CPUs of its seat."""
+        return seated(self.plan.arm(self.run.arm), self.seat)
+
+    @property
+    def seat(self) -> Seat | None:
+        """Where it stands in a duet, `None` where it has the machine to itself."""
+        return seat_of(self.plan, self.run)
+
+    @property
+    def token(self) -> str:
+        """Names all that the attempt makes."""
+        return make_token(self.store_id, self.run.id, self.number)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Servers that answer, where there are any, and all that is needed to load them."""
+
+    bench: Bench
+    sut: Sut | None
+    parameters: Parameters
+    run_id: str
+    snapshot: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Drives one attempt; what it learns is put into `found`.
+
+    What it makes is registered: what runs in `stops`, since output is whole only when its program has ended,
+    what merely lies about in `teardown`.
+    """
+
+    job: Job
+    machine: Machine
+    secrets: Secrets
+    watch: Stopwatch
+    found: Found
+    stops: Teardown
+    teardown: Teardown
+    monitors: Monitors
+    observer: Observer
+    pace: Pace = ALONE
+
+    def drive(self) -> None:
+        """All phases up to the cool-down. Raises on the first thing that voids the run."""
+        self.conduct(self.make_ready())
+
+    def make_ready(self) -> Ready:
+        """Provision and load."""
+        with self.watch.phase(Phase.PROVISION):
+            bench = self._provision()
+            parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
+        with self.watch.phase(Phase.LOAD):
+            bench = self._with_data(bench)
+            sut = self._load(bench)
+            self._watched(bench, sut, parameters)
+        return Ready(bench, sut, parameters, self.job.run.id, self.found.snapshot)
+
+    def take_over(self, before: Ready) -> Ready:
+        """The next stage: the servers and the data of the one before it, a room and a trace of its own.
+
+        What was taken over stays the first stage's to stop and to remove.
+        """
+        sut, was = before.sut, before.bench
+        with self.watch.phase(Phase.PROVISION):
+            self.found.continues = before.run_id
+            self.found.snapshot = before.snapshot
+            lodgings = tuple(was.housed(node) for node in was.nodes)
+            bench = replace(self._provision(), ports=was.ports, lodgings=lodgings, kin=was.group)
+            parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
+        with self.watch.phase(Phase.LOAD):
+            if sut is not None:
+                self._note("sut", sut.first.instance)
+                sut.must_live("between two stages")
+                self._read_back(sut)
+            self._watched(bench, sut, parameters)
+        return Ready(bench, sut, parameters, self.job.run.id, before.snapshot)
+
+    def _watched(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
+        self.stops.add("stopping the monitors", self.monitors.end)
+        self.monitors.begin(bench, {} if sut is None else sut.instances, parameters)
+
+    def _read_back(self, sut: Sut) -> None:
+        """Settings in force and addresses, of each node."""
+        effective = sut.effective()
+        self.found.effective = dict(effective[sut.first.node.name])
+        self.found.of_nodes("effective", effective)
+        self.found.of_nodes("address", {name: each.address for name, each in sut.instances.items()})
+
+    def conduct(self, ready: Ready) -> None:
+        """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
+        bench, sut, parameters = ready.bench, ready.sut, ready.parameters
+        self.pace.meet()
+        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(bench, sut):
+            self._warm_up(bench, sut, parameters)
+        self.pace.meet()
+        with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(bench, sut):
+            self._measure(bench, sut, parameters)
+        with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
+            self.machine.clock.sleep(parameters.cooldown_s)
+            self.monitors.must_live()
+            self.monitors.end()
+            if sut is not None:
+                self._ask(sut)
+
+    def _ask(self, sut: Sut) -> None:
+        """What the servers did by themselves: asked when nothing is watched any more."""
+        chronicler = self.machine.chroniclers.get(self.job.arm.settings.sut.database or "")
+        asked = ask_all(sut, chronicler, self.machine.clock, self.watch.times[0].began_at)
+        self.found.chronicle = asked.tree
+        self.found.of_nodes("chronicle", asked.of_nodes)
+        self.found.notes.update(asked.files)
+        self.found.notices += asked.notices
+
+    def _provision(self) -> Bench:
+        """A directory, names, ports and a password of its own."""
+        job, machine = self.job, self.machine
+        self.found.host, self.found.engine = machine.host_facts(), machine.engine_facts()
+        host = machine.site.sut
+        room = Room(host, f"{machine.layout.work}/{job.token}")
+        self.teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
+        make_room(room, machine.ledger)
+        ports = free_ports(host, job.token, job.arm.settings.sut.nodes)
+        return Bench(machine, job.arm.settings, job.images, room, job.token, ports, self.secrets)
+
+    def _load(self, bench: Bench) -> Sut | None:
+        """A server that answers on the data; `None` where the workload's own program is the SUT."""
+        if bench.settings.sut.database is None:
+            return None
+        sut = bench.start_sut()
+        self._note("sut", sut.first.instance)
+        self.stops.add("stopping the server", lambda: sut.stop(0.0 if bench.database.killed else GRACE_S))
+        sut.wait_until_ready(self.machine.clock)
+        self._read_back(sut)
+        return sut
+
+    def _with_data(self, bench: Bench) -> Bench:
+        """Loaded data in place: an identical copy of the snapshot, on the storage that the arm names."""
+        loader, host, spec = loader_of(self.job.plan, bench.settings), bench.room.host, bench.settings.sut.storage
+        snapshot = None
+        if contents_of(self.machine, loader, self.job.images).dataset:
+            snapshot = ensure_snapshot(self.machine, loader, self.job.images)
+            self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
+        storage = self.machine.storage(spec.kind)
+        for node in bench.nodes:
+            data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
+            lot = Lot(node.below(bench.room.storage), node.named(f"tare-{bench.token}"), data_bytes)
+            self.teardown.add("removing the data", partial(storage.clear, lot))
+            lodging = storage.lodge(lot, spec)
+            bench = replace(bench, lodgings=(*bench.lodgings, lodging))
+            if snapshot is None:
+                bench.room.empty_data(self.job.images.sut, lodging.path)
+            else:
+                copy_snapshot(host, snapshot, lodging.path, node.part, warmed=spec.cache == "warmed")
+                if lodging.entry is not None and spec.cache == "warmed":
+                    settle(host, lodging.entry, warmed=True)  # the cache of a mount, above that of its server
+        return bench
+
+    def _warm_up(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
+        target, run_dir = bench.target(sut), bench.client_run_dir("warm-up")
+        command = bench.workload.warm_up(parameters, target, run_dir)
+        if command is None:
+            return
+        code = self._carry_out("warm-up", command, bench, sut)
+        judge(bench, "warm-up", command)
+        if code != 0:
+            raise RunFailed(f"the warm-up ended with {code}: {last_words(bench, 'warm-up')}")
+
+    def _measure(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
+        """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
+        target, run_dir = bench.target(sut), bench.client_run_dir("measure")
+        command = bench.workload.measure(parameters, target, run_dir)
+        proxy = (self.found.path or {}).get("proxy")
+        meter = Meter(bench.room.host, self.machine.clock, _instances(sut), proxy, bench.storages)
+        self.monitors.must_live()
+        self.monitors.begin_measure(bench, parameters)
+        code = self._carry_out("measure", command, bench, sut, meter)
+        self.monitors.end_measure()
+        if sut is not None:
+            sut.must_live("during the measure phase")
+        if sut is not None and (why := self._unseen()) is not None:
+            self.found.notices.append(f"the network path could not be seen: {why}")
+        self.job.staging.mkdir(parents=True, exist_ok=True)
+        stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
+        output = bench.room.output("measure")
+        bench.room.host.get(output.stdout, stdout)
+        bench.room.host.get(output.stderr, stderr)
+        for name in command.leaves:
+            bench.room.bring(f"measure/{name}", left_by(stdout, name))
+        measurement = bench.workload.parse(parameters, stdout, stderr, code)
+        self._check_after(sut)
+        self.found.measurement = to_tree(measurement)
+        drove = meter.drove(measurement)
+        self.found.usage = {**(self.found.usage or {}), "driven": to_tree(drove)}
+        self.found.duet = self.pace.share(measurement.windows, drove)
+
+    def _carry_out(
+        self, name: str, command: ClientCommand, bench: Bench, sut: Sut | None, meter: Meter | None = None
+    ) -> int:
+        """Run a client to its end and return its exit code; the first one is also what is observed."""
+        client = bench.start_client(name, command, sut)
+        self._note("sut" if sut is None else "client", client.instance)
+        stop = self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
+        self.monitors.client_started(name, client.instance, alone=sut is None)
+        if meter is not None:
+            meter.begin(client.instance)
+            self.pace.began(_instances(sut), client.instance)
+        known = self._unseen() is None and all(self.found.parity.get(side) for side in bench.settings.sides)
+        onlooker = Onlooker(self.machine, sut, client, known=known)
+
+        def lives() -> None:
+            if sut is not None:
+                sut.must_live(f"during {name}")
+
+        def watch() -> None:
+            lives()
+            if meter is not None:
+                meter.look()
+            self._look(onlooker, bench, lives)
+
+        code = client.wait(self.machine.clock, command.timeout_s, watch)
+        if meter is None:
+            self.pace.warmed_up(client.instance)
+        self._look(onlooker, bench, lives, last=True)
+        if meter is not None:
+            of_nodes = [node.get("parity") for node in self.found.nodes.values()]
+            if used := meter.end(of_nodes or [self.found.parity.get("sut")], self.found.parity.get("client")):
+                self.found.usage = to_tree(used)
+            self.pace.ended()
+        stop()
+        return code
+
+    def _note(self, side: Side, instance: Instance) -> None:
+        """Whether it is emulated, of each side that was started; told at once, as its figures are watched live."""
+        if instance.emulated and side not in self.found.emulated:
+            self.found.emulated = with_sides(self.found.emulated, (side,))
+            self.observer(Emulated(self.job.run, self.found.emulated))
+
+    def _look(self, onlooker: Onlooker, bench: Bench, lives: Callable[[], None], *, last: bool = False) -> None:
+        """Take down what there is to be seen of both sides; `last`: the client has ended."""
+        seen = onlooker.look(last=last)
+        if seen is None:
+            return
+        lives()  # of a server that has gone nothing true was seen
+        self.found.parity, self.found.path = seen.parity, seen.path
+        self.found.of_nodes("parity", seen.of_nodes)
+        self.found.of_nodes("path", seen.paths)
+        self.found.notices += seen.notices
+        self._check_before(bench)
+
+    def _unseen(self) -> str | None:
+        """Why it is not known by which way the connections went to a node; `None` where it is."""
+        reasons = (_why_unseen(node.get("path")) for node in self.found.nodes.values())
+        return next((why for why in reasons if why is not None), None)
+
+    def _check_before(self, bench: Bench) -> None:
+        """Refuse the run before it is measured, where it differs in more than the study names."""
+        settings, wrong = self.job.arm.settings, list[str]()
+        nodes = each_node(self._so_far(), self.found.nodes)
+        for node, alone in zip(bench.nodes, nodes.values(), strict=True):
+            wrong += undeclared(settings, alone.parity, alone.path, bench.group)
+            wrong += not_lodged(settings.sut.storage, bench.housed(node), bench.data_dir(node), alone.parity)
+        if wrong := [*dict.fromkeys(wrong), *strays(self.job.seat, self.found.path)]:
+            raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
+        if unlike := unlike_nodes(nodes, self._server()):
+            raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {told(unlike)}")
+        found = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
+        if found:
+            raise NotComparable(told(found))
+
+    def _check_after(self, sut: Sut | None) -> None:
+        """The same must be in force when the measure phase is over: variables and limits can be set at run time.
+
+        A program that was itself the SUT has ended by then, and only the host is left to be looked at.
+        """
+        nodes, host = each_node(self._so_far(), self.found.nodes), self.machine.host_facts()
+        seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
+        if sut is not None:
+            notices = list[str]()
+            seen = {each.node.name: observation(each.deployment, each.instance, notices) for each in sut.servers}
+            effective = dict(sut.effective())
+            self.found.notices += notices
+            self.found.parity = {**self.found.parity, "sut_after": seen[sut.first.node.name]}
+            self.found.of_nodes("parity_after", seen)
+        moved_to = None if sut is None else self.pace.moved_to
+        changed = list[str]()
+        for name, before in nodes.items():
+            again = before.parity if seen.get(name) is None else {**before.parity, "sut": seen[name]}
+            after = {"host": host, "parity": again, "effective": effective.get(name, before.effective)}
+            changed += changed_during(before, before.model_copy(update=after), self._server(), moved_to)
+        if changed:
+            raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(dict.fromkeys(changed))}")
+
+    def _so_far(self) -> RunRecord:
+        return record_of(self.job, self.found, self.watch.times, Outcome(ok=True))
+
+    def _server(self) -> Known:
+        return server_of(self.machine.databases, self.job.arm.settings.sut.database)
+
+
+def _instances(sut: Sut | None) -> tuple[Instance, ...]:
+    return () if sut is None else tuple(sut.instances.values())
+
+
+def _why_unseen(path: Mapping[str, Any] | None) -> str | None:
+    if path is None:
+        return "no connection was there to look at"
+    return "the connections could not be matched" if path.get("hop", "") is None else None

@@ -1,0 +1,146 @@
+"""Loaded data directories: made once, copied for every run, and shown to be the same by a list of their files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tare.deployments.directories import settle
+from tare.errors import RunFailed
+from tare.sites import Host
+from tare.sites.layout import Layout
+from tare.sites.ledger import Kind, Ledger
+
+FORMAT = 1
+_QUICK_S = 120.0
+_COPY_S = 4 * 3600.0
+
+_LISTING = (
+    "(", "-type", "f", "-printf", r"f %s %U:%G %m %P\0", ")", "-o", "-printf", r"%y - %U:%G %m %P\0",
+)  # fmt: skip
+"""find(1): type, size (of files), owner, mode and name of everything below a directory."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that a loaded data directory depends on: the key of its snapshot."""
+
+    image_digest: str
+    database: str | None
+    settings: Mapping[str, str | int | float | bool]
+    workload: str
+    dataset: Mapping[str, str | int]
+
+    @property
+    def key(self) -> str:
+        """sha256 over all of it, shortened to what a directory name needs."""
+        text = json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One loaded data directory at rest, or those of all nodes, which were stopped together.
+
+    `listing` is the digest of its files' names, sizes, owners and modes; `content` that of every file's bytes.
+    `parts`: directory of a node within it (itself: "") → the digest of what that lists.
+    """
+
+    key: str
+    data: str
+    listing: str
+    content: str
+    made_by: Mapping[str, Any]
+    parts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where a host's snapshots stand."""
+
+    host: Host
+    ledger: Ledger
+    layout: Layout
+
+    def find(self, contents: Contents) -> Snapshot | None:
+        """The snapshot of these contents, `None` where it has not been made."""
+        home = self._home(contents)
+        raw = self.host.read(f"{home}/snapshot.json")
+        if raw is None:
+            return None
+        told = json.loads(raw)
+        return Snapshot(
+            key=contents.key,
+            data=f"{home}/data",
+            listing=told["listing"],
+            content=told["content"],
+            made_by=told["made_by"],
+            parts=told.get("parts", {"": told["listing"]}),
+        )
+
+    def keep(
+        self, contents: Contents, data: str, made_by: Mapping[str, Any], parts: Sequence[str] = ("",)
+    ) -> Snapshot:
+        """Make a data directory, whose server has stopped cleanly, a snapshot: synced, then moved in whole.
+
+        `data` must lie on the layout's file system. Should another tare have been faster, its snapshot stands.
+        """
+        host, home, scratch = self.host, self._home(contents), f"{data}.snapshot"
+        told = {
+            "format": FORMAT,
+            **asdict(contents),
+            "made_by": dict(made_by),
+            "listing": listing_digest(host, data),
+            "content": content_digest(host, data),
+            "parts": {part: listing_digest(host, _within(data, part)) for part in parts},
+        }
+        host.run(["install", "-d", "-m", "0755", "--", str(self.layout.snapshots), scratch], timeout_s=_QUICK_S)
+        host.run(["mv", "-T", "--", data, f"{scratch}/data"], timeout_s=_QUICK_S)
+        host.put(json.dumps(told, indent=1, sort_keys=True).encode(), f"{scratch}/snapshot.json")
+        host.run(["sync", "-f", "--", scratch], timeout_s=_COPY_S)
+        self.ledger.note(Kind.PATH, home, host=host.name, keep=True)
+        moved = host.run(["mv", "-T", "--", scratch, home], timeout_s=_QUICK_S, check=False)
+        host.run(["sync", "-f", "--", str(self.layout.snapshots)], timeout_s=_COPY_S)
+        kept = self.find(contents)
+        if kept is None:
+            words = moved.stderr.decode(errors="replace").strip()
+            raise RunFailed(f"the snapshot {home} could not be put in place: {words}")
+        return kept
+
+    def _home(self, contents: Contents) -> str:
+        return f"{self.layout.snapshots}/{contents.key}"
+
+
+def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *, warmed: bool = False) -> None:
+    """An identical copy of a node's part at `target`, and the page cache alike: every run starts from the same."""
+    source = _within(snapshot.data, part)
+    host.run(["cp", "-a", "--reflink=auto", "-T", "--", source, target], timeout_s=_COPY_S)
+    settle(host, target, warmed=warmed)
+    if listing_digest(host, target) != snapshot.parts[part]:
+        raise RunFailed(f"{target} is not an identical copy of the snapshot {snapshot.key}")
+
+
+def size_of(host: Host, snapshot: Snapshot, part: str = "") -> int:
+    """Bytes that a copy of a node's part takes on a disk."""
+    printed = host.run(["du", "-s", "-B1", "--", _within(snapshot.data, part)], timeout_s=_QUICK_S).text
+    return int(printed.split()[0])
+
+
+def _within(directory: str, part: str) -> str:
+    return f"{directory}/{part}" if part else directory
+
+
+def listing_digest(host: Host, directory: str) -> str:
+    """sha256 over names, types, sizes, owners and modes: cheap, whatever the size of the data."""
+    printed = host.run(["find", directory, *_LISTING], timeout_s=_QUICK_S).stdout
+    return hashlib.sha256(b"\0".join(sorted(printed.split(b"\0")))).hexdigest()
+
+
+def content_digest(host: Host, directory: str) -> str:
+    """sha256 over name and content of every file; reads all of it."""
+    argv = ["find", directory, "-type", "f", "-exec", "sha256sum", "-z", "--", "{}", "+"]
+    printed = host.run(argv, timeout_s=_COPY_S).stdout.replace(f"{directory}/".encode(), b"")
+    return hashlib.sha256(b"\0".join(sorted(printed.split(b"\0")))).hexdigest()

@@ -1,0 +1,61 @@
+"""The stages of one instance: attempts that follow each other on the same server and data, a record each.
+
+Why they are runs of their own: docs/decisions/0015-stages-are-runs-on-one-instance.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from tare.run.attempt.attempt import Attempt
+from tare.run.attempt.phases import Job, Ready
+from tare.run.attempt.raw_files import new_secrets
+from tare.run.events import Observer
+from tare.run.machine import Machine
+from tare.run.record import RunRecord
+
+
+def attempt_stages(jobs: Sequence[Job], machine: Machine, observer: Observer) -> tuple[RunRecord, ...]:
+    """Attempt every stage in order: all are good, or none. Only an interruption leaves no records.
+
+    The first one owns server and data, so they end when every stage has been collected.
+    """
+    secrets = new_secrets()
+    stages = [Attempt(job, machine, observer, secrets=secrets) for job in jobs]
+    try:
+        with machine.interrupts.allowed():
+            _drive(stages)
+        for each in reversed(stages):
+            each.collect()
+        _all_or_none(stages)
+    finally:
+        for each in reversed(stages):
+            each.tear_down()
+    records = tuple(each.record() for each in stages)
+    for record in records:
+        machine.references.note(record)
+    return records
+
+
+def _drive(stages: Sequence[Attempt]) -> None:
+    """Up to the cool-down of the last; nothing after the first that failed."""
+    ready: Ready | None = None
+    for each in stages:
+        phases = each.phases
+        ready = each.take(phases.make_ready if ready is None else partial(phases.take_over, ready))
+        if ready is None:
+            return
+        each.take(partial(phases.conduct, ready))
+        if not each.outcome.ok:
+            return
+
+
+def _all_or_none(stages: Sequence[Attempt]) -> None:
+    """A stage counts only as part of the whole; the next attempt begins with the first again."""
+    failed = next((each for each in stages if not each.outcome.ok), None)
+    if failed is None:
+        return
+    why = f"{failed.job.run.arm}, a stage on the same server, failed: {failed.outcome.reason}"
+    for each in stages:
+        each.void(why)

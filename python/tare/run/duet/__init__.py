@@ -1,0 +1,1 @@
+"""Duets: two arms at once, on CPUs that are swapped half-way."""

@@ -1,0 +1,65 @@
+"""The place of one arm in a duet: its CPUs before and after the swap, and with whom it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tare.deployments.network.path import Hop
+from tare.plan.model import Plan, PlannedRun
+from tare.study.model import Arm, DuetSpec, Placement
+
+_PROXY = (
+    "docker-proxy carries the connections, and runs on the CPUs of both arms of a duet: use network bridge or "
+    "host, or another protocol"
+)
+
+
+@dataclass(frozen=True)
+class Seat:
+    """`cpus`: CPU lists of SUT and client together, of the first and the second half. `partner`: the other run."""
+
+    cpus: tuple[str, str]
+    partner: str
+
+    @property
+    def tree(self) -> Mapping[str, Any]:
+        """What the record of a run says that came to nothing else."""
+        return {"partner": self.partner, "cpus": list(self.cpus)}
+
+
+def seat_of(plan: Plan, run: PlannedRun) -> Seat | None:
+    """The seat of a run, `None` where its protocol drives one arm at a time.
+
+    The first run of a block begins on the first set of CPUs, the second on the second.
+    """
+    spec = plan.study.protocol
+    if not isinstance(spec, DuetSpec):
+        return None
+    partner = next(each for each in plan.runs if each.block == run.block and each.id != run.id)
+    first, second = spec.cpus
+    return Seat((first, second) if run.position == 0 else (second, first), partner.id)
+
+
+def seated(arm: Arm, seat: Seat | None) -> Arm:
+    """The arm with the CPUs on which it begins."""
+    if seat is None:
+        return arm
+    settings = arm.settings
+    placed = {
+        side: placement.model_copy(update=_on(placement, seat.cpus[0]))
+        for side, placement in settings.sides.items()
+    }
+    return arm.model_copy(update={"settings": settings.model_copy(update=placed)})
+
+
+def strays(seat: Seat | None, path: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """What works for an arm on CPUs that are not its own, a sentence each."""
+    if seat is None or (path or {}).get("hop") != Hop.DOCKER_PROXY:
+        return ()
+    return (_PROXY,)
+
+
+def _on(placement: Placement, cpus: str) -> Mapping[str, Any]:
+    return {"limits": placement.limits.model_copy(update={"cpus": cpus})}

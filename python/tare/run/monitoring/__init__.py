@@ -1,0 +1,1 @@
+"""The monitors of an attempt: started, stopped, trimmed to the measure phase."""

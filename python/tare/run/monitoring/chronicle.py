@@ -1,0 +1,75 @@
+"""What the server tells of its own work in a run, on the clock of the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tare.databases.extensions import Chronicle, Chronicler, Event
+from tare.errors import TareError
+from tare.run.attempt.server import Server, Sut
+from tare.run.clock import Clock
+from tare.run.record import to_tree
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`tree`: what the record keeps, `None` where nothing could be had; `of_nodes`: what it keeps of each node.
+
+    `files`: raw files of it, name → text.
+    """
+
+    tree: Mapping[str, Any] | None = None
+    of_nodes: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+
+def ask_all(sut: Sut, chronicler: Chronicler | None, clock: Clock, since: float) -> Asked:
+    """Ask servers that have something to tell; of events, those that ended after `since` (wall clock).
+
+    What goes wrong here is a notice: the run was measured all the same. Where a node does not tell, there
+    is nothing of all of them together.
+    """
+    if chronicler is None:
+        return Asked()
+    offset_s = clock.monotonic() - clock.wall()
+    trees, files, notices = dict[str, Mapping[str, Any] | None](), dict[str, str](), list[str]()
+    for server in sut.servers:
+        name = server.node.name
+        try:
+            told = chronicler.tell(server.plan, server.inside)
+        except (TareError, OSError, ValueError, TypeError, LookupError) as error:
+            trees[name] = None
+            notices.append(f"what the server did by itself could not be asked{_which(server)}: {error}")
+            continue
+        trees[name] = _tree(told, offset_s, since)
+        files |= {server.node.before(file): text for file, text in told.files.items()}
+    return Asked(_of_all(trees), trees, files, tuple(notices))
+
+
+def _of_all(trees: Mapping[str, Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
+    """Of one server, all that it told; of several, their events in the order in which they ended."""
+    if len(trees) == 1:
+        return next(iter(trees.values()))
+    if any(tree is None for tree in trees.values()):
+        return None
+    events = [{**event, "node": name} for name, tree in trees.items() for event in (tree or {})["events"]]
+    return {"events": sorted(events, key=lambda event: float(event["ended_at"]))}
+
+
+def _which(server: Server) -> str:
+    return f" of node {server.node.name}" if server.node.part else ""
+
+
+def _tree(told: Chronicle, offset_s: float, since: float) -> dict[str, Any]:
+    tree = to_tree(told)
+    events = [_event(event, offset_s) for event in told.events if event.ended_at >= since]
+    return {"events": events, **{name: tree[name] for name in ("tables", "pools", "dropped")}}
+
+
+def _event(event: Event, offset_s: float) -> dict[str, Any]:
+    """With its place on CLOCK_MONOTONIC, on which the trace lies; server and host have one wall clock."""
+    began = None if event.began_at is None else event.began_at + offset_s
+    return {**to_tree(event), "began_monotonic_s": began, "ended_monotonic_s": event.ended_at + offset_s}

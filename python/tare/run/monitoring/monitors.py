@@ -1,0 +1,169 @@
+"""The monitors of one attempt: which of them watch what, and from when to when."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare.deployments import Instance
+from tare.monitors import SUT, Monitor, Scene, Watched
+from tare.monitors.probe import TRACE
+from tare.plan.model import Plan
+from tare.run.attempt.bench import Bench
+from tare.run.machine import Machine
+from tare.run.monitoring.cost import Look, cost_of, look
+from tare.run.monitoring.scene import ENGINE, around, side
+from tare.run.monitoring.watch import DIRECTORY, Watch
+from tare.run.usage.trace import cpu_of, span_of
+from tare.sites import Host
+from tare.study.model import ArmSettings, MonitorSpec
+from tare.workloads import Parameters
+
+TRACER = "probe"
+"""The monitor that every run has, from before its warm-up to the end of its cool-down; others watch the measure
+phase."""
+INTERVAL_S = 1.0
+MOST_SAMPLES = 6000
+_INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_SPARE_S, _SPARE = 3600.0, 4.0
+"""A monitor whose tare was killed ends by itself when its run would long be over."""
+
+
+@dataclass
+class Monitors:
+    """Started and stopped by the phases; `running` is empty before and after. `absent`: monitor → why it is not."""
+
+    machine: Machine
+    running: dict[str, Watch] = field(default_factory=dict)
+    ended: list[Watch] = field(default_factory=list)
+    absent: dict[str, str] = field(default_factory=dict)
+    watched: tuple[Watched, ...] = ()
+    later: tuple[Watched, ...] = ()
+    before: Look | None = None
+    after: Look | None = None
+
+    def begin(self, bench: Bench, servers: Mapping[str, Instance], parameters: Parameters) -> None:
+        """Begin the trace: engine and host, and the servers, by name. Returns once it is at work."""
+        self.watched = around(bench.room.host, servers, bench.storages)
+        self._start(bench, parameters, TRACER, tracer_of(bench.settings))
+
+    def begin_measure(self, bench: Bench, parameters: Parameters) -> None:
+        """Start the monitors that the study names; those that it can do without, where they can be had."""
+        for name, spec in others_of(bench.settings).items():
+            why = self.machine.monitors[name].lacks(bench.room.host, interval_of(name, spec, 0.0), spec.options)
+            if why is not None and spec.optional:
+                self.absent[name] = why
+            else:
+                self._start(bench, parameters, name, spec)
+        if any(name != TRACER for name in self.running):
+            self.before = self._look()
+
+    def client_started(self, phase: str, client: Instance, *, alone: bool) -> None:
+        """Have a client watched from now on, where it stands on the host that is watched.
+
+        `alone`: there is no server; what is measured is this program, so that it bears the server's name.
+        """
+        if self.machine.site.client.name != self.machine.site.sut.name:
+            return
+        name = phase if phase != "measure" else SUT if alone else "client"
+        self.later = side(self.machine.site.client, name, client)
+        for watch in self.running.values():
+            watch.hand(self.later)
+
+    def must_live(self) -> None:
+        """Raise `RunFailed` when one has ended before it was told to."""
+        for watch in self.running.values():
+            watch.must_live()
+
+    def end_measure(self) -> None:
+        """Stop all but the trace, having seen that they lasted, and read what each cost before the first stops."""
+        self.must_live()
+        others = [name for name in self.running if name != TRACER]
+        if others:
+            self.after = self._look()
+        for name in others:
+            self.running[name].harvest()
+        self._stop(reversed(others))
+
+    def end(self) -> None:
+        """Stop all that runs; safe to call again."""
+        self._stop(reversed(tuple(self.running)))
+
+    def read(self, raw: Path, usage: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself."""
+        phase, found = span_of(usage), dict[str, Any]()
+        trace = trace_of(raw)
+        for watch in self.ended:
+            _, told = watch.read(raw, phase)
+            cost = cost_of(watch.name, self.before, self.after)
+            daemons = watch.monitor.daemons
+            shared = {"daemon_cpu_s": cpu_of(trace, daemons, phase)} if daemons and "absent" not in told else {}
+            found[watch.name] = {**({} if cost is None else dataclasses.asdict(cost)), **shared, **told}
+        if TRACER in found:
+            found[TRACER]["engine_cpu_s"] = cpu_of(trace, ENGINE, phase)
+        return found | {name: {"absent": why} for name, why in self.absent.items()}
+
+    def _look(self) -> Look:
+        programs = {name: watch.counted for name, watch in self.running.items()}
+        asked = {name: words for name, words in programs.items() if words}
+        return look(self.machine.site.sut, self.machine.clock, asked)
+
+    def _start(self, bench: Bench, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
+        seconds = parameters.warmup_s + parameters.measure_s + parameters.cooldown_s
+        scene = Scene(
+            host=bench.room.host,
+            directory=f"{bench.room.raw}/{DIRECTORY}/{name}",
+            interval_s=interval_of(name, spec, seconds),
+            most_s=_SPARE * seconds + _SPARE_S,
+            watched=self.watched,
+            options=spec.options,
+        )
+        monitor = self.machine.monitors[name]
+        watch = Watch(name, monitor, scene, spec, self.machine.ledger, self.machine.clock)
+        self.running[name] = watch
+        watch.start()
+
+    def _stop(self, names: Iterable[str]) -> None:
+        for name in names:
+            watch = self.running[name]
+            watch.stop()
+            self.ended.append(watch)
+            del self.running[name]
+
+
+def trace_of(raw: Path) -> Path:
+    """Where a run's trace lies below its raw files."""
+    return raw / DIRECTORY / TRACER / TRACE
+
+
+def tracer_of(settings: ArmSettings) -> MonitorSpec:
+    """How the trace of an arm's runs is made."""
+    return settings.monitors.get(TRACER, MonitorSpec())
+
+
+def others_of(settings: ArmSettings) -> Mapping[str, MonitorSpec]:
+    """The monitors of an arm beside the trace."""
+    return {name: spec for name, spec in settings.monitors.items() if name != TRACER}
+
+
+def interval_of(name: str, spec: MonitorSpec, seconds: float) -> float:
+    """As the study says; else a second, and of a trace of so many seconds a tenth of one, more if it is long."""
+    if spec.interval_s is not None:
+        return spec.interval_s
+    if name != TRACER:
+        return INTERVAL_S
+    return next((each for each in _INTERVALS_S if seconds / each <= MOST_SAMPLES), _INTERVALS_S[-1])
+
+
+def lacking_monitors(plan: Plan, monitors: Mapping[str, Monitor], host: Host) -> Mapping[str, str]:
+    """Monitor that the runs of a plan cannot do without → why this host cannot have it."""
+    found = {}
+    for settings in (arm.settings for arm in plan.study.arms):
+        for name, spec in {TRACER: tracer_of(settings), **others_of(settings)}.items():
+            why = monitors[name].lacks(host, interval_of(name, spec, 0.0), spec.options)
+            if why is not None and not (spec.optional and name != TRACER):
+                found[name] = why
+    return found

@@ -1,0 +1,1 @@
+"""Parity: whether runs may be compared, and what was really in force."""

@@ -1,0 +1,198 @@
+"""Whether runs may be compared: they differ in what the study names as its factors, and in nothing else.
+
+Pure: records in, named differences out. What is compared is told by `properties`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from tare.run.parity.properties import (
+    BY_NATURE,
+    ENVIRONMENT,
+    SIDES,
+    Reading,
+    host_readings,
+    normal_key,
+    of_host,
+    readings,
+    variables,
+)
+from tare.run.record import RunRecord
+from tare.study.model import DuetSpec, Study
+from tare.study.values import cpu_set
+
+_ABSENT = "not there"
+CPU_SET = "SUT: CPU set"
+_PLACED = ("sut.limits.cpus", "client.limits.cpus")
+"""What a duet sets, for both arms in turn; that each stands where its seat says is checked by `declared`."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A property in which two runs differ though no factor says so: `cpu weight: 1024 in bare, 512 in bridge`."""
+
+    name: str
+    reference: Any
+    reference_arm: str
+    value: Any
+    arm: str
+
+    def __str__(self) -> str:
+        there, here = _told(self.reference), _told(self.value)
+        return f"{self.name}: {there} in {self.reference_arm}, {here} in {self.arm}"
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a database says of its variables. See `databases.Database`."""
+
+    per_run: frozenset[str] = frozenset()
+    follows: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def differences(
+    study: Study, reference: RunRecord, record: RunRecord, server: Server | None = None
+) -> tuple[Difference, ...]:
+    """All in which `record` differs from `reference` that the study does not name, in a fixed order."""
+    named = frozenset(normal_key(key) for key in named_keys(study, reference.levels, record.levels))
+    before, after = (_readings(each, server or Server()) for each in (reference, record))
+    found = []
+    for name in dict.fromkeys(chain(before, after)):
+        there, here = before.get(name), after.get(name)
+        one = there or here
+        if one is None or _value(there) == _value(here) or one.keys & named:
+            continue
+        if one.nature and one.nature in by_nature(name, reference, record):
+            continue
+        if (there is None or here is None) and _unseen(name, reference, record):
+            continue
+        found.append(Difference(name, _value(there), reference.arm, _value(here), record.arm))
+    return (*found, *_other_hop(reference, record))
+
+
+def named_keys(study: Study, one: Mapping[str, str], other: Mapping[str, str]) -> frozenset[str]:
+    """The dotted keys that the factors vary in which two arms have different levels."""
+    factors = [factor for factor in study.varies if one.get(factor) != other.get(factor)]
+    by_protocol = _PLACED if isinstance(study.protocol, DuetSpec) else ()
+    return frozenset(chain(by_protocol, *(study.varies[factor] for factor in factors)))
+
+
+def by_nature(name: str, one: RunRecord, other: RunRecord) -> frozenset[str]:
+    """What two arms' deployments of a property's side differ in by what they are."""
+    side = "client" if name.startswith("client") else "sut"
+    pair = frozenset(_deployment(record, side) for record in (one, other))
+    return BY_NATURE.get(pair, frozenset())
+
+
+def changed_during(
+    record: RunRecord, after: RunRecord, server: Server | None = None, moved_to: str | None = None
+) -> tuple[str, ...]:
+    """What is no longer in force around the SUT when the measure phase is over, a sentence each.
+
+    `moved_to`: the CPU list to which the protocol itself has moved it meanwhile.
+    """
+    server = server or Server()
+    before, later = _readings(record, server), _readings(after, server)
+    if moved_to is not None and _value(before.get(CPU_SET)) not in (None, _ABSENT):
+        before[CPU_SET] = replace(before[CPU_SET], value=_as_kernel_tells(moved_to))
+    return _unequal(before, later, "before", "afterwards")
+
+
+def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -> tuple[str, ...]:
+    """In what the nodes of one SUT differ from its first, a sentence each.
+
+    `nodes`: node → the run's record as if the SUT were that node alone.
+    """
+    seen = {name: _readings(record, server or Server()) for name, record in nodes.items()}
+    first, *others = seen
+    found: list[str] = []
+    for other in others:
+        there, here = dict(seen[first]), dict(seen[other])
+        for name in there.keys() ^ here.keys():
+            if _unseen(name, nodes[first], nodes[other]):
+                there.pop(name, None)
+                here.pop(name, None)
+        found += _unequal(there, here, f"in {first}", f"in {other}")
+    return tuple(found)
+
+
+def told(found: Iterable[object]) -> str:
+    """Differences in one line, the first few in full."""
+    texts = [str(each) for each in found]
+    more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""
+    return "; ".join(texts[:5]) + more
+
+
+def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
+    every: Iterator[Reading] = chain(
+        *(readings(record, side) for side in SIDES),
+        variables(record, server.per_run, server.follows),
+        host_readings(record),
+    )
+    return {reading.name: reading for reading in every}
+
+
+def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there: str, here: str) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {_told(_value(before.get(name)))} {there}, {_told(_value(later.get(name)))} {here}"
+        for name in dict.fromkeys(chain(before, later))
+        if not name.startswith("client") and _value(before.get(name)) != _value(later.get(name))
+    )
+
+
+def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
+    """A side that could not be observed at all, or variables never read, are missing and not different.
+
+    So is an environment that the program has written over, and a fact of the host that an older tare did not keep.
+    """
+    if of_host(name):
+        return True
+    if name.startswith("variable "):
+        return reference.effective is None or record.effective is None
+    side = "client" if name.startswith("client") else "sut"
+    seen = [each.parity.get(side) for each in (reference, record)]
+    return None in seen or (ENVIRONMENT in name and any((each or {}).get("environment") is None for each in seen))
+
+
+def _as_kernel_tells(cpus: str) -> str:
+    """`"1,0"` → `"0-1"`: a CPU list as /proc/PID/status has it."""
+    told: list[list[int]] = []
+    for cpu in sorted(cpu_set(cpus)):
+        if told and cpu == told[-1][-1] + 1:
+            told[-1].append(cpu)
+        else:
+            told.append([cpu])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in told)
+
+
+def _other_hop(reference: RunRecord, record: RunRecord) -> Iterator[Difference]:
+    """Runs of one arm must reach the server one way: first docker-proxy and then DNAT are two arms."""
+    there, here = ((each.path or {}).get("hop") for each in (reference, record))
+    if reference.arm == record.arm and there and here and there != here:
+        yield Difference(
+            "network path", there, f"{reference.arm} ({reference.run_id})", here, f"{record.arm} ({record.run_id})"
+        )
+
+
+def _value(reading: Reading | None) -> Any:
+    return _ABSENT if reading is None else reading.value
+
+
+def _deployment(record: RunRecord, side: str) -> str:
+    placement = record.settings.get(side)
+    return str(placement.get("deployment")) if isinstance(placement, Mapping) else ""
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_told(each)}" for key, each in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ",".join(_told(each) for each in value) or "none"
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:24]}…{text[-8:]}"

@@ -1,0 +1,108 @@
+"""Whether what is in force is what the study declares: limits, control group, and the way to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tare.deployments import CgroupPlace, NetworkKind
+from tare.deployments.network.path import Hop
+from tare.run.parity.properties import NAMES, parent_cgroup
+from tare.storage import Lodging
+from tare.study.model import ArmSettings, Placement, StorageSpec
+from tare.study.values import cpu_set, size_bytes
+
+_GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
+_CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
+"""A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
+stands; which of them is recorded, and must be the same in every run of an arm."""
+
+
+def undeclared(
+    settings: ArmSettings, parity: Mapping[str, Any], path: Mapping[str, Any] | None, token: str
+) -> tuple[str, ...]:
+    """What is not as declared, a sentence each; `token` is in the name of the run's own control group."""
+    found = [
+        f"{NAMES[side]}: {what}"
+        for side, placement in settings.sides.items()
+        for what in _side(placement, parity.get(side), token)
+    ]
+    return (*found, *_machine(settings, parity.get("sut")), *_hop(settings, path))
+
+
+def not_lodged(spec: StorageSpec, lodging: Lodging, data_dir: str, parity: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whether the SUT sees its data directory on what was made for it: a sentence where it does not.
+
+    By its own mounts (/proc/PID/mountinfo): file system and device number.
+    """
+    seen = parity.get("sut")
+    if not isinstance(seen, Mapping) or not seen.get("cgroups"):
+        return ()
+    found = (seen.get("mounts") or {}).get(data_dir)
+    promised = lodging.seen_wrong(found)
+    if promised is None:
+        return ()
+    return (
+        f"SUT: storage {spec.kind} declared, which is {promised} here; {data_dir} is on {found or 'nothing known'}",
+    )
+
+
+def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
+    """By which hops a client may reach a server that are attached so."""
+    if client is NetworkKind.SHARED or sut is NetworkKind.HOST:
+        return frozenset({Hop.LOOPBACK})
+    if sut in _GUESTS:
+        return frozenset({_GUESTS[sut]})
+    return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
+
+
+def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:
+    if not isinstance(seen, Mapping) or not seen.get("cgroups"):
+        return  # not observed, or by a deployment that has none (fake): nothing to hold against
+    limits, cpus = placement.limits, seen.get("cpus_allowed")
+    if limits.cpus is not None and cpus is not None and cpu_set(cpus) != cpu_set(limits.cpus):
+        yield f"CPU set: {limits.cpus} declared, {cpus} in force"
+    quota = seen.get("cpu_quota")
+    if limits.cpu_quota != quota and abs((limits.cpu_quota or 0) - (quota or 0)) > 1e-4:
+        yield f"CPU quota: {limits.cpu_quota or 'none'} declared, {quota or 'none'} in force"
+    wanted = None if limits.memory is None else size_bytes(limits.memory)
+    memory = seen.get("memory_bytes")
+    if wanted is not None and (memory is None or abs(memory - wanted) >= 1 << 16):  # limits are whole pages
+        yield f"memory limit: {wanted} declared, {memory or 'none'} in force"
+    iops = seen.get("disk_iops")
+    if limits.disk_iops != iops:
+        yield f"disk operations: {limits.disk_iops or 'no limit'} declared, {iops or 'none'} in force"
+    parent = parent_cgroup(seen["cgroups"])
+    inside = any(token in path for path in seen["cgroups"].values())
+    if (placement.cgroup is CgroupPlace.RUN) != inside:
+        yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]:
+    inside = (seen or {}).get("guest")
+    if settings.sut.vm is None or not isinstance(inside, Mapping):
+        return
+    pairs = {"cache": ("disk cache", "disk_cache"), "aio": ("disk I/O engine", "disk_aio")}
+    for key, (name, observed) in pairs.items():
+        wanted, found = getattr(settings.sut.vm, key), inside.get(observed)
+        if found != wanted:  # disks that differ, or that could not be read, have none
+            yield f"SUT: {name}: {wanted} declared, {found or 'none for all of its disks'} in force"
+    threads = inside.get("cpu_threads") or [None]
+    pinned = all(cpus is not None and len(cpu_set(cpus)) == 1 for cpus in threads)
+    if settings.sut.vm.pin and not pinned:
+        told = " and ".join(cpus or "unknown ones" for cpus in threads)
+        yield f"SUT: pinned virtual CPUs declared, their threads may use the CPUs {told}"
+
+
+def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]:
+    hop = (path or {}).get("hop")
+    if settings.client is None:
+        return
+    sut, client = settings.sut.network, settings.client.network
+    wanted = promised_hops(sut, client)
+    names = " or ".join(sorted(each.value for each in wanted))
+    matched = (path or {}).get("connections") or 0
+    if path is not None and hop is None and matched > 1:
+        yield f"network path: the client's {matched} connections go by several ways, not by {names} alone"
+    if hop is not None and hop not in wanted:
+        yield f"network path: network {sut.value} promises {names}, the connections go by {hop}"

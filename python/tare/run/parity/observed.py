@@ -1,0 +1,117 @@
+"""What is really in force around servers and client, and how they reach each other; read while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tare.deployments import Deployment, Instance
+from tare.errors import TareError
+from tare.run.attempt.client import Client
+from tare.run.attempt.server import Sut
+from tare.run.machine import Machine, Tree
+from tare.run.record import RunRecord, to_tree
+
+_WHOLE = "sut"
+
+
+def each_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
+    """Node → the record with what was found of that node alone; itself where the SUT is a program and no server."""
+    if not nodes:
+        return {_WHOLE: record}
+    return {name: _alone(record, node) for name, node in nodes.items()}
+
+
+def _alone(record: RunRecord, node: Mapping[str, Any]) -> RunRecord:
+    own = {
+        "effective": node.get("effective"),
+        "parity": {**record.parity, "sut": node.get("parity")},
+        "path": node.get("path"),
+    }
+    return record.model_copy(update=own)
+
+
+EAGER_S = 5.0
+"""For how long a client's connections are looked for at every turn; then, since each look takes a little of a CPU,
+once in `_RARELY_S` as long as its phase lasts: a JVM on a busy machine may take a while to connect."""
+_RARELY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`parity`: the observation of `sut` (the first node) and `client`.
+
+    `path`: to the first node, `None` where no connection was seen. `of_nodes`, `paths`: of every node by name;
+    empty where there is no server.
+    """
+
+    parity: Mapping[str, Any]
+    path: Tree | None = None
+    of_nodes: Mapping[str, Tree | None] = field(default_factory=dict)
+    paths: Mapping[str, Tree | None] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+
+class Onlooker:
+    """Waits for a client's first connection to each server, then reads all sides once: a few files of /proc.
+
+    Without a server the client is itself the SUT, and there is no path to wait for. `known`: nothing is left.
+    """
+
+    def __init__(self, machine: Machine, sut: Sut | None, client: Client, *, known: bool) -> None:
+        self._machine, self._sut, self._client = machine, sut, client
+        self._began_s = self._next_s = machine.clock.monotonic()
+        self._told, self._done = known, known
+
+    def look(self, *, last: bool = False) -> Seen | None:
+        """What there is to be told now, `None` where that is nothing new.
+
+        Told once when all connections are there, and before, without them, when they are late. `last`: the client
+        has ended, and what was not told yet is told.
+        """
+        now_s = self._machine.clock.monotonic()
+        if self._done or (last and self._told) or (now_s < self._next_s and not last):
+            return None
+        if self._sut is None:
+            self._done = True
+            return self._alone()
+        notices: list[str] = []
+        paths = {name: self._path(instance, notices) for name, instance in self._sut.instances.items()}
+        late = now_s - self._began_s >= EAGER_S
+        self._done = bool(notices) or None not in paths.values()
+        self._next_s = now_s + _RARELY_S if late else now_s
+        if not self._done and (self._told or not (late or last)):
+            return None
+        self._told = True
+        return self._seen(self._sut, paths, notices)
+
+    def _alone(self) -> Seen:
+        notices: list[str] = []
+        seen = observation(self._client.deployment, self._client.instance, notices)
+        return Seen({"sut": seen, "client": None}, notices=tuple(notices))
+
+    def _seen(self, sut: Sut, paths: Mapping[str, Tree | None], notices: list[str]) -> Seen:
+        # The client first, for it may end soon, and a look into a virtual machine takes seconds.
+        client = observation(self._client.deployment, self._client.instance, notices)
+        of_nodes = {
+            server.node.name: observation(server.deployment, server.instance, notices) for server in sut.servers
+        }
+        first = sut.first.node.name
+        return Seen({"sut": of_nodes[first], "client": client}, paths[first], of_nodes, paths, tuple(notices))
+
+    def _path(self, server: Instance, notices: list[str]) -> Tree | None:
+        try:
+            return self._machine.observe_path(server, self._client.instance)
+        except TareError as error:
+            notices.append(f"the network path could not be read: {error}")
+            return None
+
+
+def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:
+    """What is in force around an instance now; `None`, and a notice, where it cannot be read."""
+    try:
+        return to_tree(deployment.observe(instance))
+    except TareError as error:
+        notices.append(f"what is in force around {instance.task.name} could not be read: {error}")
+        return None

@@ -1,0 +1,59 @@
+"""The runs that later ones are held against: the first good one of each arm, from whatever session of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tare.databases import Database
+from tare.errors import NotComparable
+from tare.run.events import Observer, RunEnded
+from tare.run.parity.compare import Difference, Server, differences
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+
+class References:
+    """Knows the first good run of each arm; compares pairs of runs in no other way than `parity` does."""
+
+    def __init__(self, records: Iterable[RunRecord] = ()) -> None:
+        self._first: dict[str, RunRecord] = {}
+        for record in sorted(records, key=lambda one: (one.index, one.attempt)):
+            self.note(record)
+
+    def note(self, record: RunRecord) -> None:
+        """Keep a good run that is the first of its arm."""
+        if record.outcome.ok:
+            self._first.setdefault(record.arm, record)
+
+    def differences(self, study: Study, record: RunRecord, server: Server) -> tuple[Difference, ...]:
+        """In what a run differs from the first of its arm and from the baseline's, beyond what the study names.
+
+        The baseline's own first run is held against every arm that came before it in the block.
+        """
+        own, baseline = self._first.get(record.arm), self._first.get(study.baseline_of(record.arm))
+        against = [own, baseline] if own or baseline else list(self._first.values())
+        for reference in against:
+            if reference is not None and (found := differences(study, reference, record, server)):
+                return found
+        return ()
+
+
+def server_of(databases: Mapping[str, Database], name: str | None) -> Server:
+    """What the database says of its variables; nothing where there is no database."""
+    if name is None:
+        return Server()
+    database = databases[name]
+    return Server(per_run=database.per_run, follows=database.follows)
+
+
+def until_refused(records: Iterator[tuple[RunRecord, ...]], observer: Observer) -> Iterator[tuple[RunRecord, ...]]:
+    """Hand records on; once the caller has kept a refused one, end the study with `NotComparable`."""
+    for together in records:
+        yield together
+        for record in together:
+            if record.outcome.refused:
+                observer(RunEnded(record))
+                raise NotComparable(
+                    f"the arms cannot be compared: {record.outcome.reason}",
+                    hint=f"make it alike in all arms, or name it in a factor's `sets`; see run {record.run_id}",
+                )

@@ -1,0 +1,277 @@
+"""CPU time over the measure phase: of SUT, client and what is between, of the machine, and by both clocks.
+
+A control group's own counter is read, since its processes come and go; a program in the root cgroup has none, so
+there the process's own times stand in. A proxy, or what serves the storage, is outside the container's cgroup and
+counted all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tare.deployments import Instance
+from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
+from tare.errors import TareError
+from tare.run.clock import Clock
+from tare.run.usage.driven import Driven, Word, driven
+from tare.run.usage.trace import Span
+from tare.sites import Host, Process
+from tare.sites.process import TICKS_PER_S, parse_stat
+from tare.study.values import cpu_set
+from tare.workloads import Measurement
+
+Observed = Mapping[str, Any] | None
+"""An `Observation` as a record has it."""
+_READINGS = 5
+_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in user and nice already."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Seconds. `None`: could not be read, or was not there.
+
+    `wall_s` and `monotonic_s` are the same time by two clocks. `proxy_cpu_s`: of docker-proxy where it carried the
+    connections; `storage_cpu_s`: of what serves the SUT's data, where something does. `machine`: CPU mode → seconds
+    summed over CPUs. `client_cpus`, `sut_cpus`: CPUs' worth of time that each side may use, `sut_node_cpus`: each
+    node. `sut_over_s`: from the first to the last reading of `sut_cpu_s`, where that is not the whole phase: of a
+    program that is itself the SUT, which takes its counter along when it ends. `began_monotonic_s`,
+    `ended_monotonic_s`: where the phase lies in a trace. `sut_read_bytes`, `sut_write_bytes`: between the SUT and
+    block devices, as the trace tells afterwards; `sut_io_source`: by whom; `saturation`: side → a
+    `run.saturation.Saturation`; `disk`: a `run.disk_use.DiskUse`; `driven`: a `run.driven.Driven`.
+    """
+
+    wall_s: float
+    monotonic_s: float
+    sut_cpu_s: float | None
+    client_cpu_s: float | None
+    proxy_cpu_s: float | None
+    sut_cpus: float | None
+    client_cpus: float | None
+    machine: Mapping[str, float]
+    storage_cpu_s: float | None = None
+    sut_node_cpus: float | None = None
+    sut_over_s: float | None = None
+    began_monotonic_s: float | None = None
+    ended_monotonic_s: float | None = None
+    sut_read_bytes: float | None = None
+    sut_write_bytes: float | None = None
+    sut_io_source: str | None = None
+    saturation: Mapping[str, Any] | None = None
+    disk: Mapping[str, Any] | None = None
+    driven: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class _Reading:
+    monotonic: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class _Moment:
+    wall: float
+    monotonic: float
+    sut: float | None
+    proxy: float | None
+    storage: float | None
+    machine: Mapping[str, float]
+
+
+@dataclass
+class Meter:
+    """Reads at the beginning and at the end; the client in between too, since its cgroup goes when it ends.
+
+    `sut`: its nodes; none where the client is itself the SUT. Its readings then all are of while it ran: what a
+    deployment leaves standing of an ended program differs from one to the other.
+    """
+
+    host: Host
+    clock: Clock
+    sut: tuple[Instance, ...]
+    proxy: Mapping[str, Any] | None
+    storages: tuple[Process, ...] = ()
+    _cgroups: Cgroups | None = None
+    _client: Instance | None = None
+    _client_file: str | None = None
+    _client_readings: list[_Reading] = field(default_factory=list)
+    _began: _Moment | None = None
+    _ended: _Moment | None = None
+
+    def begin(self, client: Instance) -> None:
+        """The client has just been started."""
+        self._cgroups = _cgroups(self.host)
+        self._client = client
+        self._client_file = _usage_file(self.host, self._cgroups, client.process.pid)
+        self._began = self._moment()
+        self.look()
+
+    def look(self) -> None:
+        """Read the client's time once more: a file of a few bytes."""
+        assert self._client is not None  # noqa: S101 - `begin` comes first
+        seen = _cpu_s(self.host, self._client_file, self._client.process.pid)
+        if seen is not None:
+            self._client_readings.append(_Reading(self.clock.monotonic(), seen))
+
+    def end(self, of_nodes: Sequence[Observed], of_client: Observed) -> Usage | None:
+        """The differences. What was in force around each node and the client tells how many CPUs these had."""
+        if self._began is None:
+            return None
+        if self.sut:
+            self.look()
+        began, ended = self._began, self._moment()
+        self._ended = ended
+        seen = self._client_readings
+        used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 else None
+        alone = not self.sut
+        return Usage(
+            wall_s=ended.wall - began.wall,
+            monotonic_s=ended.monotonic - began.monotonic,
+            sut_cpu_s=used if alone else _minus(ended.sut, began.sut),
+            client_cpu_s=None if alone else used,
+            proxy_cpu_s=_minus(ended.proxy, began.proxy),
+            storage_cpu_s=_minus(ended.storage, began.storage),
+            sut_cpus=cpus_of_all(of_nodes),
+            client_cpus=cpus_of(of_client),
+            sut_node_cpus=cpus_of(of_nodes[0]),
+            began_monotonic_s=began.monotonic,
+            ended_monotonic_s=ended.monotonic,
+            machine={
+                mode: ended.machine[mode] - began.machine[mode] for mode in ended.machine if mode in began.machine
+            },
+            sut_over_s=seen[-1].monotonic - seen[0].monotonic if alone and used is not None else None,
+        )
+
+    def drove(self, measurement: Measurement) -> Driven:
+        """When the client drove, by what it told of that. The phase is over."""
+        assert self._began is not None  # noqa: S101 - for the type alone
+        assert self._ended is not None  # noqa: S101 - `end` comes first
+        phase = Span(self._began.monotonic, self._ended.monotonic)
+        word = Word(measurement.started_at, self._began.wall - self._began.monotonic)
+        return driven(phase, measurement.duration_s, word)
+
+    def _moment(self) -> _Moment:
+        wall, monotonic = both_clocks(self.clock)
+        return _Moment(
+            wall=wall,
+            monotonic=monotonic,
+            sut=self._sut_s(),
+            proxy=self._proxy_s(),
+            storage=self._storage_s(),
+            machine=machine_times(_text(self.host, "/proc/stat") or ""),
+        )
+
+    def _sut_s(self) -> float | None:
+        """Of all nodes together; `None` where one of them cannot be read."""
+        pids = [node.process.pid for node in self.sut]
+        used = [_cpu_s(self.host, _usage_file(self.host, self._cgroups, pid), pid) for pid in pids]
+        known = [seconds for seconds in used if seconds is not None]
+        return sum(known) if known and len(known) == len(used) else None
+
+    def _proxy_s(self) -> float | None:
+        if self.proxy is None:
+            return None
+        return _own_cpu_s(self.host, self.proxy["pid"], self.proxy["started_ticks"])
+
+    def _storage_s(self) -> float | None:
+        """Of all servers together, none of which has children; `None` where one of them cannot be read."""
+        used = [_own_cpu_s(self.host, each.pid, each.started_ticks) for each in self.storages]
+        known = [seconds for seconds in used if seconds is not None]
+        return sum(known) if known and len(known) == len(used) else None
+
+
+def both_clocks(clock: Clock) -> tuple[float, float]:
+    """Wall and monotonic clock at one moment: the closest of a few readings, as a machine may pause between two."""
+    readings = []
+    for _ in range(_READINGS):
+        before, wall, after = clock.monotonic(), clock.wall(), clock.monotonic()
+        readings.append((after - before, wall, (before + after) / 2))
+    _, wall, monotonic = min(readings)
+    return wall, monotonic
+
+
+def machine_times(proc_stat: str) -> Mapping[str, float]:
+    """Mode → seconds since boot, over all CPUs; empty where it could not be read."""
+    line = next((line for line in proc_stat.splitlines() if line.startswith("cpu ")), "")
+    return {mode: int(ticks) / TICKS_PER_S for mode, ticks in zip(_MODES, line.split()[1:], strict=False)}
+
+
+def cpus_of_all(seen: Sequence[Observed]) -> float | None:
+    """Of nodes together: the CPUs that any of them is allowed on, and no more than what each may use adds up to."""
+    each = [cpus_of(node) for node in seen]
+    known = [cpus for cpus in each if cpus is not None]
+    if not known or len(known) < len(each):
+        return None
+    allowed = frozenset[int]().union(*(cpu_set(str((node or {})["cpus_allowed"])) for node in seen))
+    return min(float(len(allowed)), sum(known))
+
+
+def cpus_of(seen: Observed) -> float | None:
+    """CPUs' worth of time that an observed side may use: its quota, or as many CPUs as it is allowed on."""
+    if not isinstance(seen, Mapping) or not seen.get("cpus_allowed"):
+        return None
+    allowed = len(cpu_set(str(seen["cpus_allowed"])))
+    quota = seen.get("cpu_quota")
+    return float(allowed) if quota is None else min(float(quota), float(allowed))
+
+
+def _usage_file(host: Host, cgroups: Cgroups | None, pid: int) -> str | None:
+    """cpuacct.usage (v1) or cpu.stat (v2) of the process's own cgroup; `None` in a root cgroup."""
+    paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup") or "")
+    for controller, name in (("cpuacct", "cpuacct.usage"), ("cpu", "cpu.stat")):
+        mount = None if cgroups is None else cgroups.mount_of(controller)
+        path = next((path for names, path in paths.items() if controller in names.split(",")), paths.get(""))
+        if mount and path and path != "/" and (controller == "cpuacct" or cgroups_unified(cgroups)):
+            return f"{mount}/{path.strip('/')}/{name}"
+    return None
+
+
+def cgroups_unified(cgroups: Cgroups | None) -> bool:
+    """Whether cpu.stat has the time used, as it has in v2 only."""
+    return cgroups is not None and all(hierarchy.unified for hierarchy in cgroups.hierarchies)
+
+
+def _cpu_s(host: Host, file: str | None, pid: int) -> float | None:
+    if file is None:
+        raw = _read(host, f"/proc/{pid}/stat")
+        return parse_stat(raw).cpu_s if raw else None
+    text = _text(host, file)
+    if text is None:
+        return None
+    if file.endswith("cpuacct.usage"):
+        return int(text) / 1e9
+    used = next((line.split()[1] for line in text.splitlines() if line.startswith("usage_usec ")), None)
+    return None if used is None else int(used) / 1e6
+
+
+def _cgroups(host: Host) -> Cgroups | None:
+    try:
+        return parse_cgroups(_text(host, "/proc/self/mountinfo") or "")
+    except TareError:
+        return None
+
+
+def _own_cpu_s(host: Host, pid: int, started_ticks: int) -> float | None:
+    """Of this very process, without its children."""
+    raw = _read(host, f"/proc/{pid}/stat")
+    stat = parse_stat(raw) if raw else None
+    return stat.cpu_s if stat and stat.started_ticks == started_ticks else None
+
+
+def _minus(later: float | None, earlier: float | None) -> float | None:
+    return None if later is None or earlier is None else later - earlier
+
+
+def _text(host: Host, path: str) -> str | None:
+    raw = _read(host, path)
+    return None if raw is None else raw.decode(errors="replace").strip()
+
+
+def _read(host: Host, path: str) -> bytes | None:
+    """`None` also for what goes away while it is read."""
+    try:
+        return host.read(path)
+    except (TareError, OSError):
+        return None

@@ -1,0 +1,226 @@
+"""What a run did with disks in its measure phase, read off its trace."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tare.monitors import OF_SUT
+from tare.run.monitoring.watch import DIRECTORY
+from tare.run.usage.driven import driving
+from tare.run.usage.trace import Span, growth, span_of
+
+_AT = "t0_ns"
+_TIMES = ("read_ms", "write_ms", "discard_ms", "flush_ms")
+_MS, _NS = 1e3, 1e9
+_SECTOR = 512
+
+
+@dataclass(frozen=True)
+class DiskUse:
+    """A block device of the host over the measure phase; `None`: the trace does not tell.
+
+    `busy`: share of the time with any request under way. `depth`: requests under way in the mean, by Little's law
+    their times added up over the time. `read_ms`, `write_ms`: of one request, in the mean.
+    """
+
+    name: str
+    busy: float
+    depth: float
+    reads_per_s: float | None
+    writes_per_s: float | None
+    read_bytes_per_s: float | None
+    written_bytes_per_s: float | None
+    read_ms: float | None
+    write_ms: float | None
+
+
+def with_disk_use(usage: Mapping[str, Any] | None, trace: Path) -> Mapping[str, Any] | None:
+    """`usage` with `disk`: the `DiskUse` of the busiest device; without it where the trace tells of none."""
+    phase, path = span_of(usage), trace / "disk.parquet"
+    if usage is None or phase is None or not path.is_file():
+        return usage
+    found = busiest(pl.read_parquet(path), phase)
+    return usage if found is None else {**usage, "disk": dataclasses.asdict(found)}
+
+
+def busiest(disks: pl.DataFrame, phase: Span) -> DiskUse | None:
+    """The device that was busy for most of the time, of two that were alike the one with more requests under way.
+
+    Which of them the SUT's data lies on is not asked: where the busiest one was idle, so were all.
+    """
+    uses = [_use(str(name), rows, phase) for (name,), rows in disks.group_by("name", maintain_order=True)]
+    known = [use for use in uses if use is not None]
+    return max(known, key=lambda use: (use.busy, use.depth), default=None)
+
+
+def _use(name: str, rows: pl.DataFrame, phase: Span) -> DiskUse | None:
+    """A kernel may count a whole tick as busy for a short request: no more than `depth` can be.
+
+    A device that came in between is left out, as its counters may have begun long before.
+    """
+    seconds, first = phase.ended_s - phase.began_s, rows[_AT].min()
+    if not isinstance(first, int) or first > phase.began_s * _NS:
+        return None
+    grown = {column: growth(rows, _AT, column, phase) for column in (*_COUNTERS, *_TIMES)}
+    times = [grown[column] for column in _TIMES]
+    busy_ms, known = grown["busy_ms"], [each for each in times if each is not None]
+    if busy_ms is None or not known or seconds <= 0:
+        return None
+    depth = sum(known) / _MS / seconds
+
+    def rate(column: str, unit: int = 1) -> float | None:
+        value = grown[column]
+        return None if value is None else value * unit / seconds
+
+    return DiskUse(
+        name=name,
+        busy=min(busy_ms / _MS / seconds, depth, 1.0),
+        depth=depth,
+        reads_per_s=rate("reads"),
+        writes_per_s=rate("writes"),
+        read_bytes_per_s=rate("read_sectors", _SECTOR),
+        written_bytes_per_s=rate("written_sectors", _SECTOR),
+        read_ms=_each(grown["read_ms"], grown["reads"]),
+        write_ms=_each(grown["write_ms"], grown["writes"]),
+    )
+
+
+def _each(total: float | None, count: float | None) -> float | None:
+    return total / count if total is not None and count else None
+
+
+_COUNTERS = ("busy_ms", "reads", "writes", "read_sectors", "written_sectors")
+
+
+_AT_DISK_LIMIT = "io_t0_ns"
+_WAYS = ("reads", "writes")
+_WINDOW_S = 0.2
+"""About the probe's period, and twice the throttle's slice of 100 ms (block/blk-throttle.c)."""
+_SLACK_S = 1.0
+"""So much of the phase's ends may be without a sample."""
+_NS_DISK_LIMIT = 1e9
+
+
+@dataclass(frozen=True)
+class DiskLimit:
+    """A limit of so many reads and as many writes a second, and the part of the time in which it held the SUT up.
+
+    `used`: of the time in which the generator drove, the part in which reads or writes waited before the limit
+    or passed it at its rate; of several nodes of the one nearest to it. Cgroup v1 counts operations as they
+    reach the limit (`blk_should_throtl` in block/blk-throttle.h): a hundred that come at once hold up all that
+    comes until a hundred have passed, so what came is taken as a queue that empties at the limit's rate. V2
+    counts behind the limit, where that queue is short. Of each 0.2 s the more of both ways counts, so that
+    turns taken within it come out too low. What waits before a limit the disk does not see: it may be idle
+    (`run.disk_use`) while all wait for it.
+    """
+
+    per_s: int
+    used: float
+
+
+def with_disk_limit(usage: Mapping[str, Any] | None, trace: Path, per_s: int | None) -> Mapping[str, Any] | None:
+    """`usage` with `disk_limit`: a `DiskLimit`; without it where there is no limit, or the trace does not tell."""
+    phase, path = driving(usage) or span_of(usage), trace / "cgroup.parquet"
+    if usage is None or per_s is None or phase is None or not path.is_file():
+        return usage
+    groups = pl.read_parquet(path, columns=["name", "target", _AT_DISK_LIMIT, *_WAYS]).filter(
+        pl.col("name").str.contains(OF_SUT)
+    )
+    used = part_used(groups, phase, per_s)
+    return usage if used is None else {**usage, "disk_limit": dataclasses.asdict(DiskLimit(per_s, used))}
+
+
+def part_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
+    """`DiskLimit.used` of the SUT's groups; `None` where one of them is not told of for all of the phase."""
+    parts = [_part(rows.sort(_AT_DISK_LIMIT), phase, per_s) for _, rows in groups.group_by("target")]
+    known = [part for part in parts if part is not None]
+    return max(known) if known and len(known) == len(parts) else None
+
+
+def _part(rows: pl.DataFrame, phase: Span, per_s: int) -> float | None:
+    known = [
+        rows.drop_nulls([_AT_DISK_LIMIT, way]).select(pl.col(_AT_DISK_LIMIT) / _NS_DISK_LIMIT, way) for way in _WAYS
+    ]
+    told = [(way[:, 0].to_numpy(), way[:, 1].to_numpy()) for way in known if _covers(way[_AT_DISK_LIMIT], phase)]
+    if not told:
+        return None
+    windows = max(1, round((phase.ended_s - phase.began_s) / _WINDOW_S))
+    width_s = (phase.ended_s - phase.began_s) / windows
+    before = int(max(0.0, phase.began_s - min(times[0] for times, _ in told)) / width_s)
+    edges_s = phase.began_s + width_s * np.arange(-before, windows + 1)
+    held = [_held_up(np.diff(np.interp(edges_s, *counter)), per_s * width_s) for counter in told]
+    return float(np.max(held, axis=0)[before:].mean())
+
+
+def _covers(times_s: pl.Series, phase: Span) -> bool:
+    """Whether there are samples near the phase's begin, or before it, and near its end, or after it."""
+    near = (phase.began_s + _SLACK_S, phase.ended_s - _SLACK_S)
+    return len(times_s) > 0 and times_s[0] <= near[0] and times_s[-1] >= near[1]
+
+
+def _held_up(came: np.ndarray, room: float) -> np.ndarray:
+    """Of each window the part in which the limit, which lets `room` through in it, has something to let through."""
+    held, waiting = np.empty(len(came)), 0.0
+    for window, new in enumerate(came):
+        held[window] = min((waiting + new) / room, 1.0)
+        waiting = max(waiting + new - room, 0.0)
+    return held
+
+
+@dataclass(frozen=True)
+class Source:
+    """Columns of one table of the trace that tell of the same bytes. `at`: when they were read."""
+
+    name: str
+    table: str
+    at: str
+    read: str
+    written: str
+
+
+SOURCES = (
+    Source("tp_btf/block_rq_complete", "cgroup", "block_at_ns", "block_read_bytes", "block_written_bytes"),
+    Source("control group", "cgroup", "io_t0_ns", "read_bytes", "written_bytes"),
+    Source("BFQ", "cgroup", "bfq_t0_ns", "bfq_read_bytes", "bfq_written_bytes"),
+    Source("/proc/PID/io", "process", "io_t0_ns", "read_bytes", "written_bytes"),
+)
+"""In the order of trust: the first that has values counts. On control groups v1 the second is empty until a
+throttle rule exists, and the last counts what a process dirtied, whether or not it has reached a device."""
+
+
+def with_sut_io(usage: Mapping[str, Any] | None, raw: Path) -> Mapping[str, Any] | None:
+    """`usage` with the SUT's bytes, which stay `None` where no source had any values: empty is not zero."""
+    trace = raw / DIRECTORY / "probe" / "trace"
+    phase = span_of(usage)
+    if usage is None or phase is None or not trace.is_dir():
+        return usage
+    for source in SOURCES:
+        table = _rows(trace, source)
+        read = _of_all(table, source.at, source.read, phase)
+        written = _of_all(table, source.at, source.written, phase)
+        if read is not None or written is not None:
+            told = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source.name}
+            return {**usage, **told}
+    return usage
+
+
+def _of_all(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | None:
+    """Of all nodes together; `None` where one of them is not told of."""
+    each = [growth(rows, at, column, phase) for _, rows in table.group_by("name")]
+    known = [grown for grown in each if grown is not None]
+    return sum(known) if known and len(known) == len(each) else None
+
+
+def _rows(trace: Path, source: Source) -> pl.DataFrame:
+    path = trace / f"{source.table}.parquet"
+    wanted = ("target", "name", source.at, source.read, source.written)
+    if not path.is_file():
+        return pl.DataFrame(schema=dict.fromkeys(wanted, pl.Int64))
+    return pl.read_parquet(path, columns=list(wanted)).filter(pl.col("name").str.contains(OF_SUT))

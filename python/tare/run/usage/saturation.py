@@ -1,0 +1,146 @@
+"""How near each side was to the end of its CPU time in the measure phase, read off the run's trace."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tare.monitors import OF_SUT
+from tare.run.usage.trace import Span, growth, span_of
+
+SIDES = {"sut": OF_SUT, "client": "^client$"}
+"""Side → its name, or those of its nodes, in traces."""
+_NS, _US = 1e9, 1e6
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Of the time for which the side ran in the measure phase; `None`: the trace does not tell.
+
+    `cpus`: CPUs' worth of time that it could use: what it is allowed, and no more than it has threads. `busy`: the
+    part of that that it used. `waiting`: share of the time in which a thread of its waited for a CPU (PSI,
+    Documentation/accounting/psi.rst). `throttled`: enforcement periods in which its quota ran out, of those in
+    which it wanted to run. `waiting_io`: share of the time in which a thread of its waited for I/O (PSI).
+    """
+
+    cpus: float | None
+    busy: float | None
+    waiting: float | None
+    throttled: float | None
+    waiting_io: float | None = None
+
+
+def with_saturation(usage: Mapping[str, Any] | None, trace: Path) -> Mapping[str, Any] | None:
+    """`usage` with `saturation`: side → a `Saturation`; without it where there is no trace of the measure phase."""
+    phase, cgroup, process = span_of(usage), trace / "cgroup.parquet", trace / "process.parquet"
+    if usage is None or phase is None or not process.is_file():
+        return usage
+    processes = pl.read_parquet(process)
+    groups = pl.read_parquet(cgroup) if cgroup.is_file() else None
+    found = {
+        side: dataclasses.asdict(
+            of_side(
+                None if groups is None else groups.filter(pl.col("name").str.contains(names)),
+                processes.filter(pl.col("name").str.contains(names)),
+                Allowed(usage.get(f"{side}_cpus"), usage.get(f"{side}_node_cpus", usage.get(f"{side}_cpus"))),
+                phase,
+            )
+        )
+        for side, names in SIDES.items()
+    }
+    return {**usage, "saturation": found}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """CPUs' worth of time that all of a side may use, and each of its nodes."""
+
+    all: float | None
+    each: float | None
+
+
+def of_side(groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: Allowed, phase: Span) -> Saturation:
+    """Of the side as a whole, or of the node that is nearest to its end, as far as they are known.
+
+    Nodes may share CPUs, and then all of them can be at the end of these while none is by itself.
+    """
+    names = sorted(set(processes["name"].to_list()))
+    nodes = [
+        saturation(
+            None if groups is None else groups.filter(pl.col("name") == name),
+            processes.filter(pl.col("name") == name),
+            allowed.each,
+            phase,
+        )
+        for name in names
+    ]
+    whole = saturation(groups, processes, allowed.all, phase)
+    if len(nodes) < 2:
+        return whole
+    return Saturation(
+        cpus=whole.cpus,
+        busy=_most(each.busy for each in (*nodes, whole)),
+        waiting=_most(each.waiting for each in nodes),
+        throttled=_most(each.throttled for each in nodes),
+        waiting_io=_most(each.waiting_io for each in nodes),
+    )
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def saturation(
+    groups: pl.DataFrame | None, processes: pl.DataFrame, allowed: float | None, phase: Span
+) -> Saturation:
+    """Of one side; `allowed`: by its CPU set and quota."""
+    has_group = groups is not None and len(groups) > 0
+    table, at, used = (groups, "usage_t0_ns", "usage_ns") if has_group else (processes, "cpu_t0_ns", "cpu_ns")
+    assert table is not None  # noqa: S101 - either is there
+    ran = _overlap(table, at, phase)
+    if ran is None:
+        return Saturation(None, None, None, None)
+    seconds = ran.ended_s - ran.began_s
+    cpus = _usable(allowed, _most_threads(groups if has_group else None, processes))
+    used_ns = growth(table, at, used, ran)
+    busy = None if used_ns is None or not cpus else used_ns / _NS / seconds / cpus
+    if not has_group or groups is None:
+        return Saturation(cpus, busy, None, None)
+    waited_us, waited_io_us = (growth(groups, "pressure_t0_ns", f"{kind}_some_us", ran) for kind in ("cpu", "io"))
+    periods, throttled = (
+        growth(groups, "throttle_t0_ns", column, ran) for column in ("periods", "throttled_periods")
+    )
+    return Saturation(
+        cpus=cpus,
+        busy=busy,
+        waiting=None if waited_us is None else waited_us / _US / seconds,
+        waiting_io=None if waited_io_us is None else waited_io_us / _US / seconds,
+        throttled=throttled / periods if throttled is not None and periods else None,
+    )
+
+
+def _overlap(table: pl.DataFrame, at: str, phase: Span) -> Span | None:
+    """The part of the phase for which there are samples: a client begins after it and ends before it."""
+    times = table[at].drop_nulls().to_numpy()
+    if len(times) < 2:
+        return None
+    began, ended = max(phase.began_s, float(times.min()) / _NS), min(phase.ended_s, float(times.max()) / _NS)
+    return Span(began, ended) if ended > began else None
+
+
+def _most_threads(groups: pl.DataFrame | None, processes: pl.DataFrame) -> int | None:
+    """At once, over all nodes. A control group counts all; else what its processes have is added up."""
+    table, column = (processes, "threads") if groups is None else (groups, "pids")
+    most = table.group_by("tick").agg(pl.col(column).sum())[column].max()
+    return int(most) if isinstance(most, int) and most > 0 else None
+
+
+def _usable(allowed: float | None, threads: int | None) -> float | None:
+    if allowed is None or threads is None:
+        return allowed
+    return min(allowed, float(threads))

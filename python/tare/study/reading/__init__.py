@@ -1,0 +1,1 @@
+"""Study file → Study: parse, apply scale and levels, check."""

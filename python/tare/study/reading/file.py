@@ -1,0 +1,146 @@
+"""The shape of a study file, before scale and levels have been applied to it.
+
+`sut`, `client`, `workload` and `monitors` are the template that scale and levels patch; only an arm's own, patched
+copy of them is whole, and is validated by `SutSpec`, `Placement` and the workload's parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from tare.study.model import (
+    InterleaveSpec,
+    Margin,
+    MarginMetric,
+    Name,
+    ProtocolSpec,
+    PublishedMetric,
+    Scalar,
+    Source,
+)
+from tare.study.quantities import PublishedBy, Quantities
+from tare.study.values import Strict
+
+DEFAULT_SCALE = "full"
+
+Text = Annotated[str, Field(pattern=r"\S")]
+"""Prose that says something."""
+Patch = Mapping[str, Any]
+"""Dotted key → the value that replaces what stands there: `{sut.network: bridge}`."""
+LevelRefs = Annotated[Mapping[str, Scalar], Field(min_length=1)]
+"""Factor → name of one of its levels."""
+
+
+def _one_or_more(value: Any) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+LevelRule = Annotated[
+    Mapping[
+        str,
+        Annotated[
+            Annotated[Scalar, Tag("one")]
+            | Annotated[Annotated[tuple[Scalar, ...], Field(min_length=1)], Tag("several")],
+            Discriminator(_one_or_more),
+        ],
+    ],
+    Field(min_length=1),
+]
+"""Factor → one of its levels, or several of them: the combinations that have one of these in each factor."""
+
+
+def _written_as(value: Any) -> str:
+    return "list" if isinstance(value, list | tuple) else "map"
+
+
+class PatchFactor(Strict):
+    """A factor whose levels are patches of several keys."""
+
+    sets: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """The dotted keys that levels may set. Without it deployments, networks and the workload are what is varied:
+    whatever else then differs between arms is refused when it is seen."""
+    levels: Annotated[Mapping[Name, Patch], Field(min_length=1)]
+
+
+class KeyFactor(Strict):
+    """A factor that varies one key. A value whose text is no plain name needs `levels: {NAME: VALUE}`."""
+
+    sets: str
+    """The dotted key that every level sets."""
+    levels: Annotated[
+        Annotated[tuple[Scalar, ...], Field(min_length=1), Tag("list")]
+        | Annotated[Mapping[Name, Scalar], Field(min_length=1), Tag("map")],
+        Discriminator(_written_as),
+    ]
+
+
+def _kind(value: Any) -> str:
+    one = isinstance(value, Mapping) and not isinstance(value.get("sets", []), list | tuple | None)
+    return "key" if one or isinstance(value, KeyFactor) else "patch"
+
+
+Factor = Annotated[
+    Annotated[KeyFactor, Tag("key")] | Annotated[PatchFactor, Tag("patch")],
+    Discriminator(_kind),
+]
+
+
+class ArmSpec(Strict):
+    """One arm, named by hand."""
+
+    name: Name
+    levels: LevelRefs
+
+
+class ScaleSpec(Strict):
+    """One size to run the study at: what it sets, and what it departs in from the published study."""
+
+    set: Patch = Field(default_factory=dict)
+    only: LevelRule | None = None
+    """Levels that are run at this size; the arms with others are left out."""
+    deviations: tuple[Text, ...] = ()
+
+
+class PublishedSpec(Strict):
+    """One published figure, as the file has it; see `Published`."""
+
+    levels: LevelRefs
+    metric: PublishedMetric
+    value: float | None = Field(default=None, gt=0)
+    unit: Text | None = None
+    relative: float | None = Field(default=None, gt=-1)
+    where: Text
+
+
+class StudyFile(Strict):
+    """A study file of format 1."""
+
+    format: Literal[1]
+    name: Name
+    question: Text
+    source: Source | None = None
+    sut: Mapping[str, Any]
+    client: Mapping[str, Any] | None = None
+    workload: Mapping[str, Any]
+    monitors: Mapping[str, Any] = Field(default_factory=dict)
+    protocol: ProtocolSpec = InterleaveSpec()
+    factors: Annotated[Mapping[Name, Factor], Field(min_length=1)]
+    exclude: tuple[LevelRule, ...] = ()
+    conditions: tuple[str, ...] = ()
+    strata: tuple[str, ...] = ()
+    stages: str | None = None
+    published_by: PublishedBy | None = None
+    disk_bound: LevelRule | None = None
+    arms: tuple[ArmSpec, ...] | None = None
+    baseline: Annotated[
+        Annotated[str, Tag("name")] | Annotated[LevelRefs, Tag("levels")],
+        Discriminator(lambda value: "levels" if isinstance(value, Mapping) else "name"),
+    ]
+    scales: Mapping[Name, ScaleSpec] = Field(default_factory=dict)
+    published: tuple[PublishedSpec, ...] = ()
+    quantities: Quantities | None = None
+    margins: Annotated[Mapping[MarginMetric, Margin], Field(min_length=1)] | None = None
+    deviations: tuple[Text, ...] = ()

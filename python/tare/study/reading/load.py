@@ -1,0 +1,294 @@
+"""Study file → frozen Study at one scale, with every name known and every arm whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tare.errors import StudyError
+from tare.study.model import Arm, ArmSettings, DuetSpec, MonitorSpec, Placement, Repetition, Scalar, Study, SutSpec
+from tare.study.reading import published
+from tare.study.reading.baselines import baselines
+from tare.study.reading.document import Document, KeyPath, parse, read
+from tare.study.reading.factors import NamedLevels, arms, level_names, only, varies, with_levels
+from tare.study.reading.file import DEFAULT_SCALE, ScaleSpec, StudyFile
+from tare.study.reading.patches import SCALABLE, apply_all
+from tare.study.reading.problems import checked, shown
+from tare.study.reading.published import Found
+from tare.study.registry import Registry
+from tare.study.rules import (
+    clusters,
+    conditions,
+    disk_bound,
+    duets,
+    machines,
+    measuring,
+    path_names,
+    placement,
+    program,
+    stages,
+    storing,
+)
+from tare.study.suggest import did_you_mean
+
+_DOCKER = re.compile(r"docker://[a-z0-9][\w.:/-]*(@sha256:[0-9a-f]{64})?")
+_FILES = re.compile(r"(oci|tar):.+")
+
+
+def load(path: Path, registry: Registry, scale: str | None = None) -> Study:
+    """Read the study file at `path`. Raises `StudyError` naming file, line, column and key path.
+
+    Every scale is checked, whichever is asked for, so that `full` does not rot while `demo` is used.
+    """
+    return resolve(read(path), registry, scale)
+
+
+def loads(text: str, registry: Registry, scale: str | None = None, *, file: str = "study.yaml") -> Study:
+    """As `load`, from a text; `file` is what errors call it."""
+    return resolve(parse(text, file), registry, scale)
+
+
+def resolve(document: Document, registry: Registry, scale: str | None = None) -> Study:
+    """The study in `document` at `scale` (default: full)."""
+    _check_format(document)
+    _check_protocol(document, registry)
+    file = checked(StudyFile, document)
+    scales = file.scales if DEFAULT_SCALE in file.scales else {DEFAULT_SCALE: ScaleSpec(), **file.scales}
+    wanted = DEFAULT_SCALE if scale is None else scale
+    if wanted not in scales:
+        hint = did_you_mean(wanted, scales, kind="its scales")
+        raise StudyError(f"{document.file} has no scale {wanted!r}", hint=hint)
+    return {name: _at_scale(document, registry, name, spec) for name, spec in scales.items()}[wanted]
+
+
+def _check_format(document: Document) -> None:
+    """First of all: what a newer format means by its keys is not ours to judge."""
+    given = document.tree.get("format")
+    if isinstance(given, int) and given > 1:
+        hint = "this tare reads format 1: use a newer tare"
+        raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
+
+
+def _check_protocol(document: Document, registry: Registry) -> None:
+    """Before the keys: which keys there are depends on the protocol."""
+    given = document.tree.get("protocol")
+    name = given.get("name") if isinstance(given, Mapping) else None
+    if isinstance(name, str) and name not in registry.protocols:
+        raise _unknown(document, ("protocol", "name"), "protocol", name, registry.protocols)
+
+
+def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpec) -> Study:
+    source: KeyPath = ("scales", scale, "set")
+    scaled = apply_all(document, source, spec.set, SCALABLE)
+    _check_protocol(scaled, registry)
+    file = checked(StudyFile, scaled)
+    names = level_names(scaled, file)
+    varied = {factor: varies(given) for factor, given in file.factors.items()}
+    every = arms(scaled, file)
+    where: KeyPath = ("scales", scale, "only")
+    kept, found = only(scaled, where, spec.only, names, every)
+    baseline = baselines(scaled, file, names, found)
+    stages.check(scaled, file, names, baseline)
+    conditions.check(scaled, file, names, baseline)
+    if isinstance(file.protocol, DuetSpec) and baseline.levels:
+        hint = "name one arm, or use `interleave`"
+        raise scaled.error(("baseline",), "a duet takes one baseline, with which every arm is run", hint=hint)
+    whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
+    resolved = tuple(_arm(whole_arms[arm.name], registry, arm, file.protocol) for arm in found)
+    for arm, settled in zip(found, resolved, strict=True):
+        path_names.check(whole_arms[arm.name], file, arm, settled.settings)
+        _check_arm(whole_arms[arm.name], registry, file, settled)
+    _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
+    measuring.check(scaled, file.protocol, resolved)
+    return Study(
+        name=file.name,
+        scale=scale,
+        question=file.question,
+        source=file.source,
+        arms=resolved,
+        baseline=baseline.first.name,
+        baseline_levels=baseline.levels,
+        factors=kept,
+        varies=varied,
+        protocol=file.protocol,
+        published=published.published(scaled, file, Found(names, every, found), baseline),
+        conditions=file.conditions,
+        strata=file.strata,
+        stages=file.stages,
+        published_by=file.published_by,
+        disk_bound=disk_bound.meant(scaled, file, names),
+        quantities=file.quantities,
+        margins=file.margins or {},
+        deviations=(*file.deviations, *spec.deviations),
+        text=document.text,
+    )
+
+
+def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm) -> None:
+    """What only an arm that is whole can be refused for."""
+    settings = arm.settings
+    model = registry.workloads[settings.workload_name]
+    parameters = model.model_validate_json(json.dumps(dict(settings.workload)))
+    if settings.sut.database is not None and settings.workload_name in registry.drives:
+        try:
+            registry.drives[settings.workload_name](parameters, settings.sut.database)
+        except StudyError as error:
+            what = f"{error.what} (arm {arm.name!r})"
+            raise document.error(
+                _blamed(document, (("workload", "name"), ("sut", "database"))), what, hint=error.hint
+            ) from error
+    refusal = duets.refuse(file.protocol, settings, parameters)
+    if refusal := refusal or clusters.refuse(settings, parameters, registry.clusters):
+        what = f"{refusal.why} (arm {arm.name!r})"
+        raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
+
+
+def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Repetition) -> Arm:
+    name = _workload_name(document, registry)
+    sut, client = _sides(document, registry, name)
+    refusal = machines.refuse(sut, client, protocol) or placement.refuse(
+        sut,
+        client,
+        sut_isolates=registry.deployments[sut.deployment],
+        client_isolates=client is not None and registry.deployments[client.deployment],
+    )
+    if refusal is not None:
+        what = f"{refusal.why} (arm {arm.name!r})"
+        raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
+    sut = sut.model_copy(update={"image": _rooted(document, sut.image), "vm": machines.setting(sut)})
+    if client is not None:
+        client = client.model_copy(update={"image": _rooted(document, client.image)})
+    settings = ArmSettings(
+        sut=sut,
+        client=client,
+        workload_name=name,
+        workload=_workload(document, registry, name),
+        monitors=_monitors(document, registry),
+    )
+    return Arm(name=arm.name, levels=arm.levels, settings=settings)
+
+
+def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSpec, Placement | None]:
+    """SUT and client, each whole and known by name; without a client where the workload needs no database."""
+    if workload in registry.programs:
+        program.check(document, workload)
+    sut = checked(SutSpec, document, ("sut",))
+    client = None
+    if workload not in registry.programs:
+        client = checked(Placement, _with_client(document, workload), ("client",))
+    for side, spec in (("sut", sut), ("client", client)):
+        if spec is None:
+            continue
+        if spec.deployment not in registry.deployments:
+            raise _unknown(document, (side, "deployment"), "deployment", spec.deployment, registry.deployments)
+        _check_image(document, (side, "image"), spec.image, registry)
+    kind = sut.storage.kind
+    if kind not in registry.storages:
+        raise _unknown(document, ("sut", "storage", "kind"), "storage", kind, registry.storages)
+    if refusal := storing.refuse(sut, registry.storages[kind]):
+        raise document.error(_blamed(document, refusal.keys), refusal.why, hint=refusal.hint)
+    if client is not None:
+        _check_database(document, sut, registry)
+    return sut, client
+
+
+def _with_client(document: Document, workload: str) -> Document:
+    if document.tree.get("client") is None:
+        hint = f"{workload} drives a database: say where it runs"
+        raise document.error(("client",), "this key is missing", hint=hint)
+    return document
+
+
+def _monitors(document: Document, registry: Registry) -> Mapping[str, MonitorSpec]:
+    """Those that are switched on: `NAME: null` switches one off that stands in the template."""
+    found = {}
+    for name, written in document.tree.get("monitors", {}).items():
+        if name not in registry.monitors:
+            raise _unknown(document, ("monitors", name), "monitor", name, registry.monitors)
+        if written is not None:
+            found[name] = checked(MonitorSpec, document, ("monitors", name))
+    return found
+
+
+def _workload_name(document: Document, registry: Registry) -> str:
+    name = document.tree["workload"].get("name")
+    if name is None:
+        raise document.error(("workload", "name"), "this key is missing")
+    if not isinstance(name, str):
+        raise document.error(("workload", "name"), f"expected text, got {shown(name)}")
+    if name not in registry.workloads:
+        raise _unknown(document, ("workload", "name"), "workload", name, registry.workloads)
+    return name
+
+
+def _workload(document: Document, registry: Registry, name: str) -> Mapping[str, object]:
+    parameters = {key: value for key, value in document.tree["workload"].items() if key != "name"}
+    for key in registry.workloads[name].paths:
+        if isinstance(parameters.get(key), str):
+            parameters[key] = str(Path(document.file).parent.absolute() / parameters[key])
+    without_name = Document(
+        document.file, document.text, {**document.tree, "workload": parameters}, document.origins
+    )
+    return checked(registry.workloads[name], without_name, ("workload",)).model_dump(mode="json")
+
+
+def _check_database(document: Document, sut: SutSpec, registry: Registry) -> None:
+    """Known, and content with its settings: one more at a time, so that the one refused is known."""
+    if sut.database is None:
+        raise document.error(("sut", "database"), "this key is missing")
+    if sut.database not in registry.databases:
+        raise _unknown(document, ("sut", "database"), "database", sut.database, registry.databases)
+    asked: dict[str, Scalar] = {}
+    for name, value in sut.settings.items():
+        asked[name] = value
+        try:
+            registry.databases[sut.database](asked)
+        except StudyError as error:
+            raise document.error(("sut", "settings", name), error.what, hint=error.hint) from error
+
+
+def _check_image(document: Document, where: KeyPath, image: str, registry: Registry) -> None:
+    if image in registry.recipes or _DOCKER.fullmatch(image) or _FILES.fullmatch(image):
+        return
+    if ":" in image or "/" in image:
+        hint = "a recipe's name, docker://REF, oci:PATH or tar:PATH"
+        raise document.error(where, f"{shown(image)} is no image reference", hint=hint)
+    raise _unknown(document, where, "image recipe", image, registry.recipes)
+
+
+def _rooted(document: Document, image: str) -> str:
+    """A path of an image is relative to the study file, wherever `tare` is called from."""
+    kind, _, path = image.partition(":")
+    if kind not in {"oci", "tar"} or Path(path).is_absolute():
+        return image
+    return f"{kind}:{Path(document.file).parent.absolute() / path}"
+
+
+def _blamed(document: Document, keys: Sequence[KeyPath]) -> KeyPath:
+    """Of the keys that clash, the one that a patch set, for that is where the clash was made."""
+    patched = (key for key in keys if document.origin(key).path[:1] in {("factors",), ("scales",)})
+    return next(patched, keys[0])
+
+
+def _unknown(document: Document, where: KeyPath, kind: str, given: object, known: Iterable[str]) -> StudyError:
+    return document.error(where, f"there is no {kind} {shown(given)}", hint=did_you_mean(given, known))
+
+
+def _refuse_idle_patches(
+    document: Document, source: KeyPath, spec: ScaleSpec, whole_arms: Sequence[Document]
+) -> None:
+    """A scale's value that the levels of every arm replace would be read and never used."""
+    used = {
+        origin.path[: len(source) + 1]
+        for arm in whole_arms
+        for path, origin in arm.origins.items()
+        if path[:1] != ("scales",)
+    }
+    for key in spec.set:
+        written = (*source, key)
+        if written not in used:
+            raise document.error(
+                written, "the levels of every arm set this key, so the scale's value is never used"
+            )

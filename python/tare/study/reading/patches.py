@@ -1,0 +1,84 @@
+"""Dotted keys, and the patches that scales and levels make with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from tare.study.reading.document import Document, KeyPath
+from tare.study.suggest import did_you_mean
+
+TEMPLATE = ("sut", "client", "workload", "monitors")
+"""What a level may patch."""
+SCALABLE = (*TEMPLATE, "protocol", "quantities")
+"""What a scale may patch."""
+_FLAT = (("sut", "settings"), ("workload", "properties"))
+"""The database's own settings and a generator's own properties are flat: their names may hold dots."""
+
+
+_NAME = r"""(?:"[^"]+"|'[^']+'|[^.'"]+)"""
+_WHOLE, _PART = re.compile(rf"{_NAME}(?:\.{_NAME})*"), re.compile(_NAME)
+
+
+def split(key: str) -> KeyPath:
+    """`workload.threads` → its path. A part in quotes is one name, dots and all: `workload.properties."a.b"`.
+
+    What follows `sut.settings.` or `workload.properties.` is one name without quotes too. Raises `ValueError` where
+    a part is empty, or a quotation does not end with its part.
+    """
+    head = key.split(".")[:2]
+    rest = key[len(".".join(head)) + 1 :]
+    if tuple(head) in _FLAT and rest and rest[0] not in "\"'":
+        return (*head, rest)
+    if not _WHOLE.fullmatch(key):
+        raise ValueError("a quotation is not closed, or a part of the key is empty")
+    return tuple(part.strip("\"'") for part in _PART.findall(key))
+
+
+def plain(key: str) -> str:
+    """The key without quotes, as settings and readings of runs are named."""
+    return ".".join(map(str, split(key)))
+
+
+def path_of(document: Document, source: KeyPath, key: str) -> KeyPath:
+    """As `split`, with `StudyError` at `source` for what is no dotted key."""
+    try:
+        return split(key)
+    except ValueError as error:
+        hint = 'put the whole name into quotes: workload.properties."NAME.WITH.DOTS"'
+        raise document.error(source, f"{key!r} is no dotted key: {error}", hint=hint) from error
+
+
+def apply(document: Document, source: KeyPath, key: str, roots: Collection[str]) -> Document:
+    """`document` with what stands at `source` put where the dotted `key` says."""
+    if "." not in key.strip("."):
+        _must_be_root(document, source, key.strip("."), roots)
+        raise document.error(source, "a patch sets one dotted key", hint=f"such as {key.strip('.')}.KEY: VALUE")
+    target = path_of(document, source, key)
+    _must_be_root(document, source, str(target[0]), roots)
+    _check_way(document, source, target)
+    return document.patched(target, source)
+
+
+def _must_be_root(document: Document, source: KeyPath, root: str, roots: Collection[str]) -> None:
+    if root not in roots:
+        hint = did_you_mean(root, roots, kind="a patch may set keys of")
+        raise document.error(source, f"there is no {root!r} to patch", hint=hint)
+
+
+def apply_all(document: Document, source: KeyPath, patch: Mapping[str, object], roots: Collection[str]) -> Document:
+    """`document` with every key of the patch at `source` applied."""
+    for key in patch:
+        document = apply(document, (*source, key), key, roots)
+    return document
+
+
+def _check_way(document: Document, source: KeyPath, target: KeyPath) -> None:
+    value: object = document.tree
+    for n, key in enumerate(target[:-1]):
+        value = value.get(str(key)) if isinstance(value, Mapping) else None
+        if value is None:
+            return
+        if not isinstance(value, Mapping):
+            held = ".".join(map(str, target[: n + 1]))
+            raise document.error(source, f"{held} holds one value and has no keys", hint=f"patch {held} itself")

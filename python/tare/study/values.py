@@ -1,0 +1,59 @@
+"""The strict base model of all study models; CPU lists and sizes as studies write them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+class Strict(BaseModel):
+    """Frozen, and no key that nobody reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+_LAST_CPU = 8191
+"""Linux is built for 8192 CPUs at most (NR_CPUS in arch/x86/Kconfig)."""
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def size_bytes(text: str) -> int:
+    """`"512M"` → 536870912."""
+    return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
+
+
+def cpu_set(text: str) -> frozenset[int]:
+    """A CPU list as in cpuset.cpus: `"0-1,3"` → {0, 1, 3}."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
+
+
+def _cpus_can_be(cpus: str) -> str:
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) < int(first):
+            raise ValueError(f"{part!r} ends before it begins")
+        if int(last or first) > _LAST_CPU:
+            raise ValueError(f"no machine has a CPU {last or first}")
+    return cpus
+
+
+_REQUEST_BYTES = range(4 << 10, (1 << 20) + 1, 4 << 10)
+"""Whole pages, up to what the kernel's NFS client takes (include/linux/nfs_xdr.h, NFS_MAX_FILE_IO_SIZE)."""
+
+
+def _can_be_one_request(size: str) -> str:
+    if size_bytes(size) not in _REQUEST_BYTES:
+        raise ValueError(f"must be a multiple of 4K, at most 1M, got {size!r}")
+    return size
+
+
+CpuList = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$"), AfterValidator(_cpus_can_be)]
+"""A CPU list such as `"0-1,3"`."""
+
+RequestSize = Annotated[str, Field(pattern=r"^[1-9]\d*[KM]?$"), AfterValidator(_can_be_one_request)]
+"""What a request to an NFS server may carry, such as `"64K"`."""

@@ -1,0 +1,1 @@
+"""cassandra-stress 3.11."""

@@ -1,0 +1,222 @@
+"""What cassandra-stress printed, judged and made a measurement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from tare.errors import RunFailed
+from tare.workloads import Latency, Measurement, Operation, Window
+from tare.workloads.cassandra_stress.output import EARLY_S, TOTAL, Interval, Printed
+
+if TYPE_CHECKING:
+    from tare.workloads.cassandra_stress.histograms import Histograms
+
+_NEEDED = ("op_rate", "mean_ms", "median_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "partitions", "errors")
+_TICK_S = 0.15
+"""Times are printed to a tenth of a second."""
+_LONGEST_REASON = 300
+_NOTHING = "Data returned was not validated"
+"""What it says of a row that is not there, too."""
+
+
+TimedFrom = Literal["intended-send", "actual-send"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for. `timed_from`: `None` where it is not known, and is then taken for blind.
+
+    `operations`: of a load; `seconds`, `window_s`: of what is measured.
+    """
+
+    operations: int | None = None
+    seconds: float = 0.0
+    rate_per_s: float | None = None
+    window_s: float = 1.0
+    timed_from: TimedFrom | None = "actual-send"
+    max_error_share: float = 0.0
+
+
+def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, ...]:
+    """The lines of all operations. Raises `RunFailed` where the report is cut, or tells of failures or errors."""
+    if printed.complaints or (printed.exceptions and (max_error_share == 0 or not printed.ended)):
+        raise _failed(f"cassandra-stress: {' / '.join((*printed.exceptions[:1], *printed.complaints[:1]))}")
+    if missing := [name for name in _NEEDED if name not in printed.results]:
+        if not printed.results:
+            told = "" if printed.last is None else f": {printed.last}"
+            raise _failed(f"cassandra-stress's report is missing or cut short{told}")
+        raise RunFailed(f"cassandra-stress's report is cut short: it lacks {', '.join(missing)}")
+    totals = tuple(each for each in printed.intervals if each.kind == TOTAL)
+    if not totals or not printed.ended:
+        raise RunFailed("cassandra-stress's report is cut short")
+    operations, errors = totals[-1].operations, printed.results["errors"][TOTAL]
+    if not errors <= max_error_share * operations:  # NaN is no count
+        why = "" if printed.failed is None else f": {printed.failed}"
+        raise _failed(f"{errors:g} errors in {operations} operations{why}")
+    _must_be_of_its_kinds(printed, operations)
+    return totals
+
+
+def _failed(what: str) -> RunFailed:
+    hint = (
+        "a read found nothing: is `population` within the `records` that are loaded?" if _NOTHING in what else None
+    )
+    return RunFailed(_one_line(what), hint=hint)
+
+
+def _must_be_of_its_kinds(printed: Printed, operations: int) -> None:
+    """Lines of a kind are printed where there are several; the last of each tells of all until then."""
+    last = {each.kind: each.operations for each in printed.intervals if each.kind != TOTAL}
+    if last and sum(last.values()) != operations:
+        told = ", ".join(f"{count} {kind}" for kind, count in last.items())
+        raise RunFailed(f"cassandra-stress's report is cut short: {told} are not its {operations} operations")
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Histograms of the latency, and beside a schedule those of the service time; `None` where none were kept."""
+
+    latency: Histograms | None = None
+    service_time: Histograms | None = None
+
+
+def must_have_done(printed: Printed, asked: Asked) -> tuple[Interval, ...]:
+    """The lines of all operations. Raises `RunFailed` unless the report is whole and has those asked for."""
+    totals = must_be_whole(printed, asked.max_error_share)
+    operations = totals[-1].operations
+    if asked.operations is not None and operations != asked.operations:
+        raise RunFailed(f"cassandra-stress did {operations} operations of {asked.operations}")
+    if operations == 0:
+        raise RunFailed("cassandra-stress did no operation")
+    return totals
+
+
+def measurement(printed: Printed, asked: Asked, logged: Logged | None = None) -> Measurement:
+    """Raises `RunFailed` unless all that was asked for is there, without errors.
+
+    Operations are begun for just the time asked for. What ending them took beyond it is known to a second only, so
+    that they took no less than that time, and no less than its clock says without its first second.
+    """
+    logged = logged or Logged()
+    totals = must_have_done(printed, asked)
+    operations, told_s = totals[-1].operations, totals[-1].figures["time_s"]
+    if told_s < asked.seconds - _TICK_S:
+        raise RunFailed(f"cut short: {told_s:.1f} s of {asked.seconds:g} s")
+    seconds = max(told_s - EARLY_S, asked.seconds)
+    rate, ended_at = operations / seconds, None if logged.latency is None else logged.latency.ended_at
+    for each in (logged.latency, logged.service_time):
+        if each is not None and each.count() != operations:
+            raise RunFailed(f"cassandra-stress's log of histograms has {each.count()} of {operations} operations")
+    return Measurement(
+        operations=operations,
+        unit="operations",
+        duration_s=seconds,
+        throughput_per_s=rate,
+        queries_per_s=None,
+        errors=int(printed.results["errors"][TOTAL]),
+        reconnects=None,
+        latency=_of(logged.latency, TOTAL) or latency(printed, TOTAL, asked.timed_from),
+        histogram=() if logged.latency is None else logged.latency.buckets(),
+        windows=tuple(_windows(totals, asked.window_s, told_s - seconds)),
+        details=_details(asked, rate),
+        by_operation=operations_of(printed, operations, asked.timed_from, logged),
+        started_at=None if ended_at is None else ended_at - (told_s - EARLY_S),
+    )
+
+
+def _of(histograms: Histograms | None, kind: str) -> Latency | None:
+    return None if histograms is None else histograms.latency(kind)
+
+
+def operations_of(
+    printed: Printed, total: int, timed_from: TimedFrom | None, logged: Logged | None = None
+) -> Mapping[str, Operation]:
+    """Kind → what was told of it. `total`: of all, which is that of a run with a single kind."""
+    logged = logged or Logged()
+    kinds = [kind for kind in printed.results["mean_ms"] if kind != TOTAL]
+    found = {}
+    for kind in kinds:
+        lines = [each for each in printed.intervals if each.kind == kind]
+        partitions = printed.results.get("partitions", {}).get(kind, 0.0)
+        alone = total if len(kinds) == 1 else int(partitions)
+        found[kind.lower().replace("_", "-")] = Operation(
+            operations=lines[-1].operations if lines else alone,
+            errors=int(printed.results["errors"].get(kind, 0.0)),
+            latency=_of(logged.latency, kind) or latency(printed, kind, timed_from),
+            service_time=_of(logged.service_time, kind),
+            histogram=() if logged.latency is None else logged.latency.buckets(kind),
+        )
+    return found
+
+
+def latency(printed: Printed, kind: str, timed_from: TimedFrom | None) -> Latency:
+    """Of one kind or of all; a figure that is not there, or not a number, is `None`."""
+
+    def one(name: str) -> float | None:
+        value = printed.results.get(name, {}).get(kind)
+        return value if value is not None and math.isfinite(value) else None
+
+    return Latency(
+        mean_ms=one("mean_ms"),
+        min_ms=None,
+        max_ms=one("max_ms"),
+        p50_ms=one("median_ms"),
+        p95_ms=one("p95_ms"),
+        p99_ms=one("p99_ms"),
+        resolution=None,
+        blind_to_stalls=timed_from != "intended-send",
+        timed_from=timed_from,
+    )
+
+
+def _windows(totals: Sequence[Interval], width: float, early_s: float) -> Iterator[Window]:
+    """Whole windows from the first whole second on; the last line may be of a shorter time.
+
+    `early_s`: by how much its clock began early, which is in its first line.
+    """
+    last, done = 0, 0
+    for line in totals:
+        place, told = line.figures["time_s"] / width, line.figures["op_rate"] * width
+        if abs(place - round(place)) * width < _TICK_S and math.isfinite(told):
+            if abs(line.operations - done - told) <= width / 2 + 1:  # a line that was lost had operations
+                ends = (n * width - EARLY_S for n in range(last + 1, round(place)))
+                yield from (_stood(end_s) for end_s in ends if end_s > 0)
+            last = round(place)
+            found = window(line, last * width - EARLY_S)
+            if last > 1:
+                yield found
+            elif width > EARLY_S:
+                yield replace(found, throughput_per_s=told / (width - early_s))
+        done = line.operations
+
+
+def _stood(end_s: float) -> Window:
+    """One in which no operation ended, of which it prints no line."""
+    return Window(end_s, throughput_per_s=0.0, latency_p95_ms=None, errors_per_s=0.0, reconnects_per_s=None)
+
+
+def window(line: Interval, end_s: float) -> Window:
+    """Of a line of all operations. Where there was none, 0.0 stands for its percentile; errors have no rate."""
+    figures = line.figures
+    known = figures["op_rate"] > 0 and math.isfinite(figures["p95_ms"])
+    return Window(
+        end_s=end_s,
+        throughput_per_s=figures["op_rate"],
+        latency_p95_ms=figures["p95_ms"] if known else None,
+        errors_per_s=0.0 if figures["errors"] == 0 else None,
+        reconnects_per_s=None,
+    )
+
+
+def _details(asked: Asked, rate: float) -> dict[str, float]:
+    if asked.rate_per_s is None:
+        return {}
+    return {"target_per_s": asked.rate_per_s, "delivered_share": rate / asked.rate_per_s}
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"

@@ -1,0 +1,75 @@
+"""What a study may say of fio."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from tare.study.values import size_bytes
+from tare.workloads import Parameters
+from tare.workloads.sysbench.fileio import Size
+
+_SECTOR = 512
+_SYNCHRONOUS = frozenset({"psync", "mmap"})
+_WRITING = frozenset({"write", "randwrite", "rw", "randrw"})
+
+
+class FioParameters(Parameters):
+    """Options of fio 3.33 by its own names; all are passed on explicitly.
+
+    `size` is that of each job's file, as with fio. `fsync`, `fdatasync`: after so many requests, 0: never.
+    """
+
+    rw: Literal["read", "write", "rw", "randread", "randwrite", "randrw"]
+    bs: Size = "16K"
+    size: Size = "64M"
+    numjobs: int = Field(default=1, ge=1, le=256)
+    ioengine: Literal["psync", "libaio", "mmap"] = "psync"
+    iodepth: int = Field(default=1, ge=1)
+    direct: bool = False
+    fsync: int = Field(default=0, ge=0)
+    fdatasync: int = Field(default=0, ge=0)
+    rwmixread: int = Field(default=50, ge=0, le=100)
+    norandommap: bool = False
+    seed: int | None = Field(default=None, ge=1, le=2**31 - 1)
+
+    @property
+    def bs_bytes(self) -> int:
+        """Of a request."""
+        return size_bytes(self.bs)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the file of one job."""
+        return size_bytes(self.size)
+
+    @property
+    def syncs(self) -> bool:
+        """Whether it makes files durable while it runs."""
+        return self.fsync > 0 or self.fdatasync > 0
+
+    @property
+    def waits_for_disk(self) -> str | None:
+        """It is what it measures."""
+        return "fio is work for the disk and nothing else"
+
+    @model_validator(mode="after")
+    def _fits(self) -> FioParameters:
+        if self.window_s > self.measure_s:
+            raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
+        if self.size_bytes % self.bs_bytes:
+            raise ValueError("size is not a multiple of bs")
+        if self.direct and self.bs_bytes % _SECTOR:
+            raise ValueError(f"O_DIRECT takes blocks of whole sectors ({_SECTOR} bytes)")
+        if self.direct and self.ioengine == "mmap":
+            raise ValueError("mmap goes through the page cache, whatever flags a file was opened with")
+        if self.iodepth > 1 and self.ioengine in _SYNCHRONOUS:
+            raise ValueError(f"{self.ioengine} has one request under way, whatever iodepth says")
+        if self.ioengine == "libaio" and not self.direct:
+            raise ValueError("libaio without direct waits in the submission, so iodepth would mean nothing")
+        if self.syncs and self.rw not in _WRITING:
+            raise ValueError(f"{self.rw} writes nothing that fsync or fdatasync could make durable")
+        if self.fsync and self.fdatasync:
+            raise ValueError("fio counts fsync and fdatasync as one kind, so name one of them")
+        return self

@@ -1,0 +1,1 @@
+"""sysbench 1.0.20: OLTP, cpu and fileio."""

@@ -1,0 +1,164 @@
+"""What the built-in tests of sysbench 1.0.20 (cpu, fileio) have in common: options, report, and how it is judged.
+
+Each prints windows of its own; what comes after them is the same (`sb_report_cumulative`, sysbench.c).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import RunFailed
+from tare.workloads import ClientCommand, Latency, Measurement, Parameters, Window
+from tare.workloads.sysbench.measurement import RESOLUTION, due_s, must_have_ended_well, percentile_ms, text_of
+from tare.workloads.sysbench.output import (
+    STATISTICS,
+    Bucket,
+    Figures,
+    complaints_in,
+    figures_in,
+    has_started,
+    histogram_in,
+    whole_lines,
+)
+
+_ENV: Mapping[str, str] = {"LC_ALL": "C"}
+_FORCED_SHUTDOWN_S = 30
+_MARGIN_S = 60.0
+_PRINTED_HALF = 0.0051
+"""Half of the last digit of what is printed with two decimals."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What one test prints beyond what all do. `window`: a line → the window in it, `None` where there is none."""
+
+    unit: str
+    window: Callable[[str], Window | None]
+    figures: Mapping[str, re.Pattern[str]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that was found in the output of one call."""
+
+    started: bool
+    windows: tuple[Window, ...]
+    histogram: tuple[Bucket, ...]
+    figures: Figures
+    missing: tuple[str, ...]
+    """Figures that a whole report has and this one has not."""
+    complaints: tuple[str, ...]
+
+    def figure(self, name: str) -> float:
+        """The first figure of a line."""
+        return self.figures[name][0]
+
+
+def call(test: str, options: tuple[str, ...], *, seconds: float, workdir: str | None = None) -> ClientCommand:
+    """The command that runs a built-in test for so long."""
+    argv = (
+        "sysbench",
+        test,
+        f"--time={seconds:.0f}",
+        "--events=0",
+        "--rate=0",
+        "--percentile=95",
+        "--histogram=on",
+        f"--forced-shutdown={_FORCED_SHUTDOWN_S}",
+        *options,
+        "run",
+    )
+    return ClientCommand(argv, _ENV, {}, timeout_s=seconds + _FORCED_SHUTDOWN_S + _MARGIN_S, workdir=workdir)
+
+
+def prepare(test: str, options: tuple[str, ...], *, timeout_s: float, workdir: str) -> ClientCommand:
+    """The command that makes what a built-in test needs."""
+    return ClientCommand(("sysbench", test, *options, "prepare"), _ENV, {}, timeout_s=timeout_s, workdir=workdir)
+
+
+def read_report(text: str, form: Form) -> Report:
+    """Read all of it; a last line that does not end was cut, so its figures are not taken."""
+    *lines, rest = whole_lines(text)
+    patterns = {**form.figures, **STATISTICS}
+    figures = figures_in(lines, patterns)
+    windows = (form.window(line.rstrip()) for line in lines)
+    return Report(
+        started=has_started(lines),
+        windows=tuple(window for window in windows if window is not None),
+        histogram=histogram_in(lines),
+        figures=figures,
+        missing=tuple(name for name in patterns if name not in figures),
+        complaints=complaints_in((*lines, rest)),
+    )
+
+
+def report_of(parameters: Parameters, form: Form, stdout: Path, stderr: Path, code: int) -> Report:
+    """The report of a measure phase. Raises `RunFailed` with the reason in one line unless all of it is there."""
+    report = read_report(text_of(stdout), form)
+    last_s = report.windows[-1].end_s if report.windows else 0.0
+    must_have_ended_well(report.complaints, last_s, text_of(stderr), code)
+    if not report.started:
+        raise RunFailed("sysbench never started its threads")
+    if report.missing:
+        raise RunFailed(f"sysbench's report is cut short: it lacks {', '.join(report.missing)}")
+    seconds, asked = report.figure("total_time_s"), parameters.measure_s
+    if report.figure("events") == 0:
+        raise RunFailed(f"not one of the {form.unit} in {seconds:g} s")
+    if seconds < asked:
+        raise RunFailed(f"cut short: {seconds:g} s of {asked:g} s")
+    if last_s < due_s(parameters):
+        raise RunFailed(f"cut short: the last window ends at {last_s:g} s of {asked:g} s")
+    _must_agree(report)
+    return report
+
+
+def measurement_of(report: Report, form: Form, details: Mapping[str, float]) -> Measurement:
+    """The measurement in a report that was judged whole."""
+    events, seconds = int(report.figure("events")), report.figure("total_time_s")
+    return Measurement(
+        operations=events,
+        unit=form.unit,
+        duration_s=seconds,
+        throughput_per_s=events / seconds,
+        queries_per_s=None,
+        errors=0,
+        reconnects=0,
+        latency=_latency(report, events),
+        histogram=tuple((bucket.value_ms, bucket.count) for bucket in report.histogram),
+        windows=report.windows,
+        details={
+            **details,
+            "latency_sum_ms": report.figure("latency_sum_ms"),
+            "thread_events_mean": report.figures["thread_events"][0],
+            "thread_events_stddev": report.figures["thread_events"][1],
+            "thread_time_mean_s": report.figures["thread_time_s"][0],
+            "thread_time_stddev_s": report.figures["thread_time_s"][1],
+        },
+    )
+
+
+def _must_agree(report: Report) -> None:
+    """The parts of the report tell the same; where they do not, something was lost or misread."""
+    events, counted = report.figure("events"), sum(bucket.count for bucket in report.histogram)
+    if counted != events:
+        raise RunFailed(f"sysbench's report contradicts itself: {counted} events in the histogram of {events:.0f}")
+    p95, told = percentile_ms(report.histogram, 95), report.figure("latency_p95_ms")
+    if p95 is not None and abs(p95 - told) > _PRINTED_HALF:
+        raise RunFailed(f"sysbench's report contradicts itself: p95 {p95} ms by the histogram, but {told} ms")
+
+
+def _latency(report: Report, events: int) -> Latency:
+    """The mean from the sum, as the printed mean has two decimals and may be 0.00 ms."""
+    return Latency(
+        mean_ms=report.figure("latency_sum_ms") / events,
+        min_ms=report.figure("latency_min_ms"),
+        max_ms=report.figure("latency_max_ms"),
+        p50_ms=percentile_ms(report.histogram, 50),
+        p95_ms=percentile_ms(report.histogram, 95),
+        p99_ms=percentile_ms(report.histogram, 99),
+        resolution=RESOLUTION,
+        blind_to_stalls=True,
+    )

@@ -1,0 +1,94 @@
+"""sysbench's `cpu`: each event finds the primes up to a limit by trial division. A SUT without a database.
+
+It measures how fast threads compute, and how CPUs are handed out to them; docs/reference/workloads/sysbench-cpu.md
+says what it cannot tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field, model_validator
+
+from tare.errors import RunFailed
+from tare.workloads import ClientCommand, Files, Measurement, Parameters, Window
+from tare.workloads.sysbench.builtin import Form, call, measurement_of, report_of
+from tare.workloads.sysbench.parameters import WholeSeconds
+
+_N = r"(\d+(?:\.\d+)?)"
+_WINDOW = re.compile(rf"\[ (\d+)s \] thds: \d+ eps: {_N} lat \(ms,95%\): {_N}")
+
+
+def _window(line: str) -> Window | None:
+    """One line of `--report-interval`; without an event sysbench prints a percentile of 0.00."""
+    match = _WINDOW.fullmatch(line)
+    if match is None:
+        return None
+    end_s, rate, p95 = (float(figure) for figure in match.groups())
+    return Window(end_s, rate, p95 if rate > 0 else None, errors_per_s=0.0, reconnects_per_s=0.0)
+
+
+FORM = Form("events", _window, {"events_per_s": re.compile(rf"    events per second: +{_N}")})
+
+
+class SysbenchCpuParameters(Parameters):
+    """Options of sysbench 1.0.20 by its own names, with its own defaults; all are passed on explicitly."""
+
+    cpu_max_prime: int = Field(default=10_000, ge=3)
+    threads: int = Field(default=1, ge=1)
+    warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
+    measure_s: WholeSeconds = Field(gt=0.0)
+    window_s: WholeSeconds = Field(default=1.0, gt=0.0)
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> SysbenchCpuParameters:
+        if self.window_s > self.measure_s:
+            raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
+        return self
+
+
+class SysbenchCpu:
+    """Describes calls of `sysbench cpu`, and reads what it prints."""
+
+    parameters: ClassVar[type[Parameters]] = SysbenchCpuParameters
+    needs_database: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
+
+    def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:  # noqa: ARG002 - there is no data
+        """Nothing."""
+        return {}
+
+    def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
+        """Never asked for, as there is no data set."""
+        raise RunFailed("sysbench cpu has nothing to load")
+
+    def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
+        """The same in a process of its own, not counted: clocks and caches are up when the measure phase begins."""
+        return None if parameters.warmup_s == 0 else _run(_own(parameters), parameters.warmup_s)
+
+    def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
+        """Find primes for `measure_s`, with a report each window and the histogram at the end."""
+        return _run(_own(parameters), parameters.measure_s)
+
+    def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
+        """Read a measure phase; `RunFailed` unless all of it is there."""
+        report = report_of(parameters, FORM, stdout, stderr, code)
+        return measurement_of(report, FORM, {})
+
+
+def _own(parameters: Parameters) -> SysbenchCpuParameters:
+    if not isinstance(parameters, SysbenchCpuParameters):
+        raise TypeError(f"not the parameters of sysbench cpu: {parameters!r}")
+    return parameters
+
+
+def _run(own: SysbenchCpuParameters, seconds: float) -> ClientCommand:
+    options = (
+        f"--threads={own.threads}",
+        f"--report-interval={own.window_s:.0f}",
+        f"--cpu-max-prime={own.cpu_max_prime}",
+    )
+    return call("cpu", options, seconds=seconds)

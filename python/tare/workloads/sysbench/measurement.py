@@ -1,0 +1,189 @@
+"""Judging a measure phase of sysbench: a measurement if all of it is there, else the reason why not."""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from tare.errors import RunFailed
+from tare.workloads import Latency, Measurement, Parameters, Window
+from tare.workloads.sysbench.output import Bucket, Printed, Queue, read_output
+from tare.workloads.sysbench.parameters import SysbenchParameters
+
+BUCKETS, LOWEST_MS, HIGHEST_MS = 1024, 0.001, 100_000.0
+RESOLUTION = math.exp(math.log(HIGHEST_MS / LOWEST_MS) / (BUCKETS - 1)) - 1
+"""Relative width of a bucket, 1.8 %: 1024 of them at equal ratios from 0.001 to 100,000 ms (sb_logger.c)."""
+
+_LARGEST_OUTPUT = 64 << 20
+_LONGEST_REASON = 300
+_PRINTED_HALF = 0.0051
+"""Half of the last digit of what is printed with two decimals."""
+_CAUSE = re.compile(r"error:? \d+|event queue is full|forcing shutdown|Cannot find benchmark")
+
+
+def measurement(parameters: SysbenchParameters, stdout: Path, stderr: Path, code: int) -> Measurement:
+    """The measurement in the output of one call. Raises `RunFailed` with the reason in one line."""
+    printed, said = read_output(text_of(stdout)), text_of(stderr)
+    last_s = printed.intervals[-1].end_s if printed.intervals else 0
+    must_have_ended_well(printed.complaints, last_s, said, code)
+    _must_be_whole(printed, parameters)
+    _must_agree(printed)
+    _must_be_free_of_errors(printed, parameters.max_error_share)
+    return _measurement(printed, parameters)
+
+
+def percentile_ms(histogram: Sequence[Bucket], percent: float) -> float | None:
+    """The value that sysbench would print; `None` in the last bucket, which holds all that was slower too.
+
+    Formula: the first bucket up to which floor(n·p/100 + 0.5) events lie (`get_pct_cumulative`, sb_histogram.c).
+    """
+    wanted = math.floor(sum(bucket.count for bucket in histogram) * percent / 100 + 0.5)
+    seen = 0
+    for bucket in histogram:
+        seen += bucket.count
+        if seen >= wanted:
+            return bucket.value_ms if bucket.value_ms < HIGHEST_MS else None
+    return None
+
+
+def must_have_ended_well(complaints: Sequence[str], last_s: float, said: str, code: int) -> None:
+    """Raise `RunFailed` with sysbench's own reason. `last_s`: end of its last window, `said`: standard error."""
+    if complaints:
+        cause = next((line for line in complaints if _CAUSE.search(line)), complaints[0])
+        raise RunFailed(f"sysbench: {_one_line(cause.partition(': ')[2])}")
+    if code == 0:
+        return
+    by = code - 128 if 128 < code < 128 + signal.NSIG else -code
+    if by > 0:
+        name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
+        raise RunFailed(f"sysbench was ended by {name} after its report at {last_s:g} s")
+    words = said.strip().splitlines()
+    raise RunFailed(f"sysbench ended with {code}: {_one_line(words[-1]) if words else 'it gave no reason'}")
+
+
+def _must_be_whole(printed: Printed, parameters: SysbenchParameters) -> None:
+    if not printed.started:
+        raise RunFailed("sysbench never started its threads")
+    if printed.missing:
+        raise RunFailed(f"sysbench's report is cut short: it lacks {', '.join(printed.missing)}")
+    seconds, asked = printed.figure("total_time_s"), parameters.measure_s
+    if printed.count("events") == 0:
+        raise RunFailed(f"not one transaction in {seconds:g} s")
+    if seconds < asked:
+        raise RunFailed(f"cut short: {seconds:g} s of {asked:g} s")
+    last = printed.intervals[-1].end_s if printed.intervals else 0
+    if last < due_s(parameters):
+        raise RunFailed(f"cut short: the last window ends at {last} s of {asked:g} s")
+    if not printed.histogram:
+        raise RunFailed("sysbench printed no histogram")
+
+
+def due_s(parameters: Parameters) -> float:
+    """End of the last window that must be there; the very last one may lose its race with the end of the run."""
+    whole = math.floor(parameters.measure_s / parameters.window_s)
+    return max(whole - 1, 0) * parameters.window_s
+
+
+def _must_agree(printed: Printed) -> None:
+    """The parts of the report tell the same; where they do not, something was lost or misread."""
+    events = printed.count("events")
+    counted = sum(bucket.count for bucket in printed.histogram)
+    kinds = sum(printed.count(kind) for kind in ("read", "write", "other"))
+    checks = {
+        "transactions": (printed.count("transactions"), events),
+        "events in the histogram": (counted, events),
+        "queries by kind": (kinds, printed.count("queries")),
+        "queries in total": (printed.count("total"), printed.count("queries")),
+    }
+    for what, (found, expected) in checks.items():
+        if found != expected:
+            raise RunFailed(f"sysbench's report contradicts itself: {found} {what}, but {expected} elsewhere")
+    p95, told = percentile_ms(printed.histogram, 95), printed.figure("latency_p95_ms")
+    if p95 is not None and abs(p95 - told) > _PRINTED_HALF:
+        raise RunFailed(f"sysbench's report contradicts itself: p95 {p95} ms by the histogram, but {told} ms")
+
+
+def _must_be_free_of_errors(printed: Printed, max_error_share: float) -> None:
+    errors, events = printed.count("ignored_errors"), printed.count("events")
+    if errors > max_error_share * events:
+        raise RunFailed(
+            f"{errors} errors in {events} transactions",
+            hint="deadlocks and lock waits that sysbench retried; `max_error_share` says how many are acceptable",
+        )
+    if reconnects := printed.count("reconnects"):
+        raise RunFailed(f"{reconnects} connections were lost and made again")
+
+
+def _measurement(printed: Printed, parameters: SysbenchParameters) -> Measurement:
+    events, seconds = printed.count("events"), printed.figure("total_time_s")
+    return Measurement(
+        operations=events,
+        unit="transactions",
+        duration_s=seconds,
+        throughput_per_s=events / seconds,
+        queries_per_s=printed.count("queries") / seconds,
+        errors=printed.count("ignored_errors"),
+        reconnects=printed.count("reconnects"),
+        latency=_latency(printed, closed_loop=parameters.rate is None),
+        histogram=tuple((bucket.value_ms, bucket.count) for bucket in printed.histogram),
+        windows=_windows(printed),
+        details={
+            "reads": printed.figure("read"),
+            "writes": printed.figure("write"),
+            "other_queries": printed.figure("other"),
+            "latency_sum_ms": printed.figure("latency_sum_ms"),
+            "thread_events_mean": printed.figures["thread_events"][0],
+            "thread_events_stddev": printed.figures["thread_events"][1],
+            "thread_time_mean_s": printed.figures["thread_time_s"][0],
+            "thread_time_stddev_s": printed.figures["thread_time_s"][1],
+        },
+    )
+
+
+def _latency(printed: Printed, *, closed_loop: bool) -> Latency:
+    """The mean from the sum, as the printed mean has two decimals and may be 0.03 ms."""
+    return Latency(
+        mean_ms=printed.figure("latency_sum_ms") / printed.count("events"),
+        min_ms=printed.figure("latency_min_ms"),
+        max_ms=printed.figure("latency_max_ms"),
+        p50_ms=percentile_ms(printed.histogram, 50),
+        p95_ms=percentile_ms(printed.histogram, 95),
+        p99_ms=percentile_ms(printed.histogram, 99),
+        resolution=RESOLUTION,
+        blind_to_stalls=closed_loop,
+        timed_from="actual-send" if closed_loop else "intended-send",
+    )
+
+
+def _windows(printed: Printed) -> tuple[Window, ...]:
+    """A window without transactions has no percentile, though sysbench prints 0.00 for it."""
+    queues: dict[int, Queue] = {queue.end_s: queue for queue in printed.queues}
+    return tuple(
+        Window(
+            end_s=float(interval.end_s),
+            throughput_per_s=interval.tps,
+            latency_p95_ms=interval.latency_p95_ms if interval.tps > 0 else None,
+            errors_per_s=interval.errors_per_s,
+            reconnects_per_s=interval.reconnects_per_s,
+            queries_per_s=interval.qps,
+            queue_length=queues[interval.end_s].length if interval.end_s in queues else None,
+        )
+        for interval in printed.intervals
+    )
+
+
+def text_of(path: Path) -> str:
+    """What sysbench wrote; `RunFailed` where it is too much to be a report."""
+    with path.open("rb") as file:
+        content = file.read(_LARGEST_OUTPUT + 1)
+    if len(content) > _LARGEST_OUTPUT:
+        raise RunFailed(f"{path.name} of sysbench is larger than {_LARGEST_OUTPUT >> 20} MiB")
+    return content.decode(errors="replace")
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"

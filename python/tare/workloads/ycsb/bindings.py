@@ -1,0 +1,191 @@
+"""How YCSB reaches each kind of database: classes, and the properties that name the server.
+
+Names of properties are those of YCSB's own bindings, so that a user's own YCSB takes the same ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tare.errors import StudyError
+from tare.workloads import Target
+from tare.workloads.ycsb.values import Value, flag, one_of, plain, whole
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SCHEMA = "tare"
+"""The schema, keyspace or database that the run's user may use."""
+
+OWN_CLASSPATH = "/opt/ycsb/lib/*"
+"""Where the recipe `ycsb` puts the jars."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """One kind of database. `own`: tare's class; `upstream`, `folder`: YCSB's, and where its distribution has it.
+
+    `server`: properties that name the server. `loading`: those of the load phase alone. `table`: statements that
+    make the table, which YCSB's own binding does not; `None` where there is none to be made. `known`: names that a
+    study may set, and what each may be; `upstream_only`: those of them that tare's class does not read. `names`:
+    those that tell of the server and of what tare makes there, which are tare's to set.
+    """
+
+    own: str
+    upstream: str
+    folder: str
+    server: Callable[[Target], Mapping[str, str]]
+    known: Mapping[str, Value]
+    names: frozenset[str]
+    upstream_only: frozenset[str] = frozenset()
+    loading: Mapping[str, str] = field(default_factory=dict)
+    table: Callable[[Mapping[str, str]], tuple[str, ...]] | None = None
+
+
+_JDBC: Mapping[str, tuple[str, str]] = {
+    "mariadb": ("org.mariadb.jdbc.Driver", "jdbc:mariadb"),
+    "postgresql": ("org.postgresql.Driver", "jdbc:postgresql"),
+}
+"""Database → driver and the beginning of its URL."""
+
+
+def _jdbc(target: Target) -> Mapping[str, str]:
+    if target.database not in _JDBC:
+        raise StudyError(
+            f"YCSB has no JDBC driver for {target.database}", hint=f"it has them for {', '.join(_JDBC)}"
+        )
+    driver, scheme = _JDBC[target.database]
+    return {
+        "db.driver": driver,
+        "db.url": f"{scheme}://{target.endpoint.address}:{target.endpoint.port}/{SCHEMA}",
+        "db.user": target.secrets.user,
+        "db.passwd": target.secrets.password,
+    }
+
+
+def _mongodb(target: Target) -> Mapping[str, str]:
+    return {"mongodb.url": f"mongodb://{target.endpoint.address}:{target.endpoint.port}/{SCHEMA}"}
+
+
+def _cql(target: Target) -> Mapping[str, str]:
+    return {
+        "hosts": target.addresses,
+        "port": str(target.endpoint.port),
+        "cassandra.keyspace": SCHEMA,
+    }
+
+
+def _fields(told: Mapping[str, str], kind: str) -> str:
+    names = (_name(f"{told.get('fieldnameprefix', 'field')}{n}") for n in range(int(told.get("fieldcount", "10"))))
+    return ", ".join(f"{name} {kind}" for name in names)
+
+
+def _jdbc_table(told: Mapping[str, str]) -> tuple[str, ...]:
+    """YCSB's own program for it gives the key no length, which MariaDB does not take."""
+    name = _name(told.get("table", "usertable"))
+    return (f"CREATE TABLE {name} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {_fields(told, 'TEXT')})",)
+
+
+def _cql_table(told: Mapping[str, str]) -> tuple[str, ...]:
+    copies = int(told.get("cassandra.replicationfactor", "1"))
+    replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {copies}}}"
+    name, options = _name(told.get("table", "usertable")), told.get("cassandra.tableoptions", "")
+    table = f"CREATE TABLE {SCHEMA}.{name} (y_id varchar PRIMARY KEY, {_fields(told, 'varchar')})"
+    return (
+        f"CREATE KEYSPACE {SCHEMA} WITH replication = {replication}",
+        f"{table} WITH {options}" if options else table,
+    )
+
+
+def _name(word: str) -> str:
+    if not _PLAIN.fullmatch(word):
+        raise StudyError(f"{word!r} is no plain name of a table or field")
+    return word
+
+
+def _redis(target: Target) -> Mapping[str, str]:
+    return {
+        "redis.host": target.endpoint.address,
+        "redis.port": str(target.endpoint.port),
+        "redis.password": target.secrets.password,
+    }
+
+
+_LEVEL = one_of(
+    "ANY", "ONE", "TWO", "THREE", "QUORUM", "ALL", "LOCAL_ONE", "LOCAL_QUORUM", "EACH_QUORUM", "SERIAL",
+    "LOCAL_SERIAL",
+)  # fmt: skip
+
+BINDINGS: Mapping[str, Binding] = {
+    "jdbc": Binding(
+        own="tare.ycsb.JdbcBinding",
+        upstream="site.ycsb.db.JdbcDBClient",
+        folder="jdbc-binding",
+        server=_jdbc,
+        known={
+            "jdbc.fetchsize": whole(-(2**31)), "jdbc.autocommit": flag, "jdbc.batchupdateapi": flag,
+            "db.batchsize": whole(-1),
+        },
+        names=frozenset({"db.driver", "db.url", "db.user", "db.passwd", "jdbc.createtable"}),
+        upstream_only=frozenset({"jdbc.batchupdateapi", "db.batchsize"}),
+        loading={"jdbc.createtable": "true"},
+        table=_jdbc_table,
+    ),
+    "mongodb": Binding(
+        own="tare.ycsb.MongoDbBinding",
+        upstream="site.ycsb.db.MongoDbClient",
+        folder="mongodb-binding",
+        server=_mongodb,
+        known={
+            "batchsize": whole(1), "mongodb.maxconnections": whole(1), "mongodb.upsert": flag,
+            "mongodb.readPreference": one_of(
+                "primary", "primary_preferred", "secondary", "secondary_preferred", "nearest"
+            ),
+            "mongodb.writeConcern": one_of(
+                "errors_ignored", "unacknowledged", "acknowledged", "journaled", "replica_acknowledged", "majority"
+            ),
+        },
+        names=frozenset({"mongodb.url"}),
+        upstream_only=frozenset({"batchsize"}),
+    ),
+    "cql": Binding(
+        own="tare.ycsb.CqlBinding",
+        upstream="site.ycsb.db.CassandraCQLClient",
+        folder="cassandra-binding",
+        server=_cql,
+        known={
+            "cassandra.readconsistencylevel": _LEVEL, "cassandra.writeconsistencylevel": _LEVEL,
+            "cassandra.coreconnections": whole(1), "cassandra.maxconnections": whole(1),
+            "cassandra.connecttimeoutmillis": whole(1), "cassandra.readtimeoutmillis": whole(),
+            "cassandra.replicationfactor": whole(1), "cassandra.tableoptions": plain, "cassandra.tracing": flag,
+        },
+        names=frozenset(
+            {
+                "hosts", "port", "cassandra.keyspace", "cassandra.username", "cassandra.password",
+                "cassandra.createtable",
+            }
+        ),
+        upstream_only=frozenset({"cassandra.tracing"}),
+        loading={"cassandra.createtable": "true"},
+        table=_cql_table,
+    ),
+    "redis": Binding(
+        own="tare.ycsb.RedisBinding",
+        upstream="site.ycsb.db.RedisClient",
+        folder="redis-binding",
+        server=_redis,
+        known={"redis.timeout": whole()},
+        names=frozenset({"redis.host", "redis.port", "redis.password"}),
+    ),
+}  # fmt: skip
+
+BINDING_OF: Mapping[str, str] = {
+    "mariadb": "jdbc",
+    "postgresql": "jdbc",
+    "mongodb": "mongodb",
+    "ferretdb": "mongodb",
+    "cassandra": "cql",
+    "cassandra-5": "cql",
+    "redis": "redis",
+}
+"""Database → its binding."""

@@ -1,0 +1,387 @@
+"""What YCSB printed as a measurement, or why it is none: YCSB ends with 0 whatever happens, so its words decide.
+
+What counts as a failure, each tried on the real program: docs/reference/workloads/ycsb.md.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tare.errors import RunFailed
+from tare.workloads import Latency, Measurement, Operation, Window
+from tare.workloads.merged import merged, percentile, together
+from tare.workloads.ycsb.completeness import (
+    counted,
+    is_series,
+    must_be_one_report,
+    must_count_as_many,
+    must_have_every_section_whole,
+)
+from tare.workloads.ycsb.output import Printed, Section, Status
+
+HDR_RESOLUTION = 1e-3
+"""HdrHistogram with 3 significant digits: values up to 2048 µs exactly, above within 1 in 1024 (Recorder(3))."""
+
+KINDS = ("READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE")
+_COMPOSITE = "READ-MODIFY-WRITE"
+"""Its read and update are counted once more under their own names."""
+_INTENDED = "Intended-"
+_HDR, _BUCKET, _RAW = "Hdr", "Bucket", "Raw"
+"""What `hdrhistogram+histogram` and `hdrhistogram+raw` put before a kind's name."""
+_FAILED = re.compile(rf"(?:{_INTENDED})?(?:{_HDR}|{_BUCKET}|{_RAW})?({'|'.join(KINDS)})-(?!MODIFY)(.+)")
+_VERIFIED = re.compile(rf"(?:{_HDR}|{_BUCKET}|{_RAW})?VERIFY")
+"""With `dataintegrity`, what each read found is compared with what its record should hold."""
+_DETAILS: Mapping[str, tuple[str, str]] = {
+    "gc_count": ("TOTAL_GCs", "Count"),
+    "gc_time_ms": ("TOTAL_GC_TIME", "Time(ms)"),
+    "gc_time_percent": ("TOTAL_GC_TIME_%", "Time(%)"),
+    "max_mem_used_mb": ("MAX_MEM_USED", "MBs"),
+    "min_mem_used_mb": ("MIN_MEM_USED", "MBs"),
+    "max_threads": ("MAX_THREADS", "Count"),
+    "min_threads": ("MIN_THREADS", "Count"),
+    "max_sys_load_avg": ("MAX_SYS_LOAD_AVG", "Load"),
+    "min_sys_load_avg": ("MIN_SYS_LOAD_AVG", "Load"),
+}
+"""Name in a record → section and figure of what YCSB tells of its JVM."""
+_SUCCESS = ("OK", "BATCHED_OK")
+"""`Status.isOk`; the latter is of an insert that a binding keeps for its batch."""
+_US = 1e-3
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the run was to do, as far as it is known; `None` is not checked.
+
+    `operations`: exactly so many. `seconds`: at least so long. `target_per_s`: arrivals asked for.
+    `max_error_share`: operations without success as a share of all that are acceptable. `interval`: what was timed;
+    with `intended` alone YCSB prints no word of it, with `both` it does. `window_s`: between status lines.
+    """
+
+    operations: int | None = None
+    seconds: float | None = None
+    target_per_s: float | None = None
+    max_error_share: float = 0.0
+    interval: Literal["op", "intended", "both"] | None = None
+    window_s: float | None = None
+
+
+def measurement(printed: Printed, asked: Asked) -> Measurement:
+    """The measurement. Raises `RunFailed` with the first and gravest sign that the run is not whole."""
+    _must_not_have_given_up(printed)
+    runtime_ms, rate = _overall(printed)
+    must_be_one_report(printed)
+    kinds = {kind: _Kind.of(printed, kind) for kind in KINDS if _has(printed, kind)}
+    if not kinds:
+        raise RunFailed(f"YCSB reports no operation{_because(printed)}")
+    operations = {_name(kind): each.operation(asked) for kind, each in kinds.items()}
+    done = sum(each.operations for each in _statements(operations).values())
+    errors = sum(each.errors for each in operations.values())
+    whole = _transactions(kinds, rate * runtime_ms / 1000)
+    _must_be_free_of_errors(printed, kinds, errors, done, asked.max_error_share)
+    _must_hold_what_was_written(printed, kinds)
+    must_have_every_section_whole(printed)
+    must_count_as_many(rate * runtime_ms / 1000, whole, kinds["INSERT"].failed if "INSERT" in kinds else 0)
+    _must_be_timed_and_answered(kinds, asked)
+    _must_be_as_many(printed, whole, runtime_ms / 1000, asked)
+    seconds = runtime_ms / 1000
+    histogram = merged(each.histogram for each in _statements(operations).values())
+    return Measurement(
+        operations=whole,
+        unit="operations",
+        duration_s=seconds,
+        throughput_per_s=whole / seconds,
+        queries_per_s=None,
+        errors=errors,
+        reconnects=None,
+        latency=together(_statements(operations).values(), histogram, HDR_RESOLUTION),
+        histogram=histogram,
+        windows=_windows(printed.statuses, asked),
+        details=_details(printed, asked, whole / seconds),
+        by_operation=operations,
+        started_at=_started_at(printed.statuses),
+    )
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """The sections of one kind: of the actual send, and of the intended one."""
+
+    actual: Section | None
+    intended: Section | None
+    answers: Mapping[str, int]
+    failed: int
+
+    @classmethod
+    def of(cls, printed: Printed, kind: str) -> _Kind:
+        found = {prefix: _section(printed, prefix, kind) for prefix in ("", _INTENDED)}
+        answers: dict[str, int] = {}
+        for name in (kind, f"{_HDR}{kind}", f"{_INTENDED}{kind}", f"{_INTENDED}{_HDR}{kind}", f"{_RAW}{kind}"):
+            if name in printed.sections and not answers:
+                answers = dict(printed.sections[name].answers)
+        failed = sum(count for answer, count in answers.items() if answer not in _SUCCESS)
+        timed = [_failures(printed, kind, prefix) for prefix in ("", _INTENDED)]
+        return cls(found[""], found[_INTENDED], answers, max(failed, *timed))
+
+    @property
+    def best(self) -> Section:
+        """From the intended send where that was measured."""
+        section = self.intended or self.actual
+        assert section is not None  # noqa: S101 - `_has` has seen to it
+        return section
+
+    @property
+    def done(self) -> int:
+        """Operations that succeeded; by their return codes where they were not counted, or not well."""
+        told = counted(self.best)
+        if told is None or (self.answers and is_series(self.best)):
+            return sum(self.answers.get(name, 0) for name in _SUCCESS)
+        return told
+
+    def operation(self, asked: Asked) -> Operation:
+        arrivals = asked.target_per_s is not None
+        intended = self.intended is not None or asked.interval == "intended"
+        best = _latency(self.best, intended=intended, arrivals=arrivals)
+        both = self.intended is not None and self.actual is not None
+        return Operation(
+            operations=self.done,
+            errors=self.failed,
+            latency=best,
+            service_time=_latency(self.actual, intended=False, arrivals=arrivals) if both and self.actual else None,
+            histogram=_histogram(self.best),
+            answers=dict(self.answers),
+        )
+
+
+def _section(printed: Printed, prefix: str, kind: str) -> Section | None:
+    """Of two measurements in one, HdrHistogram's: it is the finer."""
+    for inner in ("", _HDR, _RAW, _BUCKET):
+        for name in (f"{prefix}{inner}{kind}", f"{inner}{prefix}{kind}"):
+            if (section := printed.sections.get(name)) and counted(section) is not None:
+                return section
+    return None
+
+
+def _has(printed: Printed, kind: str) -> bool:
+    return any(_section(printed, prefix, kind) for prefix in ("", _INTENDED))
+
+
+def _failures(printed: Printed, kind: str, prefix: str) -> int:
+    """Operations that were timed as failed, `[READ-FAILED]` or `[READ-NOT_FOUND]`."""
+    total = 0
+    for name, section in printed.sections.items():
+        match = _FAILED.fullmatch(name)
+        if not match or match.group(1) != kind or name.startswith(_INTENDED) != bool(prefix):
+            continue
+        if _BUCKET not in name and _RAW not in name:
+            total += counted(section) or 0
+    return total
+
+
+def _latency(section: Section, *, intended: bool, arrivals: bool) -> Latency:
+    """YCSB's own percentiles, or those of its histogram where it printed one; milliseconds.
+
+    Without a target the intended send is the actual one, so the loop is closed whatever was asked for.
+    """
+    histogram = _histogram(section)
+    figures = section.figures
+    coarse = "LatencyVariance(us)" in figures
+    return Latency(
+        mean_ms=_ms(figures, "AverageLatency(us)", "Average"),
+        min_ms=_ms(figures, "MinLatency(us)", "Min"),
+        max_ms=_ms(figures, "MaxLatency(us)", "Max"),
+        p50_ms=percentile(histogram, 50) if histogram else _ms(figures, "50thPercentileLatency(us)", "p50"),
+        p95_ms=percentile(histogram, 95) if histogram else _ms(figures, "95thPercentileLatency(us)", "p95"),
+        p99_ms=percentile(histogram, 99) if histogram else _ms(figures, "99thPercentileLatency(us)", "p99"),
+        resolution=None if coarse or "Average" in figures else HDR_RESOLUTION,
+        blind_to_stalls=not (intended and arrivals),
+        timed_from="intended-send" if intended else "actual-send",
+    )
+
+
+def _ms(figures: Mapping[str, float], *names: str) -> float | None:
+    value = next((figures[name] for name in names if name in figures), None)
+    return None if value is None or not math.isfinite(value) else value * _US
+
+
+def _histogram(section: Section) -> tuple[tuple[float, int], ...]:
+    """HdrHistogram's buckets (µs → count); those of `histogram` are whole milliseconds and not taken."""
+    hdr = any("Percentile" in name for name in section.figures) and "LatencyVariance(us)" not in section.figures
+    if not hdr or not section.buckets:
+        return ()
+    return tuple((value * _US, int(count)) for value, count in sorted(section.buckets) if count)
+
+
+def _statements(operations: Mapping[str, Operation]) -> Mapping[str, Operation]:
+    """What was asked of the database; a read-modify-write is in it as its read and its update."""
+    single = {name: each for name, each in operations.items() if name != _name(_COMPOSITE)}
+    return single or operations
+
+
+def _transactions(kinds: Mapping[str, _Kind], told: float) -> int:
+    """As YCSB counts them against `operationcount`: a read-modify-write is one, not its read and update.
+
+    `told`: those of its throughput, which hold where read-modify-writes are counted badly.
+    """
+    total = sum(each.done + each.failed for kind, each in kinds.items() if kind != _COMPOSITE)
+    if _COMPOSITE not in kinds:
+        return total
+    whole = total - kinds[_COMPOSITE].done
+    return round(told) if is_series(kinds[_COMPOSITE].best) and total / 2 <= told < whole else whole
+
+
+def _overall(printed: Printed) -> tuple[float, float]:
+    runtime = printed.figure("OVERALL", "RunTime(ms)")
+    rate = printed.figure("OVERALL", "Throughput(ops/sec)")
+    if runtime is None or rate is None:
+        raise RunFailed(f"YCSB's report is missing or cut short{_because(printed)}")
+    if not 0 < runtime < math.inf:
+        raise RunFailed(f"YCSB ran for {runtime:g} ms{_because(printed)}")
+    return runtime, rate
+
+
+def _must_not_have_given_up(printed: Printed) -> None:
+    if printed.complaints:
+        grave = [line for line in printed.complaints if not line.startswith("Still waiting")]
+        if grave:
+            raise RunFailed(f"YCSB: {_one_line(grave[0])}{_reason(printed)}")
+    if printed.exceptions:
+        raise RunFailed(f"YCSB met an exception: {_one_line(cause(printed.exceptions))}")
+
+
+def cause(exceptions: Sequence[str]) -> str:
+    """The innermost cause, which is what a reader can act on."""
+    causes = [line.removeprefix("Caused by: ") for line in exceptions if line.startswith("Caused by: ")]
+    return causes[-1] if causes else exceptions[0]
+
+
+def _reason(printed: Printed) -> str:
+    """The cause that an exception or a binding names, nothing where there is none."""
+    if printed.exceptions:
+        return f": {_one_line(cause(printed.exceptions))}"
+    failed = next((line for line in printed.others if line.startswith("Operation failed: ")), None)
+    return "" if failed is None else f": {_one_line(failed)}"
+
+
+def _because(printed: Printed) -> str:
+    """The same, or else the last that was said, whatever it is."""
+    return _reason(printed) or (f": {_one_line(printed.others[-1])}" if printed.others else "")
+
+
+def _must_be_free_of_errors(
+    printed: Printed, kinds: Mapping[str, _Kind], errors: int, done: int, max_share: float
+) -> None:
+    if errors <= max_share * (done + errors):
+        return
+    worst = [
+        f"{count} {kind} {answer}"
+        for kind, each in kinds.items()
+        for answer, count in (each.answers or {"FAILED": each.failed}).items()
+        if answer not in _SUCCESS and count
+    ]
+    told = ", ".join(worst) or "timed as failed"
+    asks = "NOT_FOUND: were the records loaded? " if "NOT_FOUND" in told else ""
+    raise RunFailed(
+        f"{errors} of {done + errors} operations had no success ({told}), and YCSB counts them as throughput all "
+        f"the same{_because(printed)}",
+        hint=f"{asks}`max_error_share` says how many are acceptable",
+    )
+
+
+def _must_hold_what_was_written(printed: Printed, kinds: Mapping[str, _Kind]) -> None:
+    """A read that found nothing is an error already; other data than were written are never acceptable."""
+    answers = [each.answers for name, each in printed.sections.items() if _VERIFIED.fullmatch(name)]
+    wrong = sum(count for each in answers for answer, count in each.items() if answer != "OK")
+    empty = sum(each.get("ERROR", 0) for each in answers)
+    wrong -= min(empty, kinds["READ"].failed if "READ" in kinds else 0)
+    if wrong > 0:
+        total = sum(count for each in answers for count in each.values())
+        raise RunFailed(
+            f"{wrong} of {total} reads found other data than was written",
+            hint="`dataintegrity` compares each field: every record has to be loaded with it, and no field added",
+        )
+
+
+def _must_be_timed_and_answered(kinds: Mapping[str, _Kind], asked: Asked) -> None:
+    both = asked.interval == "both" or any(each.intended for each in kinds.values())
+    for kind, each in kinds.items():
+        if both and (each.intended is None or each.actual is None):
+            raise RunFailed(
+                f"YCSB's report is cut short: {kind} is not timed from the intended and the actual send"
+            )
+        answered = sum(each.answers.values())
+        if kind != _COMPOSITE and answered != each.done + each.failed:
+            raise RunFailed(
+                f"YCSB's report is cut short: {answered} return codes of {each.done + each.failed} {kind}"
+            )
+
+
+def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Asked) -> None:
+    if asked.operations is not None and whole != asked.operations:
+        raise RunFailed(
+            f"YCSB did {whole} operations of {asked.operations}{_because(printed)}",
+            hint=None if asked.window_s is None else "has `measure_s` sufficed, which ends every run?",
+        )
+    if asked.seconds is not None and seconds < asked.seconds:
+        raise RunFailed(f"cut short: {seconds:g} s of {asked.seconds:g} s{_because(printed)}")
+
+
+def _windows(statuses: Sequence[Status], asked: Asked) -> tuple[Window, ...]:
+    """A window a status line, but for the first, which is of the very beginning, and a short one at the end."""
+    width = asked.window_s
+    if width is None:
+        return ()
+    regular = [status for status in statuses if status.end_s > 0 and abs(status.end_s / width % 1) < 1e-9]
+    return tuple(
+        Window(
+            end_s=float(status.end_s),
+            throughput_per_s=status.rate_per_s,
+            latency_p95_ms=None,
+            errors_per_s=None,
+            reconnects_per_s=None,
+        )
+        for status in _last_of_each_second(regular)
+        if status.rate_per_s is not None
+    )
+
+
+def _started_at(statuses: Sequence[Status]) -> float | None:
+    """By the status line that came soonest after a whole second, which is all that it tells of the time since."""
+    return min((status.at - status.end_s for status in statuses if status.at is not None), default=None)
+
+
+def _last_of_each_second(statuses: Sequence[Status]) -> Iterator[Status]:
+    """The final line may carry the second of the one before it: the first of them is the whole window's."""
+    seen: set[int] = set()
+    for status in statuses:
+        if status.end_s not in seen:
+            seen.add(status.end_s)
+            yield status
+
+
+def _details(printed: Printed, asked: Asked, rate: float) -> dict[str, float]:
+    told: dict[str, float] = {}
+    if asked.target_per_s is not None:
+        told["target_per_s"] = asked.target_per_s
+        told["delivered_share"] = rate / asked.target_per_s
+    for name, (section, figure) in _DETAILS.items():
+        value = printed.figure(section, figure)
+        if value is not None and math.isfinite(value):
+            told[name] = value
+    cleanup = printed.figure("CLEANUP", "AverageLatency(us)")
+    if cleanup is not None and math.isfinite(cleanup):
+        told["cleanup_mean_ms"] = cleanup * _US
+    return told
+
+
+def _name(kind: str) -> str:
+    return kind.lower()
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…"

@@ -1,0 +1,198 @@
+"""YCSB 0.17: its own core, with bindings of tare's or as a user brings it.
+
+YCSB ends with 0 whatever happens, so that every phase is judged by what it printed. Closed loop (no `target`):
+blind to stalls. With a target, latency is taken from the intended send, which sees them. What was tried, and which
+figures tell the truth: docs/reference/workloads/ycsb.md.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from tare.errors import RunFailed, StudyError
+from tare.workloads import ClientCommand, Measurement, Parameters, Target
+from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS, OWN_CLASSPATH, Binding
+from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.output import read_output
+from tare.workloads.ycsb.parameters import YcsbParameters
+from tare.workloads.ycsb.properties import CORE_WORKLOAD, DATA, WORKLOAD
+
+FILE = "ycsb.properties"
+
+_MOST_OPERATIONS = 2**31 - 1
+_MARGIN_S = 60.0
+"""For the JVM's start, connecting and the report."""
+_LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 200.0
+"""A load slower than this is taken for dead."""
+_LARGEST_OUTPUT = 256 << 20
+_ENV: Mapping[str, str] = {"LC_ALL": "C"}
+_GC: Mapping[str, str] = {"serial": "UseSerialGC", "parallel": "UseParallelGC", "g1": "UseG1GC"}
+
+
+_TO_ALL: Mapping[str, str] = {"cassandra.writeconsistencylevel": "ALL"}
+"""What is loaded is copied for every run, and so must be whole at every replica."""
+
+
+class Ycsb:
+    """Describes calls of YCSB, and reads what it prints."""
+
+    parameters: ClassVar[type[Parameters]] = YcsbParameters
+    needs_database: ClassVar[bool] = True
+    slow_start_s: ClassVar[float] = 2.5  # measured: 2.0 to 3.0, idle machine
+
+    def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
+        """Records and their shape."""
+        own = _own(parameters)
+        shape = {name: own.mix[name] for name in DATA if name in own.mix}
+        loading = {name: value for name, value in own.mix.items() if name.startswith("cassandra.")}
+        return {"record_count": own.records, **shape, **loading}
+
+    def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        """Make the table and insert every record."""
+        own = _own(parameters)
+        binding = _binding(own, target)
+        records = int(own.mix.get("insertcount", own.records))
+        properties = {
+            **_common(own, target, binding),
+            **(binding.loading if own.home is None else {}),
+            **(_TO_ALL if (own.replicas or 1) > 1 else {}),
+            "operationcount": "1",  # the workload reads it, even where nothing but inserts are made
+        }
+        argv = (*_java(own, binding), "site.ycsb.Client", "-load", "-s", "-P", f"{run_dir}/{FILE}")
+        return ClientCommand(
+            argv=argv,
+            env=_ENV,
+            files={FILE: _file(properties)},
+            timeout_s=_LOAD_BASE_S + records / _LOAD_RECORDS_PER_S,
+            judge=_judge(Asked(operations=records)),
+            before=() if own.home is None or binding.table is None else binding.table(own.mix),
+        )
+
+    def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
+        """The measured mix, but updates for inserts: these would take the keys that the measure phase inserts."""
+        own = _own(parameters)
+        if own.warmup_s == 0:
+            return None
+        updates = own.share_of("update") + own.share_of("insert")
+        calm = {**own.properties, "insertproportion": 0, "updateproportion": updates}
+        warm = own.model_copy(update={"properties": calm, "operations": None})
+        return _run(warm, target, run_dir, own.warmup_s)
+
+    def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
+        """Run the mix for `measure_s`, or for its operations."""
+        own = _own(parameters)
+        return _run(own, target, run_dir, own.measure_s)
+
+    def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
+        """Read a measure phase; `RunFailed` unless all of it is there and without errors."""
+        own = _own(parameters)
+        printed = read_output(_text(stdout), _text(stderr))
+        by = code - 128 if 128 < code < 128 + signal.NSIG else -code
+        if by > 0:
+            name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
+            raise RunFailed(f"YCSB was ended by {name}")
+        found = measurement(printed, _asked(own))
+        if code != 0:
+            raise RunFailed(f"YCSB ended with {code}")
+        return found
+
+
+def _own(parameters: Parameters) -> YcsbParameters:
+    if not isinstance(parameters, YcsbParameters):
+        raise TypeError(f"not YCSB's parameters: {parameters!r}")
+    return parameters
+
+
+def _asked(own: YcsbParameters) -> Asked:
+    return Asked(
+        operations=own.operations,
+        seconds=own.measure_s if own.operations is None else None,
+        target_per_s=None if own.target is None else float(own.target),
+        max_error_share=own.max_error_share,
+        interval=own.measurement_interval,
+        window_s=own.window_s,
+    )
+
+
+def _binding(own: YcsbParameters, target: Target) -> Binding:
+    name = BINDING_OF.get(target.database)
+    if name is None:
+        raise StudyError(
+            f"YCSB is not taught to drive {target.database}", hint=f"it drives {', '.join(sorted(BINDING_OF))}"
+        )
+    if own.binding not in {None, name}:
+        raise StudyError(f"the binding {own.binding} does not drive {target.database}", hint=f"{name} does")
+    return BINDINGS[name]
+
+
+def _java(own: YcsbParameters, binding: Binding) -> tuple[str, ...]:
+    """Heap and collector are said: a JVM would take them from the limits around it, which arms may vary."""
+    home = own.home
+    classpath = OWN_CLASSPATH if home is None else f"{home}/conf:{home}/lib/*:{home}/{binding.folder}/lib/*"
+    return (
+        "java",
+        f"-Xms{own.heap}",
+        f"-Xmx{own.heap}",
+        f"-XX:+{_GC[own.gc]}",
+        "-XX:-UsePerfData",
+        "-Duser.language=en",
+        "-cp",
+        classpath,
+    )
+
+
+def _run(own: YcsbParameters, target: Target, run_dir: str, seconds: float) -> ClientCommand:
+    binding = _binding(own, target)
+    properties = {
+        **_common(own, target, binding),
+        "operationcount": str(own.operations or _MOST_OPERATIONS),
+        "maxexecutiontime": f"{seconds:.0f}",
+        "status.interval": f"{own.window_s:.0f}",
+        "measurementtype": own.measurementtype,
+        "measurement.interval": own.measurement_interval,
+        "measurement.histogram.verbose": "true",
+        "hdrhistogram.percentiles": "50,90,95,99,99.9",
+        **({} if own.target is None else {"target": str(own.target)}),
+    }
+    argv = (*_java(own, binding), "site.ycsb.Client", "-t", "-s", "-P", f"{run_dir}/{FILE}")
+    asked = Asked(seconds=seconds, max_error_share=own.max_error_share)
+    return ClientCommand(argv, _ENV, {FILE: _file(properties)}, timeout_s=seconds + _MARGIN_S, judge=_judge(asked))
+
+
+def _common(own: YcsbParameters, target: Target, binding: Binding) -> dict[str, str]:
+    return {
+        WORKLOAD: CORE_WORKLOAD,
+        "db": binding.own if own.home is None else binding.upstream,
+        "recordcount": str(own.records),
+        "threadcount": str(own.threads),
+        **own.mix,
+        **binding.server(target),
+    }
+
+
+def _file(properties: Mapping[str, str]) -> str:
+    """A property file: user and password are in it, not in arguments that every user of the machine can read."""
+    lines = []
+    for name, value in properties.items():
+        if "\n" in value or "\\" in value:
+            raise StudyError(f"the property {name} cannot hold a line break or a backslash")
+        lines.append(f"{name}={value}\n")
+    return "".join(lines)
+
+
+def _judge(asked: Asked) -> Callable[[str, str], None]:
+    def judge(stdout: str, stderr: str) -> None:
+        measurement(read_output(stdout, stderr), asked)
+
+    return judge
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(_LARGEST_OUTPUT + 1)
+    if len(content) > _LARGEST_OUTPUT:
+        raise RunFailed(f"{path.name} of YCSB is larger than {_LARGEST_OUTPUT >> 20} MiB")
+    return content.decode(errors="replace")

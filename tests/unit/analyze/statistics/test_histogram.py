@@ -1,0 +1,99 @@
+"""Percentiles of merged histograms: known answers, sysbench's own print, and what a last bucket cannot tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.analyze import synthetic
+
+from tare.analyze.metrics import METRICS
+from tare.analyze.statistics.histogram import histograms_of, merged, percentile, percentile_of
+from tare.workloads.sysbench.output import read_output
+
+SYSBENCH = Path(__file__).resolve().parents[3] / "data" / "sysbench"
+
+
+def test_percentiles_by_hand() -> None:
+    histogram = [(1.0, 50), (2.0, 44), (3.0, 5), (9.0, 1)]
+    assert [percentile(histogram, p) for p in (0, 50, 51, 94, 95, 99, 100)] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 9.0]
+    assert percentile([], 95) is None
+    assert percentile([(4.0, 1)], 50) == 4.0
+
+
+def test_a_percentile_of_few_events_is_a_value_that_occurred() -> None:
+    assert percentile([(1.0, 0), (2.0, 5)], 1) == 2.0
+    assert percentile([], 50) is None
+    assert percentile([(1.0, 0)], 50) is None
+
+
+def test_merging_counts_events_and_does_not_average_percentiles() -> None:
+    fast, slow = [(1.0, 900)], [(1.0, 10), (50.0, 90)]
+    both = merged([fast, slow])
+    assert both == ((1.0, 910), (50.0, 90))
+    assert percentile(both, 95) == 50.0
+    assert percentile(both, 90) == 1.0
+    # The mean of the two p95 would have been 25.5 ms.
+
+
+@given(st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=40), min_size=1, max_size=5))
+def test_merged_percentiles_are_those_of_all_events_together(clients: list[list[int]]) -> None:
+    def histogram(values: list[int]) -> list[tuple[float, int]]:
+        return [(float(value), values.count(value)) for value in sorted(set(values))]
+
+    everything = sorted(value for values in clients for value in values)
+    for percent in (50, 95, 99):
+        nearest = everything[max(1, int(len(everything) * percent / 100 + 0.5)) - 1]
+        assert percentile(merged([histogram(values) for values in clients]), percent) == nearest
+
+
+@pytest.mark.parametrize("name", ["closed", "rate", "deadlocks"])
+def test_what_sysbench_prints_is_what_its_histogram_gives(name: str) -> None:
+    printed = read_output((SYSBENCH / f"{name}.stdout").read_text())
+    found = percentile([(bucket.value_ms, bucket.count) for bucket in printed.histogram], 95)
+    assert found == pytest.approx(printed.figure("latency_p95_ms"), abs=0.0051)
+
+
+def test_a_last_bucket_that_holds_slower_ones_too_gives_no_value() -> None:
+    latency = {"max_ms": 240_000.0, "resolution": 0.018}
+    part: dict[str, Any] = {"histogram": [[1.0, 90], [100_000.0, 10]], "latency": latency}
+    assert percentile_of(part, 95) is None
+    assert percentile_of(part, 50) == 1.0
+    part["latency"] = {"max_ms": 100_900.0, "resolution": 0.018}
+    assert percentile_of(part, 95) == 100_000.0
+
+
+def test_windows_are_merged_where_the_round_has_no_histogram_of_its_own() -> None:
+    part: dict[str, Any] = {
+        "histogram": [],
+        "windows": [{"histogram": [[1.0, 9]]}, {"histogram": [[1.0, 1], [7.0, 2]]}],
+    }
+    assert merged(histograms_of(part)) == ((1.0, 10), (7.0, 2))
+    part["windows"] = [*part["windows"], {"end_s": 3.0}]
+    assert histograms_of(part) == []
+
+
+def test_a_metric_counts_from_the_histogram_and_not_from_the_generator_s_print() -> None:
+    run = synthetic.record(1, "bare", 1000.0)
+    told = {**(run.measurement or {})}
+    told["latency"] = {**told["latency"], "p95_ms": 0.001}
+    assert METRICS["latency_p95"].read(told) == synthetic.bucket(24.0)
+    told["histogram"] = []
+    assert METRICS["latency_p95"].read(told) == 0.001
+    assert METRICS["latency_p95"].read(None) is None
+
+
+def test_percentiles_of_many_events_come_within_a_bucket_of_the_truth() -> None:
+    width = 0.018
+    events = np.random.default_rng(4).lognormal(1.0, 0.8, 200_000)
+    index = np.floor(np.log(events) / np.log1p(width)).astype(int)
+    counts = np.unique(index, return_counts=True)
+    histogram = [(float((1 + width) ** (n + 0.5)), int(count)) for n, count in zip(*counts, strict=True)]
+    for percent in (50, 95, 99):
+        found = percentile(histogram, percent)
+        assert found is not None
+        assert abs(found / float(np.percentile(events, percent)) - 1) < width

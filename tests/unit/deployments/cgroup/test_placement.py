@@ -1,0 +1,155 @@
+"""Placement by a fake host: what is made and removed, where, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tare.deployments import Limits, Task
+from tare.deployments.cgroup.placement import (
+    PlainCgroups,
+    SystemdSlices,
+    placement_of,
+    scope_properties,
+    slice_name,
+    slice_path,
+)
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.images import Image, ImageConfig
+from tare.sites import Output
+from tare.sites.fake import FakeHost
+from tare.sites.ledger import Kind
+from tare.sites.sqlite_ledger import SqliteLedger
+
+DATA = Path(__file__).parents[3] / "data"
+TASK = Task(
+    name="tare-r-sut",
+    image=Image("i", "sha256:0", "/i", None, ImageConfig()),
+    argv=("true",),
+    output=Output("/o", "/e"),
+    cgroup_parent="tare/r",
+    limits=Limits(cpus="0", cpu_quota=1.5, memory_bytes=1 << 30),
+)
+
+
+@dataclass
+class FakeEngine:
+    driver: str
+    asked: int = field(default=0)
+
+    def info(self) -> dict[str, Any]:
+        self.asked += 1
+        return {"CgroupDriver": self.driver}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> SqliteLedger:
+    return SqliteLedger(tmp_path / "ledger.sqlite")
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    host = FakeHost()
+    host.files["/proc/self/mountinfo"] = (DATA / "mountinfo-cgroup-hybrid.txt").read_bytes()
+    host.files["/proc/1/comm"] = b"init\n"
+    for name, value in (("cpuset.cpus", b"0-1\n"), ("cpuset.mems", b"0\n")):
+        host.files[f"/sys/fs/cgroup/cpuset/{name}"] = value
+    return host
+
+
+def test_the_engines_driver_decides_before_the_init_system(host: FakeHost, ledger: SqliteLedger) -> None:
+    host.files["/proc/1/comm"] = b"systemd\n"
+    assert isinstance(placement_of(host, ledger, None), SystemdSlices)
+    plain, systemd = (cast("Any", FakeEngine(driver)) for driver in ("cgroupfs", "systemd"))
+    assert isinstance(placement_of(host, ledger, plain), PlainCgroups)
+    assert isinstance(placement_of(host, ledger, systemd), SystemdSlices)
+
+
+def test_cgroups_are_noted_before_they_are_made(host: FakeHost, ledger: SqliteLedger) -> None:
+    seen: list[list[str]] = []
+
+    def mkdir(argv: Any, stdin: bytes) -> Any:
+        seen.append([entry.ident for entry in ledger.entries()])
+        raise RunFailed("stop here")
+
+    host.answers[("mkdir",)] = mkdir
+    with pytest.raises(RunFailed):
+        placement_of(host, ledger, None).make(TASK)
+    assert seen == [["tare/r"]]
+
+
+def test_bare_tasks_join_every_hierarchy_with_their_limits(host: FakeHost, ledger: SqliteLedger) -> None:
+    procs = placement_of(host, ledger, None).make(TASK)
+    assert len(procs) == 10
+    assert "/sys/fs/cgroup/unified/tare/r/tare-r-sut/cgroup.procs" in procs
+    wrote = {asked.path: asked.content for asked in host.asked if asked.what == "put"}
+    assert wrote["/sys/fs/cgroup/cpuset/tare/r/cpuset.mems"] == b"0"
+    assert wrote["/sys/fs/cgroup/cpuset/tare/r/tare-r-sut/cpuset.cpus"] == b"0"
+    assert wrote["/sys/fs/cgroup/cpu/tare/r/tare-r-sut/cpu.cfs_quota_us"] == b"150000"
+    assert [entry.ident for entry in ledger.entries()] == ["tare/r/tare-r-sut", "tare/r"]
+
+
+def test_a_limit_that_the_kernel_refuses_is_the_environments_lack(host: FakeHost, ledger: SqliteLedger) -> None:
+    def refuse(source: Any, target: str, *, mode: int = 0o644) -> None:
+        raise RunFailed(f"{target} cannot be written on fake: Permission denied")
+
+    host.put = refuse  # type: ignore[method-assign]  # a method in place of a method
+    with pytest.raises(EnvironmentLacks, match="limit '0-1' is refused"):
+        placement_of(host, ledger, None).make(TASK)
+
+
+def test_a_parent_in_use_stays_in_the_ledger(host: FakeHost, ledger: SqliteLedger) -> None:
+    ledger.note(Kind.CGROUP, "tare/r", host="fake")
+    host.files["/sys/fs/cgroup/cpu/tare/r/cgroup.procs"] = b""
+    placement = placement_of(host, ledger, None)
+    assert not placement.prune_parent("tare/r")
+    assert len(ledger.entries()) == 1
+    del host.files["/sys/fs/cgroup/cpu/tare/r/cgroup.procs"]
+    assert placement.prune_parent("tare/r")
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize(
+    ("parent", "name", "path"),
+    [
+        ("tare/r", "tare-r.slice", "tare.slice/tare-r.slice"),
+        ("tare/a-b c", "tare-a_b_c.slice", "tare.slice/tare-a_b_c.slice"),
+    ],
+)
+def test_slices_nest_by_their_dashes(parent: str, name: str, path: str) -> None:
+    assert (slice_name(parent), slice_path(parent)) == (name, path)
+
+
+def test_systemd_takes_bare_tasks_where_its_engine_puts_containers(host: FakeHost, ledger: SqliteLedger) -> None:
+    placement = placement_of(host, ledger, cast("Any", FakeEngine("systemd")))
+    assert placement.make(TASK) == ()
+    assert placement.engine_parent("tare/r") == "tare-r.slice"
+    words = placement.prefix(TASK)
+    assert words[:2] == ("systemd-run", "--scope")
+    assert "--slice=tare-r.slice" in words
+    assert words[-1] == "--"
+    idents = [entry.ident for entry in ledger.entries()]
+    assert idents == ["tare.slice/tare-r.slice/tare-r-sut.scope", "tare.slice/tare-r.slice"]
+
+
+def test_systemd_is_given_the_same_limits() -> None:
+    host = FakeHost()
+    host.files |= {
+        "/proc/partitions": b"major minor  #blocks  name\n\n 8 0 9 sda\n",
+        "/sys/block/sda/dev": b"8:0\n",
+    }
+    assert scope_properties(Limits(disk_iops=500), host.read)[1:] == (
+        "IOReadIOPSMax=/dev/sda 500",
+        "IOWriteIOPSMax=/dev/sda 500",
+    )
+    assert scope_properties(TASK.limits, host.read) == (
+        "Delegate=yes",
+        "AllowedCPUs=0",
+        "CPUQuota=150%",
+        "CPUQuotaPeriodSec=100ms",
+        "MemoryMax=1073741824",
+        "MemorySwapMax=0",
+    )

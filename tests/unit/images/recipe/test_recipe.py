@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.unit.images.tars import file, folder, write_tar
+
+from tare.errors import EnvironmentLacks, RunFailed, StudyError, TimedOut
+from tare.images.oci.unpack import unpack
+from tare.images.recipe.apt_sources import choose, parse_indexes, sources_of
+from tare.images.recipe.debian_root import build_root
+from tare.images.recipe.file import RecipeFile
+from tare.images.recipe.recipe import write_layer
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
+
+PASSWD = "root:x:0:0:root:/root:/bin/bash\nmail:x:8:12:mail:/var/mail:/usr/sbin/nologin\n"
+GROUP = "root:x:0:\nmail:x:12:\n"
+BASE = [
+    folder("./"), file("./etc/passwd", PASSWD.encode()), file("./etc/group", GROUP.encode()),
+    file("./etc/hostname", b"builder"), file("./etc/apt/sources.list", b"deb ..."),
+    file("./etc/apt/sources.list.d/more.list"), file("./var/log/apt/term.log"), file("./var/lib/db/left"),
+    file("./usr/bin/unwanted"), file("./usr/bin/wanted"),
+]  # fmt: skip
+
+
+def applied(tmp_path: Path, **keys: object) -> Path:
+    """The root of a recipe with these keys over the base."""
+    recipe = RecipeFile.model_validate_json(
+        json.dumps({"format": 1, "suite": "bookworm", "packages": ["pp"], **keys})
+    )
+    base = write_tar(tmp_path / "base.tar", BASE)
+    write_layer(recipe, tmp_path / "recipe.yaml", base, tmp_path / "recipe.tar")
+    root = tmp_path / "root"
+    root.mkdir()
+    unpack([base, tmp_path / "recipe.tar"], root)
+    return root
+
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="the layer gives files to root")
+
+
+@root_only
+def test_nothing_of_the_building_machine_stays(tmp_path: Path) -> None:
+    root = applied(tmp_path)
+    kept = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    assert kept == {"etc/passwd", "etc/group", "var/lib/db/left", "usr/bin/unwanted", "usr/bin/wanted"}
+
+
+@root_only
+def test_users_directories_files_and_removals_are_applied(tmp_path: Path) -> None:
+    (tmp_path / "beside").write_bytes(b"\0\1")
+    root = applied(
+        tmp_path,
+        users=[{"name": "db", "uid": 999}],
+        directories=[{"path": "/var/lib/db", "owner": "db", "mode": "1770", "empty": True}],
+        files=[
+            {"path": "/etc/db.cnf", "content": "a", "owner": "mail", "mode": "0640"},
+            {"path": "/opt/x", "source": "beside", "mode": "4755"},
+        ],
+        remove=["/usr/bin/unwanted"],
+    )
+    assert "db:x:999:999::/nonexistent:/usr/sbin/nologin" in (root / "etc/passwd").read_text().splitlines()
+    assert (root / "etc/group").read_text() == GROUP + "db:x:999:\n"
+    data, told, tool = ((root / path).stat() for path in ("var/lib/db", "etc/db.cnf", "opt/x"))
+    assert (data.st_uid, data.st_gid, data.st_mode & 0o7777) == (999, 999, 0o1770)
+    assert (told.st_uid, told.st_gid, told.st_mode & 0o7777) == (8, 12, 0o640)
+    assert (tool.st_uid, tool.st_mode & 0o7777) == (0, 0o4755)
+    assert not list((root / "var/lib/db").iterdir())
+    assert not (root / "usr/bin/unwanted").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"users": [{"name": "mail", "uid": 900}]}, "there already"),
+        ({"users": [{"name": "new", "uid": 8}]}, "there already"),
+        ({"users": [{"name": "a", "uid": 900}, {"name": "b", "uid": 900}]}, "there already"),
+        ({"files": [{"path": "/a", "content": "", "owner": "nobody-yet"}]}, "no user 'nobody-yet'"),
+    ],
+)
+def test_an_owner_that_cannot_be_meant_is_refused(tmp_path: Path, keys: dict[str, object], told: str) -> None:
+    with pytest.raises(StudyError, match=told):
+        applied(tmp_path, **keys)
+
+
+# What apt 2.6 prints; hosts are made up.
+LISTING = """\
+http://mirror.example/debian/|bookworm|main|Debian|bookworm
+http://mirror.example/debian/|bookworm-updates|main|Debian|bookworm-updates
+http://mirror.example/debian/|bookworm-backports|main|Debian Backports|bookworm-backports
+http://mirror.example/debian-security/|bookworm-security|main|Debian|bookworm-security
+http://mirror.example/debian/|bookworm|contrib|Debian|bookworm
+http://other.example/repo/debian|bookworm|main|MariaDB|bookworm
+http://other.example/apt|nodistro|main|. nodistro|nodistro
+"""
+
+
+def test_a_release_comes_from_where_apt_has_it() -> None:
+    assert choose(parse_indexes(LISTING), "bookworm", "/k.gpg") == (
+        "deb [signed-by=/k.gpg] http://mirror.example/debian/ bookworm main",
+        "deb [signed-by=/k.gpg] http://mirror.example/debian/ bookworm-updates main",
+        "deb [signed-by=/k.gpg] http://mirror.example/debian-security/ bookworm-security main",
+    )
+
+
+def test_another_release_comes_from_the_same_mirrors() -> None:
+    assert choose(parse_indexes(LISTING), "trixie", None) == (
+        "deb http://mirror.example/debian/ trixie main",
+        "deb http://mirror.example/debian/ trixie-updates main",
+        "deb http://mirror.example/debian-security/ trixie-security main",
+    )
+
+
+def test_a_rolling_release_has_no_updates_of_its_own() -> None:
+    assert choose(parse_indexes(LISTING), "sid", None) == ("deb http://mirror.example/debian/ sid main",)
+
+
+def test_a_source_named_by_its_role_is_known_by_its_code_name() -> None:
+    listing = "http://m.example/d/|stable|main|Debian|trixie\nhttp://m.example/s/|stable-security|main|Debian|trixie-security"
+    assert choose(parse_indexes(listing), "trixie", None) == (
+        "deb http://m.example/d/ trixie main",
+        "deb http://m.example/s/ trixie-security main",
+    )
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        "",
+        "http://ubuntu.example/ubuntu/|noble|main|Ubuntu|noble",
+        "http://mirror.example/debian/|bookworm|main|$(ORIGIN)|$(CODENAME)",
+        "http://mirror.example/debian-security/|bookworm-security|main|Debian|bookworm-security",
+    ],
+    ids=["no apt sources", "Ubuntu", "before the first update", "security alone"],
+)
+def test_without_a_debian_mirror_the_choice_is_left_to_mmdebstrap(listing: str) -> None:
+    assert choose(parse_indexes(listing), "bookworm", None) == ()
+
+
+def test_a_host_without_apt_leaves_the_choice_to_mmdebstrap() -> None:
+    assert sources_of(FakeHost(answers={("apt-get",): RunFailed("apt-get cannot be run")}), "bookworm") == ()
+
+
+def built(host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    build_root(host, "bookworm", ("a", "b=1"), tmp_path / "base.tar")
+
+
+def test_mmdebstrap_is_given_mirrors_a_date_and_a_place_and_ends_with_tare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost(answers={("apt-get",): Completed(("apt-get",), 0, LISTING.encode())})
+    built(host, tmp_path, monkeypatch)
+    argv = host.ran()[-1]
+    assert argv[:4] == ("setpriv", "--pdeathsig", "KILL", "unshare")
+    assert {"--mount", "--pid", "--kill-child"} <= set(argv)
+    assert {"SOURCE_DATE_EPOCH=0", f"TMPDIR={tmp_path}", "mmdebstrap", "--include=a,b=1"} <= set(argv)
+    place = argv.index("bookworm")
+    assert argv[place + 1] == str(tmp_path / "base.tar")
+    assert len(argv[place + 2 :]) == 3
+
+
+def test_what_apt_calls_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = b"I: running apt-get update...\nE: Unable to locate package a\nE: mmdebstrap failed to run\n"
+    host = FakeHost(answers={("setpriv",): Completed(("setpriv",), 25, b"", words)})
+    with pytest.raises(EnvironmentLacks, match="bookworm could not be built: Unable to locate package a") as raised:
+        built(host, tmp_path, monkeypatch)
+    assert "failed to run" not in str(raised.value)
+
+
+@pytest.mark.parametrize("why", [RunFailed("setpriv cannot be run"), TimedOut("it did not end within 1800 s")])
+def test_a_build_that_cannot_be_run_or_does_not_end_is_the_environment_s_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: RunFailed
+) -> None:
+    with pytest.raises(EnvironmentLacks, match=why.what):
+        built(FakeHost(answers={("setpriv",): why}), tmp_path, monkeypatch)
+
+
+def test_a_host_without_mmdebstrap_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "env: \u2018mmdebstrap\u2019: No such file or directory\n".encode()
+    host = FakeHost(answers={("setpriv",): Completed(("setpriv",), 127, b"", words)})
+    with pytest.raises(EnvironmentLacks, match="No such file") as raised:
+        built(host, tmp_path, monkeypatch)
+    assert raised.value.hint == "apt-get install mmdebstrap"
+
+
+def test_only_root_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(EnvironmentLacks, match="only root"):
+        build_root(FakeHost(), "bookworm", ("a",), tmp_path / "base.tar")
+
+
+def test_only_a_recipe_that_says_so_takes_a_release_past_its_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    host = FakeHost()
+    for any_date in (False, True):
+        build_root(host, "sid", ("a",), tmp_path / "base.tar", any_date=any_date)
+    checked, ignored = (argv for argv in host.ran() if argv[0] == "setpriv")
+    assert set(ignored) - set(checked) == {'--aptopt=Acquire::Check-Valid-Until "false"'}

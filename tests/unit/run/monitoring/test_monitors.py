@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tare.errors import RunFailed
+from tare.monitors import Program, Reading, Scene
+from tare.monitors.fake import FakeMonitor
+from tare.run.monitoring.monitors import interval_of
+from tare.run.monitoring.watch import marked_table
+from tare.run.record import Phase
+from tare.run.usage.disk import with_sut_io
+from tare.run.usage.trace import Span, growth
+from tare.study.model import MonitorSpec
+
+
+class Blind(FakeMonitor):
+    """Runs well and leaves nothing that could be read."""
+
+    def read(self, scene: Scene, directory: Path) -> Reading:
+        raise RunFailed("the trace is cut short")
+
+
+@dataclass(frozen=True)
+class Short(FakeMonitor):
+    """Ends by itself."""
+
+    seconds: float
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        return (Program("short", ("sh", "-c", f"echo no space left >&2; sleep {self.seconds}")),)
+
+
+class Stillborn(FakeMonitor):
+    """Never begins."""
+
+    def programs(self, scene: Scene) -> tuple[Program, ...]:
+        return (Program("stillborn", ("false",), started=f"{scene.directory}/begun"),)
+
+
+def test_every_run_is_watched_and_told_of_its_clients(rig: Any, plans: Any) -> None:
+    (record,) = rig.execute(plans(warmup_s=0.1))
+    assert record.outcome.ok, record.outcome
+    assert record.monitors == {
+        "probe": {"interval_s": 0.1, "samples": 0, "handed": ["client"], "engine_cpu_s": None}
+    }
+    assert "monitors/probe/later" in record.raw
+    assert rig.leftovers == []
+
+
+def test_a_run_whose_trace_is_not_whole_is_no_good_run(rig: Any, plans: Any) -> None:
+    rig.swap(monitors={"probe": Blind()})
+    (record,) = rig.execute(plans())
+    assert (record.outcome.ok, record.outcome.failed_in) == (False, Phase.COLLECT)
+    assert record.outcome.reason == "the trace is cut short"
+    assert record.measurement is None
+
+
+@pytest.mark.parametrize(("monitor", "words"), [(Short(0.05), "no space left"), (Stillborn(), "could not begin")])
+def test_a_monitor_that_ends_by_itself_fails_the_run(rig: Any, plans: Any, monitor: Any, words: str) -> None:
+    rig.swap(monitors={"probe": monitor})
+    (record,) = rig.execute(plans())
+    assert not record.outcome.ok
+    assert words in record.outcome.reason
+    assert rig.leftovers == []
+
+
+def test_a_monitor_that_ignores_its_signal_is_killed(rig: Any, plans: Any, monkeypatch: Any) -> None:
+    class Deaf(FakeMonitor):
+        def programs(self, scene: Scene) -> tuple[Program, ...]:
+            return (Program("deaf", ("sleep", "60"), stop="CONT"),)
+
+    monkeypatch.setattr("tare.run.monitoring.watch._STOP_S", 0.1)
+    rig.swap(monitors={"probe": Deaf()})
+    (record,) = rig.execute(plans())
+    assert record.outcome.ok, record.outcome
+    assert rig.leftovers == []
+
+
+def test_a_monitor_stands_in_the_ledger_while_it_runs(rig: Any, plans: Any) -> None:
+    """So that the next tare sweeps it, should this one be killed."""
+    seen: list[str] = []
+
+    class Watching(FakeMonitor):
+        def hand(self, scene: Scene, later: Any) -> Any:
+            seen.extend(entry.ident for entry in rig.machine.ledger.entries() if entry.kind == "process")
+            return super().hand(scene, later)
+
+    rig.swap(monitors={"probe": Watching()})
+    rig.execute(plans())
+    own = [ident for ident in seen if not Path(f"/proc/{ident.split(':')[0]}").exists()]
+    assert own
+
+
+@pytest.mark.parametrize(("seconds", "interval_s"), [(4, 0.1), (600, 0.1), (601, 0.2), (1860, 0.5), (90000, 10.0)])
+def test_a_long_run_is_sampled_less_often(seconds: float, interval_s: float) -> None:
+    assert interval_of("probe", MonitorSpec(), seconds) == interval_s
+
+
+def counter(*readings: tuple[int, int | None, int | None]) -> pl.DataFrame:
+    rows = [{"target": target, "at": at, "n": value} for target, at, value in readings]
+    return pl.DataFrame(rows, schema={"target": pl.Int64, "at": pl.Int64, "n": pl.Int64})
+
+
+def test_growth_is_taken_as_even_between_two_samples() -> None:
+    table = counter((1, 0, 100), (1, 10, 200), (1, 20, 400))
+    assert growth(table, "at", "n", Span(5e-9, 15e-9)) == 150.0
+
+
+def test_growth_of_several_targets_is_summed_and_a_late_one_began_at_zero() -> None:
+    table = counter((1, 0, 100), (1, 20, 100), (2, 10, 30), (2, 20, 50))
+    assert growth(table, "at", "n", Span(5e-9, 20e-9)) == 50.0
+
+
+def test_growth_of_a_program_that_came_and_went_in_between_is_all_that_was_seen() -> None:
+    assert growth(counter((1, 6, 10), (1, 14, 90)), "at", "n", Span(5e-9, 15e-9)) == 90.0
+
+
+@pytest.mark.parametrize(
+    "table", [counter(), counter((1, 0, None), (1, 20, None)), counter((1, 16, 1), (1, 20, 2))]
+)
+def test_growth_is_unknown_where_no_sample_tells_of_it(table: pl.DataFrame) -> None:
+    assert growth(table, "at", "n", Span(5e-9, 15e-9)) is None
+
+
+def _trace(raw: Path, **columns: Any) -> Path:
+    trace = raw / "monitors" / "probe" / "trace"
+    trace.mkdir(parents=True)
+    rows = len(columns["read_bytes"])
+    names = (
+        "io_t0_ns", "written_bytes", "block_at_ns", "block_read_bytes", "block_written_bytes", "bfq_t0_ns",
+        "bfq_read_bytes", "bfq_written_bytes",
+    )  # fmt: skip
+    whole: dict[str, Any] = {"target": [1] * rows, "name": ["sut"] * rows}
+    whole |= {name: pl.Series([None] * rows, dtype=pl.Int64) for name in names}
+    pl.DataFrame({**whole, **columns}).write_parquet(trace / "cgroup.parquet")
+    return raw
+
+
+USAGE = {"began_monotonic_s": 1.0, "ended_monotonic_s": 2.0, "sut_cpu_s": 0.5}
+
+
+def test_io_of_the_sut_comes_from_the_first_source_that_has_values(tmp_path: Path) -> None:
+    at = [0, 3_000_000_000]
+    raw = _trace(tmp_path, read_bytes=[0, 3000], io_t0_ns=at, written_bytes=[0, 6000])
+    found = with_sut_io(USAGE, raw)
+    assert found is not None
+    assert (found["sut_read_bytes"], found["sut_write_bytes"]) == (1000.0, 2000.0)
+    assert found["sut_io_source"] == "control group"
+    assert found["sut_cpu_s"] == 0.5
+
+
+def test_empty_is_not_zero(tmp_path: Path) -> None:
+    raw = _trace(tmp_path, read_bytes=pl.Series([None, None], dtype=pl.Int64), io_t0_ns=[0, 3_000_000_000])
+    found = with_sut_io(USAGE, raw)
+    assert found is not None
+    assert found.get("sut_read_bytes") is None
+    assert found.get("sut_io_source") is None
+
+
+def test_a_run_without_a_trace_or_a_measure_phase_has_no_io(tmp_path: Path) -> None:
+    assert with_sut_io(USAGE, tmp_path) == USAGE
+    assert with_sut_io(None, tmp_path) is None
+
+
+def _samples(*spans: tuple[float, float]) -> pl.DataFrame:
+    rows = [{"from_ns": round(begin * 1e9), "to_ns": round(end * 1e9), "value": 1.0} for begin, end in spans]
+    return pl.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        (MonitorSpec(), [2.5, 3.5, 4.5]),
+        (MonitorSpec(drop_first=1), [3.5, 4.5]),
+        (MonitorSpec(drop_first=1, drop_last=1), [3.5]),
+        (MonitorSpec(drop_first=2, drop_last=2), []),
+    ],
+)
+def test_samples_count_that_lie_in_the_measure_phase_whole_but_for_those_dropped(
+    spec: MonitorSpec, kept: list[float]
+) -> None:
+    samples = _samples((0.5, 1.5), (1.5, 2.5), (2.5, 3.5), (3.5, 4.5), (4.5, 5.5))
+    # A gauge of the first, read at its end, does not make it whole.
+    samples = pl.concat([samples, _samples((1.5, 1.5), (2.5, 2.5))])
+    marked = marked_table(samples, spec, Span(1.4, 5.0)).filter("kept")
+    assert sorted(set(marked["to_ns"] / 1e9)) == kept
+
+
+def test_without_a_measure_phase_no_sample_counts() -> None:
+    assert not marked_table(_samples((0, 1)), MonitorSpec(), None)["kept"].any()

@@ -1,0 +1,22 @@
+"""Samples of a monitor that has answers over a range beside readings."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tare.run.monitoring.watch import marked_table
+from tare.run.usage.trace import Span
+from tare.study.model import MonitorSpec
+
+
+def _samples(*spans: tuple[float, float]) -> pl.DataFrame:
+    rows = [{"from_ns": round(begin * 1e9), "to_ns": round(end * 1e9), "value": 1.0} for begin, end in spans]
+    return pl.DataFrame(rows)
+
+
+def test_samples_over_a_range_count_where_all_of_it_lies_in_the_phase_and_move_no_others() -> None:
+    each_second = _samples(*((float(n), n + 1.0) for n in range(1, 9)))
+    ranges = _samples(*((float(n), n + 4.0) for n in range(1, 5)))
+    marked = marked_table(pl.concat([each_second, ranges]), MonitorSpec(drop_first=1), Span(2.0, 8.0))
+    kept = [(row["from_ns"] / 1e9, row["to_ns"] / 1e9) for row in marked.filter("kept").iter_rows(named=True)]
+    assert kept == [(3, 4), (4, 5), (5, 6), (6, 7), (7, 8), (2, 6), (3, 7), (4, 8)]

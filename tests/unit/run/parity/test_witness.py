@@ -1,0 +1,116 @@
+"""Connections are looked for as long as a client's phase lasts, and told of once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tare.errors import RunFailed
+from tare.run.attempt.server import Sut
+from tare.run.clock import Clock
+from tare.run.machine import Machine
+from tare.run.parity.observed import EAGER_S, Onlooker, Seen
+
+
+@dataclass(frozen=True)
+class Around:
+    """In place of an observation."""
+
+    of: str
+
+
+@dataclass
+class Scene:
+    """Servers by name, and from when on (seconds since the client's start) each has a connection."""
+
+    connected_s: dict[str, float]
+    now_s: float = 0.0
+    asked: list[str] = field(default_factory=list)
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def path(self, server: Any, client: Any) -> Any:
+        del client
+        self.asked.append(server.task.name)
+        if self.connected_s[server.task.name] < 0:
+            raise RunFailed("sockets cannot be read")
+        return {"hop": "loopback"} if self.now_s >= self.connected_s[server.task.name] else None
+
+    def onlooker(self, *, known: bool = False) -> Onlooker:
+        deployment = SimpleNamespace(observe=lambda instance: Around(instance.task.name))
+        servers = [
+            SimpleNamespace(
+                node=SimpleNamespace(name=name),
+                deployment=deployment,
+                instance=SimpleNamespace(task=SimpleNamespace(name=name)),
+            )
+            for name in self.connected_s
+        ]
+        client = SimpleNamespace(
+            deployment=deployment, instance=SimpleNamespace(task=SimpleNamespace(name="client"))
+        )
+        machine = SimpleNamespace(clock=cast("Clock", self), observe_path=self.path)
+        sut = Sut(cast("Any", servers))
+        return Onlooker(cast("Machine", machine), sut, cast("Any", client), known=known)
+
+    def told(self, onlooker: Onlooker, until_s: float) -> list[tuple[float, Seen]]:
+        """What is told, and when, looking twenty times a second."""
+        found = []
+        while self.now_s < until_s:
+            if (seen := onlooker.look()) is not None:
+                found.append((self.now_s, seen))
+            self.now_s = round(self.now_s + 0.05, 2)
+        return found
+
+
+def test_a_client_that_connects_soon_is_told_of_once() -> None:
+    scene = Scene({"sut": 1.0})
+    ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
+    assert at_s == pytest.approx(1.0)
+    assert seen.path == {"hop": "loopback"}
+    assert seen.parity == {"sut": {"of": "sut"}, "client": {"of": "client"}}
+
+
+def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it() -> None:
+    scene = Scene({"sut": 42.3})
+    (first_s, first), (then_s, then) = scene.told(scene.onlooker(), 60.0)
+    assert first_s == pytest.approx(EAGER_S)
+    assert first.path is None
+    assert 42.3 <= then_s < 43.4
+    assert then.path == {"hop": "loopback"}
+    assert len(scene.asked) < 20 * EAGER_S + 45  # once a second after the first few
+
+
+def test_connections_to_all_nodes_are_waited_for() -> None:
+    scene = Scene({"sut-1": 0.5, "sut-2": 2.0, "sut-3": 1.0})
+    ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
+    assert at_s == pytest.approx(2.0)
+    assert list(seen.paths) == list(seen.of_nodes) == ["sut-1", "sut-2", "sut-3"]
+    assert seen.parity["sut"] == {"of": "sut-1"}
+
+
+def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None:
+    scene = Scene({"sut": 99.0})
+    onlooker = scene.onlooker()
+    assert scene.told(onlooker, 1.0) == []
+    seen = onlooker.look(last=True)
+    assert seen is not None
+    assert (seen.path, seen.parity["sut"]) == (None, {"of": "sut"})
+    assert onlooker.look(last=True) is None
+
+
+def test_sockets_that_cannot_be_read_are_a_notice_and_not_read_again() -> None:
+    scene = Scene({"sut": -1.0})
+    ((_, seen),) = scene.told(scene.onlooker(), 10.0)
+    assert seen.notices == ("the network path could not be read: sockets cannot be read",)
+    assert scene.asked == ["sut"]
+
+
+def test_what_is_known_is_not_looked_for_again() -> None:
+    scene = Scene({"sut": 0.0})
+    assert scene.told(scene.onlooker(known=True), 10.0) == []
+    assert scene.asked == []

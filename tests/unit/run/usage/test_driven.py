@@ -1,0 +1,114 @@
+"""When the generator drove is told by its own word where that can be true, else by the end of the phase."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tare.run.usage.driven import TOLD_S, Bounds, Driven, Word, driven, driving, spans_of
+from tare.run.usage.trace import Span
+from tare.workloads import Measurement
+from tare.workloads.cassandra_stress.histograms import read_histograms
+from tare.workloads.cassandra_stress.measurement import Asked as AskedOfStress
+from tare.workloads.cassandra_stress.measurement import Logged
+from tare.workloads.cassandra_stress.measurement import measurement as of_stress
+from tare.workloads.cassandra_stress.output import read_output as read_stress
+from tare.workloads.fio.measurement import measurement as of_fio
+from tare.workloads.fio.parameters import FioParameters
+from tare.workloads.sysbench.measurement import measurement as of_sysbench
+from tare.workloads.sysbench.parameters import SysbenchParameters
+from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.output import read_output
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+WALL_S, MONOTONIC_S = datetime(2026, 11, 22, 12, 0, tzinfo=UTC).timestamp(), 5000.0
+PHASE = Span(MONOTONIC_S + 0.5, MONOTONIC_S + 30.5)
+
+
+def told(started_at: float | None) -> Word:
+    return Word(started_at, WALL_S - MONOTONIC_S)
+
+
+def at(seconds: float) -> float:
+    return MONOTONIC_S + seconds
+
+
+def test_the_generator_s_own_moment_is_laid_on_the_trace_s_clock() -> None:
+    assert driven(PHASE, 20.0, told(WALL_S + 8.0)) == Driven(at(8.0), at(28.0), "generator")
+
+
+@pytest.mark.parametrize("zone_h", [-9.5, 0, 1, 5.75, 13])
+def test_its_time_zone_does_not_matter(zone_h: float) -> None:
+    found = driven(PHASE, 20.0, told(WALL_S + 8.0 + 3600 * zone_h))
+    assert found.by == "generator"
+    assert found.began_monotonic_s == pytest.approx(at(8.0))
+
+
+@pytest.mark.parametrize("started_at", [None, WALL_S - 5.0, WALL_S + 60.0], ids=["none", "too early", "too late"])
+def test_without_a_moment_that_can_be_true_its_seconds_lie_before_the_phase_s_end(started_at: float | None) -> None:
+    assert driven(PHASE, 20.0, told(started_at)) == Driven(at(10.5), at(30.5), "end")
+
+
+def test_it_does_not_drive_after_the_phase() -> None:
+    assert driven(PHASE, 20.0, told(WALL_S + 15.0)).ended_monotonic_s == at(30.5)
+
+
+def test_older_records_do_not_tell() -> None:
+    assert driving({"driven": asdict(driven(PHASE, 20.0))}) == Span(at(10.5), at(30.5))
+    assert driving({}) is driving(None) is driving({"driven": None}) is None
+
+
+def test_it_began_at_its_word_or_between_its_process_and_what_its_end_allows() -> None:
+    by_word = Bounds.of(driven(PHASE, 20.0, told(WALL_S + 8.0)), process_s=at(1.0))
+    assert by_word == Bounds(at(8.0) - TOLD_S, at(8.0) + TOLD_S, 20.0)
+    assert Bounds.of(driven(PHASE, 20.0), process_s=at(1.0)) == Bounds(at(1.0), at(10.5), 20.0)
+    assert Bounds.of(driven(PHASE, 20.0), process_s=at(11.0)).earliest_s == at(10.5)
+
+
+def sysbench() -> Measurement:
+    own = SysbenchParameters(script="oltp_read_only", threads=4, measure_s=4, window_s=1)
+    return of_sysbench(own, DATA / "sysbench" / "closed.stdout", Path("/dev/null"), 0)
+
+
+def ycsb() -> Measurement:
+    texts = [(DATA / "ycsb" / f"both.{stream}").read_text() for stream in ("stdout", "stderr")]
+    return measurement(read_output(*texts), Asked(interval="both", window_s=1.0))
+
+
+def cassandra_stress() -> Measurement:
+    folder = DATA / "cassandra-stress"
+    printed = read_stress((folder / "fed.stdout").read_text())
+    log = read_histograms(folder / "fed.latency.hdr", "actual-send")
+    return of_stress(printed, AskedOfStress(window_s=1.0), Logged(log))
+
+
+def fio() -> Measurement:
+    folder = DATA / "fio"
+    own = FioParameters(rw="randrw", size="16M", numjobs=2, measure_s=3, direct=True)
+    logs = [folder / f"mix.fio_iops.{job}.log" for job in (1, 2)]
+    return of_fio(own, folder / "mix.stdout", Path("/dev/null"), logs, 0)
+
+
+@pytest.mark.parametrize(
+    ("generator", "by"),
+    [(sysbench, "end"), (ycsb, "generator"), (cassandra_stress, "generator"), (fio, "generator")],
+)
+def test_windows_of_real_output_lie_where_they_were(generator: object, by: str) -> None:
+    """A client whose process lived 3 s before it drove, and 0.7 s after."""
+    assert callable(generator)
+    found: Measurement = generator()
+    began_at = found.started_at or WALL_S
+    ahead_s = began_at - at(3.0)
+    phase = Span(at(0.0), at(3.7) + found.duration_s)
+    drove = driven(phase, found.duration_s, Word(found.started_at, ahead_s))
+    assert drove.by == by
+    ends = [window.end_s for window in found.windows]
+    placed = spans_of(ends, drove.began_monotonic_s)
+    late_s = 0.0 if by == "generator" else 0.7
+    assert [span.ended_s for span in placed] == pytest.approx([at(3.0) + late_s + end for end in ends])
+    assert [span.began_s for span in placed] == pytest.approx([at(3.0) + late_s + end for end in (0.0, *ends[:-1])])
+    bounds = Bounds.of(drove, process_s=at(0.0))
+    assert bounds.earliest_s <= at(3.0) <= bounds.latest_s

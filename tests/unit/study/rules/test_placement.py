@@ -1,0 +1,97 @@
+"""Each pairing of networks is allowed, or refused with its reason at the key that made the clash."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from tests.integration.deployments.test_network_path import DIRECT, PROXIED
+
+from tare.deployments import NetworkKind
+from tare.errors import StudyError
+from tare.study.model import InterleaveSpec, LimitsSpec, Placement, SutSpec
+from tare.study.reading.load import loads
+from tare.study.registry import Registry
+from tare.study.rules import machines
+from tare.study.rules.placement import refuse
+
+MACHINES = ("vm", "vm-container")
+SERVERS = {
+    *product(("bare", "container"), ("host",)),
+    *product(("container",), ("bridge", "published-loopback", "published-address")),
+    *product(MACHINES, ("user", "tap")),
+}
+ALLOWED = {
+    # (SUT's deployment and network, client's deployment and network)
+    *product({("bare", "host"), ("container", "host")}, {("bare", "host"), ("container", "host")}),
+    *product(
+        {("container", "bridge")},
+        {
+            ("bare", "host"),
+            ("container", "host"),
+            ("container", "bridge"),
+            ("bare", "shared"),
+            ("container", "shared"),
+        },
+    ),
+    *product({("container", "published-loopback")}, {("bare", "host"), ("container", "host")}),
+    *product(
+        {("container", "published-address")}, {("bare", "host"), ("container", "host"), ("container", "bridge")}
+    ),
+    *product(product(MACHINES, ("user", "tap")), {("bare", "host"), ("container", "host")}),
+    *product(SERVERS, product(MACHINES, ("user",))),
+}
+SIDES = list(product(("bare", "container", *MACHINES), (kind.value for kind in NetworkKind)))
+
+
+@pytest.mark.parametrize(("sut", "client"), list(product(SIDES, SIDES)))
+def test_the_matrix_of_placements(sut: tuple[str, str], client: tuple[str, str]) -> None:
+    limits = LimitsSpec(memory="1G")
+    server = SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1]), limits=limits)
+    placed = Placement(image="i", deployment=client[0], network=NetworkKind(client[1]), limits=limits)
+    isolate = {"sut_isolates": sut[0] != "bare", "client_isolates": client[0] != "bare"}
+    refusal = machines.refuse(server, placed, InterleaveSpec()) or refuse(server, placed, **isolate)
+    assert (refusal is None) == ((sut, client) in ALLOWED)
+    if refusal is not None:
+        assert refusal.why
+        assert refusal.hint
+
+
+def test_each_that_is_allowed_is_tried_on_a_real_engine() -> None:
+    tried = {((server, of.value), (client, by.value)) for server, of, client, by, _ in DIRECT}
+    tried |= {(("container", of.value), (client, by.value)) for of, client, by in PROXIED}
+    assert tried == {pair for pair in ALLOWED if not {pair[0][0], pair[1][0]} & set(MACHINES)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("bare: {sut.deployment: bare}", "bare: {sut.deployment: bare, sut.network: bridge}",
+         r"levels\.bare\.sut\.network: `bare` has no network namespace of its own.*\(arm 'bare-load-1'\)"),
+        ("  network: host\n", "  network: bridge\n",
+         r":24:14: factors\.path\.levels\.bare\.sut\.deployment: `bare` has no network namespace"),
+        ("sut.network: published-loopback", "sut.network: published-loopback, client.network: shared",
+         r"levels\.published\.client\.network: a client in the SUT's namespace passes by the port"),
+        ("  deployment: bare\nworkload", "  deployment: container\n  network: bridge\nworkload",
+         r"client\.network: from a namespace of its own the client cannot reach the host's 127\.0\.0\.1"),
+        ("sut.network: bridge", "sut.network: shared",
+         r"levels\.bridge\.sut\.network: the SUT has nobody's namespace"),
+    ],
+)  # fmt: skip
+def test_a_clash_is_named_where_it_was_made(
+    old: str, new: str, message: str, text: str, registry: Registry
+) -> None:
+    assert old in text
+    with pytest.raises(StudyError, match=message) as raised:
+        loads(text.replace(old, new, 1), registry)
+    assert raised.value.hint
+
+
+def test_a_level_that_makes_a_bridged_client_impossible_is_the_one_named(text: str, registry: Registry) -> None:
+    bridged = text.replace("  deployment: bare\nworkload", "  deployment: container\n  network: bridge\nworkload")
+    bridged = bridged.replace("bare: {sut.deployment: bare}", "bare: {sut.network: published-address}")
+    bridged = bridged.replace("host: {}", "host: {sut.network: bridge}").replace(
+        "bridge: {sut.network: bridge}", "bridge: {sut.network: bridge, sut.limits.cpus: '1'}"
+    )
+    with pytest.raises(StudyError, match=r"factors\.path\.levels\.published\.sut\.network: from a namespace"):
+        loads(bridged, registry)
