@@ -8,8 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from tare.live.output import read_from, text_of, written_at
-from tare.run.usage.driven import driven, spans_of
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import Span, driven, spans_of
 from tare.workloads.cassandra_stress import output as cassandra_stress_output
 from tare.workloads.sysbench import output as sysbench_output
 from tare.workloads.ycsb import output as ycsb_output

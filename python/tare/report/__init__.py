@@ -23,7 +23,7 @@ def _in(module: str) -> Callable[[Report], str]:
 EXPORTERS: Mapping[str, Callable[[Report], str]] = {
     "terminal": _in("terminal"),
     "html": _in("html_page"),
-    "md": _in("markdown"),
+    "md": _in("markdown.markdown"),
     "csv": _in("csv_rows"),
     "json": _in("findings_file"),
 }

@@ -25,7 +25,7 @@ from tare.monitors import MONITORS, Scene, Watched
 from tare.run.clock import SystemClock
 from tare.run.monitoring import watch as monitoring
 from tare.run.monitoring.watch import DIRECTORY
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import Span
 from tare.sites.engine import LABEL
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident

@@ -8,8 +8,7 @@ from typing import Any
 
 from tare.analyze.numbers import number_at
 from tare.run.record import RunRecord
-from tare.run.usage.driven import driving, spans_of
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import Span, driving, spans_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tare.errors import RunFailed, TareError, TimedOut
 from tare.monitors import Monitor, Program, Reading, Scene, Watched
 from tare.run.clock import Clock, Deadline
 from tare.run.record import NOTHING
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import Span
 from tare.sites import Output, Process
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident

@@ -15,8 +15,7 @@ from tare.deployments import Instance
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_cgroups, parse_proc_cgroup
 from tare.errors import TareError
 from tare.run.clock import Clock
-from tare.run.usage.driven import Driven, Word, driven
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import Driven, Span, Word, driven
 from tare.sites import Host, Process
 from tare.sites.process import TICKS_PER_S, parse_stat
 from tare.study.values import cpu_set

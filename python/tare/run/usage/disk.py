@@ -13,8 +13,8 @@ import polars as pl
 
 from tare.monitors import OF_SUT
 from tare.run.monitoring.watch import DIRECTORY
-from tare.run.usage.driven import driving
-from tare.run.usage.trace import Span, growth, span_of
+from tare.run.usage.driven import Span, driving
+from tare.run.usage.trace import growth, span_of
 
 _AT = "t0_ns"
 _TIMES = ("read_ms", "write_ms", "discard_ms", "flush_ms")

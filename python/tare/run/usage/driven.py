@@ -11,14 +11,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from tare.run.usage.trace import Span
-
 _ZONES_S = 900.0
 """All time zones in use are whole quarters of an hour apart, and no generator takes half as long to begin."""
 TOLD_S = 0.15
 """By how much a word of when it began may be off: the coarsest generator, cassandra-stress, prints tenths."""
 _SLACK_S = 1.0
 """A generator may have begun before the phase, which is taken from when its process is known."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of CLOCK_MONOTONIC, seconds."""
+
+    began_s: float
+    ended_s: float
 
 
 @dataclass(frozen=True)

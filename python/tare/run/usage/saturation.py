@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from tare.monitors import OF_SUT
-from tare.run.usage.trace import Span, growth, span_of
+from tare.run.usage.driven import Span
+from tare.run.usage.trace import growth, span_of
 
 SIDES = {"sut": OF_SUT, "client": "^client$"}
 """Side → its name, or those of its nodes, in traces."""

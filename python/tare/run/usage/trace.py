@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-
-@dataclass(frozen=True)
-class Span:
-    """A stretch of CLOCK_MONOTONIC, seconds."""
-
-    began_s: float
-    ended_s: float
-
+from tare.run.usage.driven import Span
 
 _NS = 1e9
 

@@ -14,7 +14,8 @@ from tare.run.monitoring.monitors import interval_of
 from tare.run.monitoring.watch import marked_table
 from tare.run.record import Phase
 from tare.run.usage.disk import with_sut_io
-from tare.run.usage.trace import Span, growth
+from tare.run.usage.driven import Span
+from tare.run.usage.trace import growth
 from tare.study.model import MonitorSpec
 
 

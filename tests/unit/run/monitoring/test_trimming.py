@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tare.run.monitoring.watch import marked_table
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import Span
 from tare.study.model import MonitorSpec
 
 

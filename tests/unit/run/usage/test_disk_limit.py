@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tare.run.usage.disk import part_used, with_disk_limit
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import Span
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.run.usage.driven import TOLD_S, Bounds, Driven, Word, driven, driving, spans_of
-from tare.run.usage.trace import Span
+from tare.run.usage.driven import TOLD_S, Bounds, Driven, Span, Word, driven, driving, spans_of
 from tare.workloads import Measurement
 from tare.workloads.cassandra_stress.histograms import read_histograms
 from tare.workloads.cassandra_stress.measurement import Asked as AskedOfStress

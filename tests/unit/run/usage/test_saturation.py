@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tare.run.usage.driven import Span
 from tare.run.usage.saturation import Allowed, Saturation, of_side, saturation, with_saturation
-from tare.run.usage.trace import Span
 
 S = 1_000_000_000
 PHASE = Span(10.0, 20.0)
