@@ -1,4 +1,4 @@
-# What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/.
+# What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import setup engine engine-stop clean
@@ -37,26 +37,26 @@ test-probe-root: ## The tests of tare-probe that need root, and eBPF where the k
 	@scripts/test_probe_root.sh
 
 bench-probe: setup ## What tare-probe costs, beside mpstat, iostat, sar, pidstat, docker stats (root, an engine)
-	@scripts/bench_probe.sh
+	@bench/probe/run.sh
 
 bench-protocol: setup ## Machine seconds and false positives of each protocol, for MINUTES (25), adding to what is known
 	@scripts/packages.sh demo
-	@MINUTES=$(if $(filter file,$(origin MINUTES)),25,$(MINUTES)) scripts/engine.sh run scripts/bench_protocol.sh --markdown build/bench-protocol.md --json build/bench-protocol.json
+	@scripts/engine.sh run $(PY) -m bench.protocol --minutes $(if $(filter file,$(origin MINUTES)),25,$(MINUTES)) --markdown build/bench-protocol.md --json build/bench-protocol.json
 
 bench-storage: setup ## fio on every storage against a directory of the host, BLOCKS (5) times (root, an engine)
 	@scripts/packages.sh storage
-	@scripts/engine.sh run scripts/bench_storage.sh
+	@scripts/engine.sh run bench/storage/run.sh
 
 bench-start: setup ## Seconds to start and to stop a server in every deployment, BLOCKS (5) times (root, an engine, QEMU)
 	@scripts/packages.sh test
-	@scripts/engine.sh run scripts/bench_start.sh
+	@scripts/engine.sh run bench/start/run.sh
 
 bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaDB's and Cassandra's (root, an engine)
 	@scripts/packages.sh test
-	@scripts/engine.sh run $(PY) scripts/bench_overhead.py --markdown build/bench-overhead.md
+	@scripts/engine.sh run $(PY) -m bench.overhead --markdown build/bench-overhead.md
 
 bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
-	@$(PY) scripts/bench_import.py $(DATA) --markdown build/bench-import.md
+	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev
@@ -70,4 +70,4 @@ engine-stop: ## Stop the engine that these targets started; one that was there b
 
 clean: ## Remove build products and caches; demo-store/ and what `tare clean` removes are kept
 	rm -rf --one-file-system $(VENV) build dist target .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find python tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

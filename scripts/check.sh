@@ -26,9 +26,9 @@ check study-schema "$bin/python" -m tare.study.schema --check
 check findings-schema "$bin/python" -m tare.report.schema --check
 check import-schema "$bin/python" -m tare.imports.schema --check
 check claim-schema "$bin/python" -m tare.knowledge.schema --check
-check grafana "$bin/python" scripts/grafana_dashboard.py --check
+check grafana "$bin/python" -m tools.grafana_dashboard --check
 check architecture "$bin/python" -m pytest -q tests/unit/test_architecture.py
-check shell "$bin/shellcheck" scripts/*.sh .ci/run
+check shell "$bin/shellcheck" scripts/*.sh bench/*/*.sh .ci/run
 check rust scripts/check_rust.sh
 
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -23,7 +23,7 @@ from tare.store import open_store, verify
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = [sys.executable, str(ROOT / "tests" / "integration" / "tare_with_fakes.py")]
-KILL_NINE = [sys.executable, str(ROOT / "scripts" / "kill_nine.py")]
+KILL_NINE = [sys.executable, str(ROOT / "tools" / "kill_nine.py")]
 PATIENCE_S = 240
 
 STUDY = """

@@ -9,7 +9,7 @@ import pytest
 
 from tare.knowledge.read import load_claims
 
-SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "leave_one_out.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "leave_one_out.py"
 
 
 def test_each_study_is_predicted_from_claims_of_others_only(capsys: pytest.CaptureFixture[str]) -> None:

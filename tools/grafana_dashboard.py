@@ -1,6 +1,6 @@
 """Write the Grafana dashboard of tare-probe and what provisions it.
 
-    scripts/grafana_dashboard.py [--check]
+    python -m tools.grafana_dashboard [--check]
 
 `--check` writes nothing and fails where a file differs from what would be written.
 """
@@ -20,7 +20,7 @@ from grafana_foundation_sdk.models.common import LegendDisplayMode, StackingMode
 from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DataSourceRef, VariableRefresh
 from ruamel.yaml import YAML
 
-from grafana_panels import SECTIONS, Shown
+from tools.grafana_panels import SECTIONS, Shown
 
 FOLDER = Path(__file__).resolve().parent.parent / "grafana"
 SOURCE = DataSourceRef(type_val="prometheus", uid="${source}")
@@ -132,7 +132,7 @@ def as_yaml(tree: Mapping[str, object]) -> str:
     """YAML that says where it comes from."""
     text = io.StringIO()
     YAML().dump(tree, text)
-    return f"# Written by scripts/grafana_dashboard.py.\n{text.getvalue()}"
+    return f"# Written by tools/grafana_dashboard.py.\n{text.getvalue()}"
 
 
 def main() -> None:
@@ -144,7 +144,7 @@ def main() -> None:
     ]
     if sys.argv[1:] == ["--check"]:
         if stale:
-            sys.exit(f"grafana/: not what scripts/grafana_dashboard.py writes, so run it: {', '.join(stale)}")
+            sys.exit(f"grafana/: not what tools/grafana_dashboard.py writes, so run it: {', '.join(stale)}")
         return
     if sys.argv[1:]:
         sys.exit(__doc__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -12,10 +11,8 @@ import numpy as np
 import pytest
 from tests.unit.analyze import synthetic
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import protocol_figures
-from protocol_costs import (
+from bench.protocol import figures as protocol_figures
+from bench.protocol.costs import (
     SEGMENT,
     Rounds,
     Run,
@@ -33,8 +30,8 @@ from protocol_costs import (
     windows_claim,
     wrong,
 )
-from protocol_figures import Pool, costs, published
-from protocol_pools import BASELINE, BLOCKS, INJECTED, MEASURE_S, POOLS, TITLE
+from bench.protocol.figures import Pool, costs, published
+from bench.protocol.pools import BASELINE, BLOCKS, INJECTED, MEASURE_S, POOLS, TITLE
 from tare.calibrate.archive import Archive, Place
 from tare.calibrate.machine import identity_of
 from tare.calibrate.pooled import injected

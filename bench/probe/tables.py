@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from bench_rates import cannot_see
-from idle_containers import CONTAINERS
+from bench.probe.containers import CONTAINERS
+from bench.probe.rates import cannot_see
 
 CADVISOR = "cAdvisor, scraped"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection
 from socket import AF_UNIX, SOCK_STREAM, socket
 
-from bench_servers import answer_of, answers
+from bench.probe.servers import answer_of, answers
 
 SOCKET = "/var/run/docker.sock"
 CALL_S = 10.0

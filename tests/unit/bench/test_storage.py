@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from bench_storage import COLUMNS, rows, table, told
+from bench.storage.table import COLUMNS, rows, table, told
 from tare.analyze.analysis import analyze
 from tare.analyze.estimate import Estimate, Finding
 from tare.study.model import Study
@@ -19,7 +16,7 @@ from tare.study.registry import installed
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load(Path(__file__).resolve().parents[2] / "scripts" / "bench_storage.yaml", installed())
+    return load(Path(__file__).resolve().parents[3] / "bench" / "storage" / "study.yaml", installed())
 
 
 def finding(estimate: Estimate) -> Finding:

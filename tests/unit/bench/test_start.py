@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from bench_start import rows, table
+from bench.start.table import rows, table
 from tare.run.record import RunRecord
 from tare.study.model import Study
 from tare.study.reading.load import load
@@ -22,7 +19,7 @@ ARMS = ("bare", "bridge")
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return load(Path(__file__).resolve().parents[2] / "scripts" / "bench_start.yaml", installed())
+    return load(Path(__file__).resolve().parents[3] / "bench" / "start" / "study.yaml", installed())
 
 
 def run(block: int, arm: str, load_s: float, *, ok: bool = True) -> RunRecord:

@@ -1,6 +1,6 @@
 """Kill `tare run` with SIGKILL at random moments, again and again, and show that nothing is lost, doubled or left.
 
-    scripts/kill_nine.py percona-2016 --scale demo --stores build/kill-nine --times 20
+    python -m tools.kill_nine percona-2016 --scale demo --stores build/kill-nine --times 20
 
 Each kill hits the whole of one `tare run`; the next one on the same store goes on. A store that gets full is put
 aside and a new one begun, until the kills are used up; the last is then run to its end. Exit code 0 if all held.

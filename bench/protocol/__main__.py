@@ -1,7 +1,7 @@
 """What each protocol costs and how often it is wrong, on this machine, as ratios within one run.
 
-    scripts/bench_protocol.py --minutes 25 [--json FILE] [--markdown FILE]
-    scripts/bench_protocol.py --show
+    python -m bench.protocol --minutes 25 [--json FILE] [--markdown FILE]
+    python -m bench.protocol --show
 
 Makes ordinary studies of identical servers and of one known effect under `interleave`, `fixed` (all runs of an arm
 together; `buckets` judges the same runs) and `duet`, taking turns, and adds them to those made before on this
@@ -21,9 +21,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from protocol_figures import figures
-from protocol_pools import POOLS
-from protocol_tables import markdown, show
+from bench.protocol.figures import figures
+from bench.protocol.pools import POOLS
+from bench.protocol.tables import markdown, show
 from tare.calibrate.archive import Archive, Place
 from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.session import Session, calibrate
@@ -51,7 +51,7 @@ def make(archive: Archive, identity: Identity, engine: Engine, layout: Layout, m
 
     @contextmanager
     def watch(place: Place, plan: Plan, done: Done) -> Iterator[Observer]:
-        sys.stderr.write(f"bench_protocol: study {place.number} of the pool {place.kind}\n")
+        sys.stderr.write(f"bench.protocol: study {place.number} of the pool {place.kind}\n")
         with progress(plan, done, quiet=False) as observer:
             yield observer
 
@@ -60,7 +60,7 @@ def make(archive: Archive, identity: Identity, engine: Engine, layout: Layout, m
         with interrupts.installed():
             calibrate(session, minutes)
     except Interrupted as interrupted:
-        sys.stderr.write(f"bench_protocol: broken off by {interrupted}; every finished run is kept\n")
+        sys.stderr.write(f"bench.protocol: broken off by {interrupted}; every finished run is kept\n")
 
 
 def main() -> None:
@@ -82,8 +82,11 @@ def main() -> None:
                 make(archive, identity, engine, layout, chosen.minutes)
         found = figures(archive, identity)
     except TareError as error:
-        sys.exit(f"bench_protocol: {error}")
+        sys.exit(f"bench.protocol: {error}")
     show(found, Console(width=max(Console().width, 140)))  # narrower, its columns would be cut off
+    for path in (chosen.json, chosen.markdown):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
     if chosen.json:
         tree = {**asdict(found), "identity": identity.model_dump(mode="json")}
         chosen.json.write_text(json.dumps(tree, indent=2, default=_as_json) + "\n")

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the static tare-probe and measures what it costs: bench_probe.sh [OPTIONS OF bench_probe.py]
+# Builds the static tare-probe and measures what it costs: bench/probe/run.sh [OPTIONS OF bench.probe]
 # With musl where rustup has that target, else with glibc.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
 if rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then
@@ -12,4 +12,4 @@ else
     triple=x86_64-unknown-linux-gnu
     cargo static-gnu --locked --quiet
 fi
-exec .venv/bin/python scripts/bench_probe.py --probe "${CARGO_TARGET_DIR:-target}/$triple/release/tare-probe" "$@"
+exec .venv/bin/python -m bench.probe --probe "${CARGO_TARGET_DIR:-target}/$triple/release/tare-probe" "$@"

@@ -1,4 +1,4 @@
-"""Predict each published study from the others: `.venv/bin/python scripts/leave_one_out.py`, a Markdown table.
+"""Predict each published study from the others: `.venv/bin/python -m tools.leave_one_out`, a Markdown table.
 
 For each effect of a study (an arm in a metric), the comparable claims of others are summed up as `tare advise` does
 it: once those of the other four of the five replayed studies, once those of everything else that is known.

@@ -1,6 +1,6 @@
 """What a run takes beside its measurement: seconds before the first operation and after the last one, of real runs.
 
-    scripts/bench_overhead.py [--turns 5] [--database mariadb ...] [--markdown FILE]
+    python -m bench.overhead [--turns 5] [--database mariadb ...] [--markdown FILE]
 
 In turns, for each database: a study of a bare and a container arm (`tare run`, three runs of a few seconds, the
 control among them), then the server alone on the same data in each deployment. The minimum is from the start of the
@@ -113,7 +113,7 @@ def of_runs(records: Sequence[RunRecord], found: Mapping[str, Found]) -> None:
     """Read from the records of one session."""
     for record in records:
         if not record.outcome.ok or record.usage is None or record.measurement is None:
-            sys.exit(f"bench_overhead: {record.run_id} failed: {record.outcome.reason}")
+            sys.exit(f"bench.overhead: {record.run_id} failed: {record.outcome.reason}")
         one = found[record.settings["sut"]["deployment"]]
         began, ended = record.usage["began_monotonic_s"], record.usage["ended_monotonic_s"]
         one.before.append(began - _start(record))
@@ -127,7 +127,7 @@ def of_runs(records: Sequence[RunRecord], found: Mapping[str, Found]) -> None:
 def _start(record: RunRecord) -> float:
     at = record.phases[0].monotonic_s
     if at is None:
-        sys.exit(f"bench_overhead: {record.run_id} does not tell when it began")
+        sys.exit(f"bench.overhead: {record.run_id} does not tell when it began")
     return at
 
 
@@ -166,7 +166,7 @@ def _wait(port: int, hello: bytes, check: Callable[[], None]) -> None:
         except OSError:
             pass
         time.sleep(0.005)
-    sys.exit(f"bench_overhead: nothing answered on port {port} within {_ANSWER_S:g} s")
+    sys.exit(f"bench.overhead: nothing answered on port {port} within {_ANSWER_S:g} s")
 
 
 def turn(name: str, subject: Subject, number: int, found: Mapping[str, Found]) -> None:
@@ -179,7 +179,7 @@ def turn(name: str, subject: Subject, number: int, found: Mapping[str, Found]) -
             [sys.executable, "-m", "tare", *words], check=False, timeout=_TIMEOUT_S, capture_output=True, text=True
         )
         if not Path(scratch, "store").is_dir():
-            sys.exit(f"bench_overhead: {done.stderr.strip()}")
+            sys.exit(f"bench.overhead: {done.stderr.strip()}")
         made = open_store(Path(scratch) / "store")
         of_runs(made.records(), found)
         machine = local_machine(made.plan, engine)
@@ -211,7 +211,7 @@ def main() -> None:
     for number in range(1, asked.turns + 1):
         for name in asked.database:
             turn(name, SUBJECTS[name], number, found[name])
-            sys.stderr.write(f"bench_overhead: turn {number} of {asked.turns}, {name}\n")
+            sys.stderr.write(f"bench.overhead: turn {number} of {asked.turns}, {name}\n")
     said = (
         f"Medians of {asked.turns} turns, seconds; load {before:.1f} before and {os.getloadavg()[0]:.1f} after, "
         f"on {os.cpu_count()} CPUs. Goal: a run and the way to the next one take {GOAL_S:g} s more than the "

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import bench_servers
-from bench_probe import caused, watch
-from bench_rates import scraped_hz
-from bench_tables import Cost, Rapid, goals, table
+from bench.probe import servers
+from bench.probe.costs import caused, watch
+from bench.probe.rates import scraped_hz
+from bench.probe.tables import Cost, Rapid, goals, table
 
 RAPID = Rapid("none", 8.0, 0.03, 0.03, 8000, 0, 20.0, 80.0, 200.0, 3.0, "fifo:20")
 
@@ -46,8 +41,8 @@ def test_a_figure_that_is_not_known_reaches_no_goal_and_misses_none() -> None:
 
 
 def test_a_server_that_is_not_scraped_has_no_cost_and_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_servers, "UP_S", 0.0)
+    monkeypatch.setattr(servers, "UP_S", 0.0)
     with pytest.raises(SystemExit, match="did not answer"):
-        watch(set(), 1.0, bench_servers.scrape(1))
+        watch(set(), 1.0, servers.scrape(1))
     with pytest.raises(SystemExit, match="does not answer"):
         scraped_hz(["sleep", "60"], "http://127.0.0.1:1/metrics", 1.0)

@@ -1,6 +1,6 @@
 """How long it takes to import and analyse 720 runs: whole processes, as a user starts them.
 
-    scripts/bench_import.py DIR [--turns 5] [--markdown FILE]
+    python -m bench.import_runs DIR [--turns 5] [--markdown FILE]
 
 DIR holds the 360 published files of grambow-2018 (m3.medium). No more are published, so each stands in twice, under
 the machine's own name and under another one: 720 files to read, and figures that say nothing.
@@ -100,7 +100,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tare-bench-import-") as scratch:
         files = doubled(asked.directory, Path(scratch))
         if files != RUNS:
-            sys.exit(f"bench_import: {asked.directory} gives {files} files, not {RUNS}: is it all of the data?")
+            sys.exit(
+                f"bench.import_runs: {asked.directory} gives {files} files, not {RUNS}: is it all of the data?"
+            )
         before = os.getloadavg()[0]
         text = markdown(measure(Path(scratch), asked.turns), (before, os.getloadavg()[0]))
     sys.stdout.write(text)

@@ -1,4 +1,4 @@
-"""The studies that `bench_protocol.py` makes: those of `tare calibrate --only work`, under three protocols.
+"""The studies that `make bench-protocol` makes: those of `tare calibrate --only work`, under three protocols.
 
 Identical servers (the control) and one known effect: 105 queries a transaction instead of 100. `fixed` and
 `buckets` share their runs, as they differ in the analysis alone.

@@ -1,6 +1,6 @@
 """The table of `make bench-storage`: every storage against a directory of the host, from the study's own store.
 
-    scripts/bench_storage.py STORE [--markdown FILE]
+    python -m bench.storage.table STORE [--markdown FILE]
 
 A cell is the storage's figure relative to `bind` in the same block, with its 95 % interval: the median latency of
 an fsync (more is worse), else throughput. The row of `bind` has what it did itself, the median of its runs.
@@ -99,7 +99,7 @@ def main() -> int:
         records = store.records()
         analysis = analyze(study, records)
     except TareError as error:
-        sys.stderr.write(f"bench_storage: {error}\n")
+        sys.stderr.write(f"bench.storage: {error}\n")
         return 1
     text = table(rows(study, analysis, emulated_arms(records)), len(analysis.blocks))
     sys.stdout.write(text)

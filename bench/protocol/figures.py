@@ -1,4 +1,4 @@
-"""What the stored studies of `bench_protocol.py` tell: figures, each measured or computed, and said which."""
+"""What the stored studies of `make bench-protocol` tell: figures, each measured or computed, and said which."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from protocol_costs import (
+from bench.protocol.costs import (
     Judge,
     Rounds,
     Run,
@@ -26,7 +26,7 @@ from protocol_costs import (
     windows_claim,
     wrong,
 )
-from protocol_pools import BASELINE, INJECTED, MEASURE_S, POOLS, TITLE
+from bench.protocol.pools import BASELINE, INJECTED, MEASURE_S, POOLS, TITLE
 from tare.calibrate.archive import Archive
 from tare.calibrate.machine import Identity
 from tare.calibrate.pooled import Injected, injected

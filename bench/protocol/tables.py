@@ -1,4 +1,4 @@
-"""The figures of `bench_protocol.py` as tables: for a terminal, and as Markdown for the journal."""
+"""The figures of `make bench-protocol` as tables: for a terminal, and as Markdown for the journal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from protocol_costs import SEGMENT
-from protocol_figures import TARGETS, Figures
-from protocol_pools import MEASURE_S, TITLE
+from bench.protocol.costs import SEGMENT
+from bench.protocol.figures import TARGETS, Figures
+from bench.protocol.pools import MEASURE_S, TITLE
 from tare.calibrate.pooled import Share
 
 

@@ -1,6 +1,6 @@
 """The table of `make bench-start`: how long a server takes to start and to stop in each deployment.
 
-    scripts/bench_start.py STORE [--markdown FILE]
+    python -m bench.start.table STORE [--markdown FILE]
 
 To start: a run's provision and load phases, which copy the data, start the server, wait for its first answer and
 read back its settings. To stop: its collect and teardown phases, which end the server, keep its files and remove
@@ -61,7 +61,7 @@ def main() -> int:
         records = store.records()
         text = table(rows(store.plan.study, records, emulated_arms(records)))
     except TareError as error:
-        sys.stderr.write(f"bench_start: {error}\n")
+        sys.stderr.write(f"bench.start: {error}\n")
         return 1
     sys.stdout.write(text)
     if given.markdown is not None:
