@@ -1,6 +1,7 @@
 #!/bin/sh
 # Make .venv, or renew what has changed of it: venv.sh run (to use tare) | dev (to work on it).
-# Versions are those of constraints.txt. tare-probe is built by cargo in target/, or in $CARGO_TARGET_DIR.
+# Versions are those of constraints.txt. tare-probe is built by cargo in target/, or in $CARGO_TARGET_DIR; a new clone
+# takes what another one on this machine built (scripts/rust_cache.sh).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -36,12 +37,13 @@ fi
 
 cargo=$(scripts/rust.sh build)
 PATH="$PWD/.venv/bin:$cargo:$PATH"
+key=$(scripts/rust_cache.sh restore "$cargo") || key=
 if [ "$changed" = all ]; then
     if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         python=$(scripts/python.sh)
         "$python" -m venv --clear .venv
     fi
-    echo "tare: setting up .venv (some minutes the first time, most of them to build tare-probe)" >&2
+    echo "tare: setting up .venv (some minutes the first time on a machine, most of them to build tare-probe)" >&2
     # In the environment itself rather than in one of the build's own, so that constraints.txt holds for it too.
     install maturin
     install --no-build-isolation --editable "$extras"
@@ -51,3 +53,4 @@ else
     install --no-build-isolation --no-deps --editable .
 fi
 echo "$crates" >.venv/tare-crates.stamp
+[ -z "$key" ] || scripts/rust_cache.sh save "$key" || true

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -134,3 +136,137 @@ def test_a_timed_command_keeps_its_exit_code_and_its_output(machine: Machine) ->
     machine.fake("date", "echo 100")
     done = machine.run("timed.sh", "study", "sh", "-c", "echo out; exit 4")
     assert (done.returncode, done.stdout, done.stderr) == (4, "out\n", "tare: study: 0 s\n")
+
+
+class Clone:
+    """A tree with what rust_cache.sh reads of a checkout, its own cache, and a rustc of some version."""
+
+    def __init__(self, place: Path, cache: Path, rustc: str = "rustc 1.88.0") -> None:
+        self.root, self.target, self.cargo, self.cache = place, place / "target", place / "cargo", cache
+        for folder in ("scripts", ".cargo", "crates/bin", "cargo"):
+            (place / folder).mkdir(parents=True)
+        shutil.copy(SCRIPTS / "rust_cache.sh", place / "scripts")
+        for name in ("Cargo.toml", "Cargo.lock", ".cargo/config.toml", "pyproject.toml", "crates/bin/main.rs"):
+            (place / name).write_text(name)
+        (self.cargo / "rustc").write_text(f"#!/bin/sh\necho {rustc}\n")
+        (self.cargo / "rustc").chmod(0o755)
+
+    def call(self, *words: str, **env: str) -> str:
+        environ = {"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(self.cache), **env}
+        argv = [str(self.root / "scripts" / "rust_cache.sh"), *words]
+        done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert not list(self.root.glob("build/*")), "a scratch directory is left"
+        return done.stdout.strip()
+
+    def restore(self, **env: str) -> str:
+        return self.call("restore", str(self.cargo), **env)
+
+    def build(self) -> None:
+        for name in ("deps/libserde.rlib", "deps/libtare_probe.rlib", ".fingerprint/tare-bin/dep", "tare-probe"):
+            path = self.target / "debug" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(self.root))
+
+    def holds(self) -> set[str]:
+        return {path.name for path in self.target.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Clone:
+    """A clone that has built and saved."""
+    clone = Clone(tmp_path / "first", tmp_path / "cache")
+    key = clone.restore()
+    clone.build()
+    clone.call("save", key)
+    return clone
+
+
+WHOLE = {"libserde.rlib", "libtare_probe.rlib", "dep", "tare-probe"}
+
+
+def archives(clone: Clone) -> list[Path]:
+    return sorted((clone.cache / "tare" / "rust").iterdir())
+
+
+def test_a_second_clone_takes_what_the_first_one_built(first: Clone, tmp_path: Path) -> None:
+    second = Clone(tmp_path / "second", first.cache)
+    assert second.restore() == "", "there is nothing to save"
+    assert second.holds() == WHOLE
+
+
+def test_a_source_that_is_edited_later_is_newer_than_what_was_restored(first: Clone, tmp_path: Path) -> None:
+    """And one from before is older: cargo goes by the times."""
+    second = Clone(tmp_path / "second", first.cache)
+    source = second.root / "crates" / "bin" / "main.rs"
+    before = source.stat().st_mtime_ns
+    second.restore()
+    source.write_text("edited")
+    times = {path.stat().st_mtime_ns for path in second.target.rglob("*")}
+    assert before <= min(times)
+    assert max(times) <= source.stat().st_mtime_ns
+
+
+def test_of_other_sources_only_the_dependencies_are_taken(first: Clone, tmp_path: Path) -> None:
+    second = Clone(tmp_path / "second", first.cache)
+    (second.root / "crates" / "bin" / "main.rs").write_text("other")
+    assert second.restore() != ""
+    assert second.holds() == {"libserde.rlib"}
+
+
+def test_another_compiler_finds_nothing(first: Clone, tmp_path: Path) -> None:
+    second = Clone(tmp_path / "second", first.cache, rustc="rustc 1.99.0")
+    assert second.restore() != ""
+    assert not second.target.exists()
+
+
+def test_sources_that_changed_while_they_were_built_are_not_saved(tmp_path: Path) -> None:
+    clone = Clone(tmp_path / "first", tmp_path / "cache")
+    key = clone.restore()
+    clone.build()
+    (clone.root / "crates" / "bin" / "main.rs").write_text("edited")
+    clone.call("save", key)
+    assert not clone.cache.exists()
+
+
+def test_a_target_directory_that_is_there_is_left_alone(first: Clone) -> None:
+    (first.target / "debug" / "tare-probe").write_text("the developer's own")
+    assert first.restore() == ""
+    assert (first.target / "debug" / "tare-probe").read_text() == "the developer's own"
+
+
+def test_a_target_directory_that_the_user_shares_is_his_own_affair(first: Clone, tmp_path: Path) -> None:
+    second = Clone(tmp_path / "second", first.cache)
+    assert second.restore(CARGO_TARGET_DIR="/somewhere") == ""
+    assert not second.target.exists()
+
+
+def test_an_archive_that_is_cut_short_is_removed_and_costs_a_build(first: Clone, tmp_path: Path) -> None:
+    (archive,) = archives(first)
+    with archive.open("r+b") as file:
+        os.truncate(file.fileno(), archive.stat().st_size // 2 + 100)
+    second = Clone(tmp_path / "second", first.cache)
+    assert second.restore() != ""
+    assert not second.target.exists()
+    assert archives(first) == []
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no directory")
+    clone = Clone(tmp_path / "first", tmp_path / "cache")
+    key = clone.restore()
+    clone.build()
+    clone.call("save", key)
+    assert clone.holds() == WHOLE
+
+
+def test_the_newest_three_archives_are_kept(tmp_path: Path) -> None:
+    for number in range(5):
+        clone = Clone(tmp_path / str(number), tmp_path / "cache")
+        (clone.root / "crates" / "bin" / "main.rs").write_text(str(number))
+        key = clone.restore()
+        clone.build()
+        clone.call("save", key)
+    kept = archives(clone)
+    assert len(kept) == 3
+    assert f"{key}.tar" in {path.name for path in kept}
