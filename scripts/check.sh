@@ -27,7 +27,7 @@ check findings-schema "$bin/python" -m tare.report.schema --check
 check import-schema "$bin/python" -m tare.imports.schema --check
 check claim-schema "$bin/python" -m tare.knowledge.schema --check
 check grafana "$bin/python" -m tools.grafana_dashboard --check
-check architecture "$bin/python" -m pytest -q tests/unit/test_architecture.py
+check architecture "$bin/python" -m pytest -q tests/unit/test_architecture.py tests/unit/test_architecture_crates.py
 check shell "$bin/shellcheck" scripts/*.sh bench/*/*.sh .ci/run
 check rust scripts/check_rust.sh
 

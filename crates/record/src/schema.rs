@@ -170,31 +170,6 @@ pub(crate) use table;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{self, cgroup, process};
-
-    #[test]
-    fn a_value_belongs_to_the_window_in_front_of_it() {
-        let window = cgroup::TABLE.window_of(cgroup::USAGE_NS);
-        assert_eq!(window, Some(Window { t0: cgroup::USAGE_T0_NS, t1: cgroup::USAGE_T1_NS }));
-        let window = cgroup::TABLE.window_of(cgroup::BLOCK_WRITES);
-        assert_eq!(window, Some(Window { t0: cgroup::BLOCK_AT_NS, t1: cgroup::BLOCK_AT_NS }));
-        assert_eq!(process::TABLE.window_of(process::PID), None);
-    }
-
-    #[test]
-    fn every_counter_has_a_window() {
-        for table in tables::ALL {
-            for (at, column) in table.columns.iter().enumerate() {
-                let has_window = table.window_of(at).is_some();
-                assert!(
-                    has_window || column.kind != Kind::Counter,
-                    "{}.{}",
-                    table.name,
-                    column.name
-                );
-            }
-        }
-    }
 
     #[test]
     fn user_ticks_move_in_whole_scheduler_ticks() {

@@ -9,7 +9,7 @@ use tare_record::parquet::{self, OnDamage, Trace};
 
 use crate::failure::Failure;
 use crate::options::ConvertOptions;
-use crate::record::JOURNAL;
+use crate::recording::{JOURNAL, TRACE};
 
 pub(crate) fn run(options: &ConvertOptions) -> Result<(), Failure> {
     let on_damage = if options.salvage { OnDamage::Salvage } else { OnDamage::Stop };
@@ -20,7 +20,7 @@ pub(crate) fn run(options: &ConvertOptions) -> Result<(), Failure> {
 pub(crate) fn convert(directory: &Path, on_damage: OnDamage, keep: bool) -> Result<(), Failure> {
     let journal = directory.join(JOURNAL);
     if !journal.exists() {
-        let converted = directory.join("trace.json").exists();
+        let converted = directory.join(TRACE).exists();
         let directory = directory.display();
         return Err(Failure::Usage(if converted {
             format!("{directory}: was converted already; `tare-probe export {directory}` shows it")

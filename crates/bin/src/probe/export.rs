@@ -1,16 +1,16 @@
 //! `tare-probe export`: a table of a trace as CSV or JSON lines, raw or as rates.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tare_record::parquet::read::{self, FileColumn, Value};
+use tare_record::parquet::read::{self, FileColumn};
 
 use crate::failure::Failure;
 use crate::options::{ExportOptions, Format};
 use crate::rates::Rates;
-use crate::record::JOURNAL;
+use crate::recording::{JOURNAL, is_incomplete, tables};
+use crate::shown::{Shown, csv, json};
 
 pub(crate) fn run(options: &ExportOptions) -> Result<(), Failure> {
     if is_incomplete(&options.directory) {
@@ -42,20 +42,6 @@ fn list(directory: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Files of tables in a directory, by name.
-pub(crate) fn tables(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = fs::read_dir(directory).map_err(|error| {
-        Failure::Usage(format!("{}: {error}; give a directory of a recording", directory.display()))
-    })?;
-    let paths =
-        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?;
-    let is_table =
-        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
-    let mut tables: Vec<PathBuf> = paths.into_iter().filter(is_table).collect();
-    tables.sort();
-    Ok(tables)
-}
-
 fn no_tables(directory: &Path) -> Failure {
     let is_recorded = directory.join(JOURNAL).exists();
     let directory = directory.display();
@@ -66,13 +52,6 @@ fn no_tables(directory: &Path) -> Failure {
     } else {
         format!("{directory}: holds no tables; give a directory that `tare-probe record` wrote")
     })
-}
-
-/// Whether the recording says of itself that its end is missing, or rows of it.
-fn is_incomplete(directory: &Path) -> bool {
-    let text = fs::read_to_string(directory.join("trace.json")).unwrap_or_default();
-    let told: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    told.is_some_and(|told| told["complete"] == false)
 }
 
 fn print(options: &ExportOptions, table: &str) -> Result<(), Failure> {
@@ -117,25 +96,6 @@ fn names_of(columns: &[FileColumn]) -> Vec<String> {
     columns.iter().map(|column| column.name.clone()).collect()
 }
 
-/// A value on its way out.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shown {
-    Missing,
-    Integer(i64),
-    Real(f64),
-    Text(String),
-}
-
-impl From<&Value> for Shown {
-    fn from(value: &Value) -> Self {
-        match value {
-            Value::Missing => Self::Missing,
-            Value::Number(number) => Self::Integer(*number),
-            Value::Text(text) => Self::Text(text.clone()),
-        }
-    }
-}
-
 struct Page {
     format: Format,
     names: Vec<String>,
@@ -172,45 +132,5 @@ impl Page {
 
     fn end(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-/// A missing value is an empty cell; text is quoted where it must be (RFC 4180).
-fn csv(value: &Shown) -> String {
-    match value {
-        Shown::Missing => String::new(),
-        Shown::Integer(number) => number.to_string(),
-        Shown::Real(number) => number.to_string(),
-        Shown::Text(text) if text.contains(['"', ',', '\n', '\r']) => {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        }
-        Shown::Text(text) => text.clone(),
-    }
-}
-
-fn json(value: &Shown) -> String {
-    match value {
-        Shown::Missing => "null".to_owned(),
-        Shown::Integer(number) => number.to_string(),
-        Shown::Real(number) => number.to_string(),
-        Shown::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_value_is_empty_in_csv_and_null_in_json() {
-        assert_eq!(csv(&Shown::Missing), "");
-        assert_eq!(json(&Shown::Missing), "null");
-        assert_eq!(csv(&Shown::Integer(0)), "0");
-    }
-
-    #[test]
-    fn words_cannot_break_a_line() {
-        assert_eq!(csv(&Shown::Text("a,\"b\"".to_owned())), "\"a,\"\"b\"\"\"");
-        assert_eq!(json(&Shown::Text("a\"\n".to_owned())), "\"a\\\"\\n\"");
     }
 }

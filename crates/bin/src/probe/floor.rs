@@ -17,7 +17,7 @@ use tare_probe::sys;
 
 use crate::failure::Failure;
 use crate::options::FloorOptions;
-use crate::record::stop_on_signals;
+use crate::signals::stop_on_signals;
 
 pub(crate) fn run(options: &FloorOptions) -> Result<(), Failure> {
     handle::allow_most_open();

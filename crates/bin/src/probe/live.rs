@@ -11,8 +11,8 @@ use tare_probe::sink::board::SharedBoard;
 
 use crate::failure::Failure;
 use crate::options::LiveOptions;
-use crate::record::stop_on_signals;
 use crate::screen;
+use crate::signals::stop_on_signals;
 
 /// Between two pictures.
 const REFRESH: Duration = Duration::from_secs(1);

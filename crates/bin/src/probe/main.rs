@@ -9,8 +9,11 @@ mod openmetrics;
 mod options;
 mod rates;
 mod record;
+mod recording;
 mod screen;
 mod serve;
+mod shown;
+mod signals;
 
 use std::process::ExitCode;
 

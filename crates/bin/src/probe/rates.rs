@@ -6,7 +6,7 @@ use tare_record::parquet::read::{FileColumn, Value};
 use tare_record::rate::{self, Reading};
 use tare_record::schema::{Kind, Window, window_of};
 
-use crate::export::Shown;
+use crate::shown::Shown;
 
 /// Remembers each target's newest reading of each counter.
 pub(crate) struct Rates {

@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use signal_hook::iterator::Signals;
@@ -18,13 +16,11 @@ use tare_record::parquet::OnDamage;
 use tare_record::tail;
 
 use crate::convert;
-use crate::export;
 use crate::failure::Failure;
 use crate::options::{self, RecordOptions};
+use crate::recording::{JOURNAL, TRACE, tables};
 use crate::serve;
-
-/// Name of the journal inside a recording's directory.
-pub(crate) const JOURNAL: &str = "journal.tare";
+use crate::signals::stop_on_signals;
 
 pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
     let config = options.sampling.config(options.duration)?;
@@ -64,9 +60,9 @@ fn prepare(directory: &Path) -> Result<PathBuf, Failure> {
         Failure::Usage(format!("{}: {error}; choose another --out", directory.display()))
     })?;
     let journal = directory.join(JOURNAL);
-    let held = if journal.exists() || directory.join("trace.json").exists() {
+    let held = if journal.exists() || directory.join(TRACE).exists() {
         "a recording"
-    } else if !export::tables(directory)?.is_empty() {
+    } else if !tables(directory)?.is_empty() {
         "Parquet files"
     } else {
         return Ok(journal);
@@ -91,15 +87,6 @@ fn read_on_hangup(file: &Path) -> Result<Mailbox, Failure> {
         }
     })?;
     Ok(mailbox)
-}
-
-/// A flag that SIGINT and SIGTERM set.
-pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 #[allow(clippy::cast_precision_loss)] // for people

@@ -11,7 +11,7 @@ use tare_probe::sink::board::SharedBoard;
 use crate::failure::Failure;
 use crate::openmetrics;
 use crate::options::ServeOptions;
-use crate::record::stop_on_signals;
+use crate::signals::stop_on_signals;
 
 /// A scraper that does not come to the point within this is let go.
 const PATIENCE: Duration = Duration::from_secs(2);

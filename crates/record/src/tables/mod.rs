@@ -41,7 +41,7 @@ pub const PERF: u32 = 9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Kind;
+    use crate::schema::{Kind, Window};
 
     #[test]
     fn positions_name_their_tables() {
@@ -80,6 +80,30 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert_eq!(names.len(), table.columns.len(), "{}", table.name);
+        }
+    }
+
+    #[test]
+    fn a_value_belongs_to_the_window_in_front_of_it() {
+        let window = cgroup::TABLE.window_of(cgroup::USAGE_NS);
+        assert_eq!(window, Some(Window { t0: cgroup::USAGE_T0_NS, t1: cgroup::USAGE_T1_NS }));
+        let window = cgroup::TABLE.window_of(cgroup::BLOCK_WRITES);
+        assert_eq!(window, Some(Window { t0: cgroup::BLOCK_AT_NS, t1: cgroup::BLOCK_AT_NS }));
+        assert_eq!(process::TABLE.window_of(process::PID), None);
+    }
+
+    #[test]
+    fn every_counter_has_a_window() {
+        for table in ALL {
+            for (at, column) in table.columns.iter().enumerate() {
+                let has_window = table.window_of(at).is_some();
+                assert!(
+                    has_window || column.kind != Kind::Counter,
+                    "{}.{}",
+                    table.name,
+                    column.name
+                );
+            }
         }
     }
 }
