@@ -16,8 +16,8 @@ from uuid import uuid4
 import pytest
 from docker import DockerClient
 
-from tare.databases import DATABASES
-from tare.deployments import Deployment, Instance, NetworkKind
+from tare.databases.registry import DATABASES
+from tare.deployments import Deployment, Instance
 from tare.deployments.registry import DEPLOYMENTS
 from tare.images.prepare import prepare
 from tare.run.attempt.bench import Bench, Images, parameters_of
@@ -34,6 +34,7 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import ArmSettings, Placement, SutSpec
+from tare.study.values import NetworkKind
 from tare.workloads import ClientCommand, Measurement, left_by
 from tare.workloads.registry import WORKLOADS
 

@@ -9,7 +9,8 @@ from unittest.mock import patch
 from tare import cli
 from tare.cli import planned
 from tare.deployments.registry import DEPLOYMENTS
-from tare.monitors import MONITORS, Monitor
+from tare.monitors import Monitor
+from tare.monitors.registry import MONITORS
 from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
 

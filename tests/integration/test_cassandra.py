@@ -16,9 +16,9 @@ from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
 from tare.databases.cassandra.chronicle import CassandraChronicler
 from tare.databases.cassandra.nodetool import nodetool
-from tare.deployments import NetworkKind
 from tare.errors import RunFailed
 from tare.sites.engine import connect
+from tare.study.values import NetworkKind
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 

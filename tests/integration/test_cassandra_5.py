@@ -10,9 +10,9 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
-from tare.databases import DATABASES
 from tare.databases.cassandra.chronicle import CassandraChronicler
 from tare.databases.cassandra.nodetool import nodetool
+from tare.databases.registry import DATABASES
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 

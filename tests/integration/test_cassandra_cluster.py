@@ -23,7 +23,6 @@ from tare.analyze.views.of_run import views_of_run
 from tare.databases.cassandra.chronicle import CassandraChronicler
 from tare.databases.cassandra.cluster import parse_status
 from tare.databases.cassandra.nodetool import nodetool
-from tare.deployments import NetworkKind
 from tare.run.monitoring.chronicle import ask_all
 from tare.sites.engine import connect
 from tare.sites.layout import default_layout
@@ -32,6 +31,7 @@ from tare.sites.process import from_ident
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import open_store
 from tare.study.model import ArmSettings
+from tare.study.values import NetworkKind
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(3600)]
 

@@ -14,10 +14,10 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
-from tare.databases import DATABASES
-from tare.deployments import NetworkKind
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed
 from tare.sites.engine import connect
+from tare.study.values import NetworkKind
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 

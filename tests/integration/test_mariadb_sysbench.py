@@ -12,7 +12,8 @@ from uuid import uuid4
 import pytest
 from docker import DockerClient
 
-from tare.databases import DATABASES, Secrets
+from tare.databases import Secrets
+from tare.databases.registry import DATABASES
 from tare.deployments import Deployment, Instance
 from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import RunFailed

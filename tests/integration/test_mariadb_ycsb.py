@@ -13,10 +13,10 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
-from tare.deployments import NetworkKind
 from tare.errors import RunFailed
 from tare.run.attempt.loading import ensure_snapshot
 from tare.sites.engine import connect
+from tare.study.values import NetworkKind
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # its image takes long; PostgreSQL goes the same way by JDBC
 

@@ -10,12 +10,12 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
-from tare.databases import DATABASES
 from tare.databases.postgresql.postgresql import execute
-from tare.deployments import NetworkKind
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed
 from tare.run.attempt.loading import ensure_snapshot
 from tare.sites.engine import connect
+from tare.study.values import NetworkKind
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # its image and its driver take long to make
 

@@ -10,11 +10,11 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import MariaDbLab, make_lab
 
-from tare.databases import DATABASES
-from tare.deployments import NetworkKind
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed
 from tare.run.attempt.loading import ensure_snapshot
 from tare.sites.engine import connect
+from tare.study.values import NetworkKind
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # two JVMs a run; MariaDB goes the same way by JDBC
 

@@ -22,8 +22,9 @@ from tare.sites import Output
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage import STORAGES, Lodging, Lot, Storage
+from tare.storage import Lodging, Lot, Storage
 from tare.storage.nfs_client import why_no_nfs
+from tare.storage.registry import STORAGES
 from tare.study.model import StorageSpec
 
 pytestmark = pytest.mark.engine

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -149,11 +149,8 @@ def standard_library_only(tree: ast.Module, folder: str) -> Iterator[str]:
             yield f"line {line}: {folder} sends {module} to a host that does not have it"
 
 
-def one_protocol_one_dict(tree: ast.Module, folder: str, registry: ast.Module | None = None) -> Iterator[str]:
-    """A plug-in folder's `__init__`: one Protocol of at most five methods, one dict from name to implementation.
-
-    Or the dict is in `registry`, beside it, so that the contract can be had without every implementation.
-    """
+def contract(tree: ast.Module, folder: str) -> Iterator[str]:
+    """A plug-in folder's `__init__`: one Protocol of at most five methods, its value types, no implementation."""
     protocols = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_protocol(node)]
     if len(protocols) != 1:
         yield f"{folder}/__init__.py holds {len(protocols)} Protocols, not one"
@@ -161,18 +158,68 @@ def one_protocol_one_dict(tree: ast.Module, folder: str, registry: ast.Module | 
         methods = [node.name for node in protocol.body if isinstance(node, ast.FunctionDef)]
         if len(methods) > 5:
             yield f"{protocol.name} has {len(methods)} methods: {', '.join(methods)}"
-    bodies = [*tree.body, *([] if registry is None else registry.body)]
-    dicts = [_target(node) for node in bodies if isinstance(getattr(node, "value", None), ast.Dict)]
-    dicts += [
-        alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"tare.{folder}.")
-        for alias in node.names
-        if alias.asname == alias.name and alias.name.isupper()
-    ]
-    dicts = list(dict.fromkeys(dicts))
+    for line, module in imports(tree):
+        if module == f"tare.{folder}.registry":
+            yield f"line {line}: the contract of {folder} imports {module}, which builds on it"
+    for name in _dicts(tree):
+        yield f"{folder}/__init__.py holds the dict {name}; it belongs into registry.py"
+
+
+def registry(tree: ast.Module, folder: str) -> Iterator[str]:
+    """A plug-in folder's `registry.py`: one dict in capitals, from name to implementation."""
+    dicts = _dicts(tree)
     if len(dicts) != 1 or not dicts[0].isupper():
-        yield f"{folder}/__init__.py holds {len(dicts)} dicts ({', '.join(dicts)}), not one in capitals"
+        yield f"{folder}/registry.py holds {len(dicts)} dicts ({', '.join(dicts)}), not one in capitals"
+
+
+def _dicts(tree: ast.Module) -> list[str]:
+    return [_target(node) for node in tree.body if isinstance(getattr(node, "value", None), ast.Dict)]
+
+
+def import_circles(sources: Mapping[str, str]) -> list[list[str]]:
+    """Groups of modules (name → source) that import each other, each sorted; imports are taken as `imports` does.
+
+    A name imported from a package is that package's module of the name, else the package itself. Whoever imports a
+    module from outside of its package runs the package's `__init__` too.
+    """
+    graph = {name: _imported_modules(name, ast.parse(source), sources) for name, source in sources.items()}
+    reach = {name: _reachable(graph, name) for name in graph}
+    circles = {tuple(sorted(other for other in reach[name] if name in reach[other])) for name in graph}
+    return sorted(list(circle) for circle in circles if circle)
+
+
+def _imported_modules(name: str, tree: ast.Module, sources: Mapping[str, str]) -> set[str]:
+    imported: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            imported.update(module if module in sources else node.module for module in inner)
+    packages = {
+        package
+        for module in imported
+        for package in _packages(module)
+        if package != name and not name.startswith(f"{package}.")
+    }
+    return (imported | packages) & set(sources)
+
+
+def _packages(module: str) -> list[str]:
+    """`a.b.c` → `a`, `a.b`."""
+    parts = module.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """All modules that `start` imports, directly or not; itself only where a circle leads back."""
+    reached: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        if (module := waiting.pop()) not in reached:
+            reached.add(module)
+            waiting.extend(graph[module])
+    return reached
 
 
 def _is_protocol(node: ast.ClassDef) -> bool:
@@ -188,6 +235,9 @@ def _target(node: ast.stmt) -> str:
 RULES: tuple[Rule, ...] = (stage_order, plugins_below_stages, machine_behind_host, output_in_cli_only)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
+
+CIRCLES_LEFT = {"tare", "tare.protocols", "tare.run.attempt.draft"}
+"""One module each of the circles that are still to be opened."""
 
 
 def folder_in_package(path: Path) -> str:
@@ -211,11 +261,50 @@ def test_a_program_sent_to_a_host_needs_the_standard_library_only(name: str) -> 
     assert not list(standard_library_only(ast.parse((PACKAGE / name).read_text()), name))
 
 
-@pytest.mark.parametrize("folder", PLUGINS)
-def test_plugin_folder_has_one_protocol_and_one_explicit_dict(folder: str) -> None:
-    source, registry = PACKAGE / folder / "__init__.py", PACKAGE / folder / "registry.py"
-    beside = ast.parse(registry.read_text()) if registry.exists() else None
-    assert not list(one_protocol_one_dict(ast.parse(source.read_text()), folder, beside))
+@pytest.mark.parametrize("folder", [folder for folder in PLUGINS if folder != "protocols"])  # being moved
+def test_plugin_folder_has_a_contract_and_one_explicit_dict_beside_it(folder: str) -> None:
+    for rule, name in ((contract, "__init__.py"), (registry, "registry.py")):
+        assert not list(rule(ast.parse((PACKAGE / folder / name).read_text()), folder))
+
+
+def test_no_modules_import_each_other() -> None:
+    sources = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path.read_text()
+        for path in MODULES
+    }
+    assert not [circle for circle in import_circles(sources) if not CIRCLES_LEFT & set(circle)]
+
+
+PLANTED_CIRCLES: Mapping[str, Mapping[str, str]] = {
+    "at module level": {"p": "", "p.a": "from p.b import B", "p.b": "import p.a"},
+    "under TYPE_CHECKING": {
+        "p.a": "from p.b import B",
+        "p.b": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import A",
+    },
+    "inside a function": {"p.a": "from p import b", "p.b": "def late():\n    from p.a import A"},
+    "of three": {"p.a": "import p.b", "p.b": "import p.c", "p.c": "import p.a"},
+    "through a package's __init__": {"p": "from p.a import A", "p.a": "from p import Contract"},
+}
+
+
+@pytest.mark.parametrize("sources", PLANTED_CIRCLES.values(), ids=PLANTED_CIRCLES)
+def test_a_planted_circle_is_found(sources: Mapping[str, str]) -> None:
+    assert import_circles(sources) == [sorted(name for name in sources if name != "p" or "import" in sources[name])]
+
+
+def test_an_import_runs_the_package_of_what_it_imports() -> None:
+    assert import_circles({"p": "import q", "q": "from p.a import A", "p.a": ""}) == [["p", "q"]]
+
+
+def test_modules_that_share_what_they_import_are_no_circle() -> None:
+    sources = {
+        "p": "class Contract: ...",
+        "p.a": "from p import Contract\nimport json",
+        "p.b": "from p import Contract\nfrom p.a import A",
+        "p.registry": "from p.a import A\nfrom p.b import B",
+        "q": "from p.registry import ALL",
+    }
+    assert not import_circles(sources)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -246,15 +335,18 @@ def test_a_file_is_named_by_its_idea(path: Path) -> None:
         (output_in_cli_only, "plan", "raise SystemExit(2)"),
         (output_in_cli_only, "plan", "def main():\n    print('not a program')"),
         (standard_library_only, "deployments", "from tare.errors import TareError"),
-        (one_protocol_one_dict, "monitors", "MONITORS = {}"),
-        (one_protocol_one_dict, "monitors", "class Monitor(Protocol):\n    pass"),
+        (contract, "monitors", "class Program: ..."),
+        (contract, "monitors", "class Monitor(Protocol): ...\nclass Reader(Protocol): ..."),
+        (contract, "monitors", "class Monitor(Protocol): ...\nMONITORS = {}"),
+        (contract, "monitors", "class Monitor(Protocol): ...\nfrom tare.monitors.registry import MONITORS"),
         (
-            one_protocol_one_dict,
+            contract,
             "monitors",
-            "class Monitor(Protocol):\n"
-            + "".join(f"    def m{i}(self): ...\n" for i in range(6))
-            + "MONITORS = {}",
+            "class Monitor(Protocol):\n" + "".join(f"    def m{i}(self): ...\n" for i in range(6)),
         ),
+        (registry, "monitors", "from tare.monitors.sar import Sar"),
+        (registry, "monitors", "MONITORS = {}\nALIASES = {}"),
+        (registry, "monitors", "monitors = {}"),
     ],
 )
 def test_the_rule_finds_what_breaks_it(rule: Rule, folder: str, source: str) -> None:
@@ -273,17 +365,9 @@ def test_the_rule_finds_what_breaks_it(rule: Rule, folder: str, source: str) -> 
         (machine_behind_host, "deployments", "HERE = Path(__file__).with_name('x.py')\nHERE.read_bytes()"),
         (output_in_cli_only, "cli", "print('hello')"),
         (output_in_cli_only, "study", "def main():\n    print('x')\nif __name__ == '__main__':\n    main()"),
-        (
-            one_protocol_one_dict,
-            "deployments",
-            "class D(Protocol):\n    pass\nfrom tare.deployments.registry import DEPLOYMENTS as DEPLOYMENTS",
-        ),
-        (
-            one_protocol_one_dict,
-            "monitors",
-            "class Monitor(Protocol):\n    pass\nMONITORS: Mapping[str, Monitor] = {}",
-        ),
-        (one_protocol_one_dict, "monitors", "class Monitor(Protocol[T]):\n    pass\nMONITORS = {}"),
+        (contract, "deployments", "class D(Protocol): ...\nfrom tare.sites import Process"),
+        (contract, "monitors", "class Monitor(Protocol[T]): ..."),
+        (registry, "monitors", "MONITORS: Mapping[str, Monitor] = {}"),
     ],
 )
 def test_the_rule_leaves_good_code_alone(rule: Rule, folder: str, source: str) -> None:

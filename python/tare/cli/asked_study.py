@@ -9,7 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from tare.deployments import MACHINES, NetworkKind
+from tare.deployments import MACHINES
 from tare.knowledge.benchmark import Benchmark, PlannedArm
 from tare.knowledge.claim import Setup
 from tare.study.machine_spec import VmSpec
@@ -17,6 +17,7 @@ from tare.study.model import Arm, StorageSpec, Study
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
 from tare.study.starter import starter
+from tare.study.values import NetworkKind
 
 _YCSB: Mapping[str, Any] = {
     "name": "ycsb", "core_workload": "a", "records": 100_000, "threads": 8, "warmup_s": 10, "measure_s": 60

@@ -11,7 +11,7 @@ from typing import TypeVar
 import typer
 
 from tare.cli.asked_study import SERVED, Asked, asked_study
-from tare.deployments import MACHINES, NetworkKind
+from tare.deployments import MACHINES
 from tare.errors import StudyError
 from tare.knowledge.benchmark import (
     BARE,
@@ -27,6 +27,7 @@ from tare.knowledge.claim import DeploymentName, Setup
 from tare.knowledge.words import plain
 from tare.study.registry import installed
 from tare.study.suggest import did_you_mean
+from tare.study.values import NetworkKind
 
 DEPLOYMENTS: Mapping[str, DeploymentName] = {
     "bare": "bare", "container": "container", "vm": "vm", "vm-container": "vm-container"

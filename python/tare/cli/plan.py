@@ -49,7 +49,7 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
     elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
-    from tare.databases import DATABASES
+    from tare.databases.registry import DATABASES
     from tare.workloads.registry import WORKLOADS
 
     made = planned(study, scale, seed, blocks)

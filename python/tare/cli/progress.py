@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tare.databases import DATABASES
+from tare.databases.registry import DATABASES
 from tare.plan.estimate import SlowStarts, at_once_up, blocks_expected, run_seconds
 from tare.plan.model import Plan, PlannedRun
 from tare.plan.slow_starts import slow_starts

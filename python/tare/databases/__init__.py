@@ -96,24 +96,3 @@ class Database(Protocol):
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Ask the server to stop cleanly, so that its data directory can be copied."""
         ...
-
-
-from tare.databases.cassandra.cassandra import Cassandra  # noqa: E402 - implementations build on the contract above
-from tare.databases.cassandra.release import V5_0  # noqa: E402 - implementations build on the contract above
-from tare.databases.fake import FakeDatabase  # noqa: E402 - implementations build on the contract above
-from tare.databases.ferretdb.ferretdb import FerretDB  # noqa: E402 - implementations build on the contract above
-from tare.databases.mariadb import MariaDB  # noqa: E402 - implementations build on the contract above
-from tare.databases.mongodb.mongodb import MongoDB  # noqa: E402 - implementations build on the contract above
-from tare.databases.postgresql.postgresql import PostgreSQL  # noqa: E402 - implementations build on the contract above
-from tare.databases.redis import Redis  # noqa: E402 - implementations build on the contract above
-
-DATABASES: Mapping[str, Database] = {
-    "cassandra": Cassandra(),
-    "cassandra-5": Cassandra(V5_0),
-    "ferretdb": FerretDB(),
-    "mariadb": MariaDB(),
-    "mongodb": MongoDB(),
-    "postgresql": PostgreSQL(),
-    "redis": Redis(),
-    "fake": FakeDatabase(),
-}

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tare.sites import Completed, Output, Process
+from tare.study.values import CgroupPlace, NetworkKind
 
 if TYPE_CHECKING:
     from tare.images import Image
@@ -25,36 +26,8 @@ class Right(StrEnum):
     ENGINE = "engine"
 
 
-class NetworkKind(StrEnum):
-    """How a task is attached, and so how a client on the same host reaches it."""
-
-    HOST = "host"
-    """The host's network namespace; listens on 127.0.0.1."""
-    BRIDGE = "bridge"
-    """A namespace of its own on tare's bridge; reached by its own address."""
-    PUBLISHED_LOOPBACK = "published-loopback"
-    """As `bridge`, and a port published on 127.0.0.1."""
-    PUBLISHED_ADDRESS = "published-address"
-    """As `bridge`, and a port published on the host's own address on that bridge."""
-    SHARED = "shared"
-    """The namespace of another instance (a client in the SUT's)."""
-    USER = "user"
-    """A virtual machine on QEMU's own network stack, its port forwarded from 127.0.0.1."""
-    TAP = "tap"
-    """A virtual machine on a bridge of the run's own; reached by its own address."""
-
-
 MACHINES = frozenset({"vm", "vm-container"})
 """Deployments whose tasks stand in a virtual machine of their own."""
-
-
-class CgroupPlace(StrEnum):
-    """In which control group a task stands."""
-
-    RUN = "run"
-    """One of its own below the run's, beside all other tasks of the run."""
-    ROOT = "root"
-    """The root of every hierarchy, as a program started by hand; bare tasks only, and without limits."""
 
 
 @dataclass(frozen=True)

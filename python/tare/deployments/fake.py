@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
-from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
+from tare.deployments import Endpoint, Instance, Observation, Right, Task
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Completed, Host
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
+from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient

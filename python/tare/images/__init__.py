@@ -7,7 +7,6 @@ runs the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -78,27 +77,3 @@ class ImageSource(Protocol):
     def fetch(self, reference: str, workshop: Workshop, scratch: Path) -> Archive:
         """Bring the layers to `scratch`. Raises `EnvironmentLacks`, or `StudyError` for a broken image."""
         ...
-
-
-from tare.images.fake import FakeImages  # noqa: E402 - implementations build on the contract above
-from tare.images.oci.layout import OciLayout  # noqa: E402 - implementations build on the contract above
-from tare.images.oci.saved import SavedTar  # noqa: E402 - implementations build on the contract above
-from tare.images.recipe.recipe import Recipe  # noqa: E402 - implementations build on the contract above
-from tare.images.registry import RegistryImage  # noqa: E402 - implementations build on the contract above
-
-IMAGE_SOURCES: Mapping[str, ImageSource] = {
-    "recipe": Recipe(),
-    "docker": RegistryImage(),
-    "oci": OciLayout(),
-    "tar": SavedTar(),
-    "fake": FakeImages(),
-}
-"""By the scheme of the reference: `docker://REF`, `oci:PATH`, `tar:PATH`; a bare name is a recipe."""
-
-
-def split_reference(reference: str) -> tuple[str, str]:
-    """Scheme and the rest: `oci:a/b` → ("oci", "a/b"), `mariadb` → ("recipe", "mariadb")."""
-    scheme, colon, rest = reference.partition(":")
-    if not colon or scheme not in IMAGE_SOURCES:
-        return "recipe", reference
-    return scheme, rest.removeprefix("//") if scheme == "docker" else rest

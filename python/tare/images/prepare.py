@@ -11,11 +11,12 @@ from dataclasses import replace
 from docker import DockerClient
 
 from tare.errors import EnvironmentLacks
-from tare.images import IMAGE_SOURCES, Image, Workshop, split_reference
+from tare.images import Image, Workshop
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import id_of, import_tree, own_name
 from tare.images.oci.unpack import unpack
 from tare.images.packages import installed_packages
+from tare.images.registry import IMAGE_SOURCES, split_reference
 from tare.images.shelf import Shelf, Shelved
 from tare.sites import Host
 from tare.sites.layout import Layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tare.calibrate.archive import Archive
-from tare.databases import DATABASES
+from tare.databases.registry import DATABASES
 from tare.knowledge.advice import Advice
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, estimate

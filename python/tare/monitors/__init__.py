@@ -131,24 +131,3 @@ class Monitor(Protocol):
     def read(self, scene: Scene, directory: Path) -> Reading:
         """Read what it left (`directory`: brought home). Raises `RunFailed` on any sign that it is not whole."""
         ...
-
-
-from tare.monitors.cadvisor import Cadvisor  # noqa: E402 - implementations build on the contract above
-from tare.monitors.docker_stats import DockerStats  # noqa: E402 - implementations build on the contract above
-from tare.monitors.fake import FakeMonitor  # noqa: E402 - implementations build on the contract above
-from tare.monitors.iostat import Iostat  # noqa: E402 - implementations build on the contract above
-from tare.monitors.mpstat import Mpstat  # noqa: E402 - implementations build on the contract above
-from tare.monitors.pidstat import Pidstat  # noqa: E402 - implementations build on the contract above
-from tare.monitors.probe import Probe  # noqa: E402 - implementations build on the contract above
-from tare.monitors.sar import Sar  # noqa: E402 - implementations build on the contract above
-
-MONITORS: Mapping[str, Monitor] = {
-    "probe": Probe(),
-    "mpstat": Mpstat(),
-    "iostat": Iostat(),
-    "sar": Sar(),
-    "pidstat": Pidstat(),
-    "docker-stats": DockerStats(),
-    "cadvisor": Cadvisor(),
-    "fake": FakeMonitor(),
-}

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 
 from docker import DockerClient
 
-from tare.databases import DATABASES
+from tare.databases.registry import DATABASES
 from tare.deployments import Instance
 from tare.deployments.cgroup.repin import repin
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import orphans, sweep
 from tare.errors import EnvironmentLacks, RunFailed, TareError
-from tare.images import IMAGE_SOURCES, Image, ImageConfig, Workshop, split_reference
+from tare.images import Image, ImageConfig, Workshop
 from tare.images.prepare import prepare
+from tare.images.registry import IMAGE_SOURCES, split_reference
 from tare.images.shelf import Shelf
 from tare.plan.model import Plan
 from tare.run.interrupts import Interrupts

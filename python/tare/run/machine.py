@@ -17,15 +17,16 @@ from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
 from tare.errors import RunFailed
 from tare.images import Image
-from tare.monitors import MONITORS, Monitor
+from tare.monitors import Monitor
+from tare.monitors.registry import MONITORS
 from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.parity.references import References
 from tare.sites import Host, Site
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
-from tare.storage import STORAGES, Storage
-from tare.storage.registry import StorageFactory
+from tare.storage import Storage
+from tare.storage.registry import STORAGES, StorageFactory
 from tare.workloads import Workload
 
 Tree = Mapping[str, Any]

@@ -101,9 +101,3 @@ class Site:
     sut: Host
     client: Host
     labels: Mapping[str, str] = field(default_factory=dict)
-
-
-from tare.sites.fake import FakeHost  # noqa: E402 - implementations build on the contract above
-from tare.sites.local import LocalHost  # noqa: E402 - implementations build on the contract above
-
-HOSTS: Mapping[str, type[Host]] = {"local": LocalHost, "fake": FakeHost}

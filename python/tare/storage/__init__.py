@@ -84,6 +84,3 @@ class Storage(Protocol):
     def clear(self, lot: Lot) -> None:
         """Remove what `lodge` made outside of `lot.home`, and what it mounted there."""
         ...
-
-
-from tare.storage.registry import STORAGES as STORAGES  # noqa: E402 - builds on the contract above

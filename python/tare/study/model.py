@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from tare.deployments import CgroupPlace, NetworkKind
 from tare.errors import StudyError
 from tare.study.machine_spec import VmSpec
 from tare.study.quantities import PublishedBy, Quantities
-from tare.study.values import CpuList, RequestSize, Strict, cpu_set, size_bytes
+from tare.study.values import CgroupPlace, CpuList, NetworkKind, RequestSize, Strict, cpu_set, size_bytes
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""

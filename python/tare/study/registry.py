@@ -59,13 +59,13 @@ FAKE = "fake"
 
 def installed() -> Registry:
     """What this installation has. Imported here, as plug-ins may import the study's words."""
-    from tare.databases import DATABASES
     from tare.databases.abilities import CLUSTERS
+    from tare.databases.registry import DATABASES
     from tare.deployments import Right
     from tare.deployments.registry import DEPLOYMENTS
-    from tare.monitors import MONITORS
+    from tare.monitors.registry import MONITORS
     from tare.protocols import IMPORTED, PROTOCOLS
-    from tare.storage import STORAGES
+    from tare.storage.registry import STORAGES
     from tare.study.catalogue import recipes
     from tare.workloads.registry import WORKLOADS
 

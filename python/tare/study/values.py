@@ -1,7 +1,8 @@
-"""The strict base model of all study models; CPU lists and sizes as studies write them."""
+"""Values that studies write: the strict base model, networks, control groups, CPU lists and sizes."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -11,6 +12,34 @@ class Strict(BaseModel):
     """Frozen, and no key that nobody reads."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class NetworkKind(StrEnum):
+    """How a task is attached, and so how a client on the same host reaches it."""
+
+    HOST = "host"
+    """The host's network namespace; listens on 127.0.0.1."""
+    BRIDGE = "bridge"
+    """A namespace of its own on tare's bridge; reached by its own address."""
+    PUBLISHED_LOOPBACK = "published-loopback"
+    """As `bridge`, and a port published on 127.0.0.1."""
+    PUBLISHED_ADDRESS = "published-address"
+    """As `bridge`, and a port published on the host's own address on that bridge."""
+    SHARED = "shared"
+    """The namespace of another instance (a client in the SUT's)."""
+    USER = "user"
+    """A virtual machine on QEMU's own network stack, its port forwarded from 127.0.0.1."""
+    TAP = "tap"
+    """A virtual machine on a bridge of the run's own; reached by its own address."""
+
+
+class CgroupPlace(StrEnum):
+    """In which control group a task stands."""
+
+    RUN = "run"
+    """One of its own below the run's, beside all other tasks of the run."""
+    ROOT = "root"
+    """The root of every hierarchy, as a program started by hand; bare tasks only, and without limits."""
 
 
 _LAST_CPU = 8191

@@ -13,7 +13,7 @@ import pytest
 from docker import DockerClient
 from tests.integration.deployments.machines import MakeMachine, free_port
 
-from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, Task
 from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import TareError
 from tare.images import Image
@@ -21,6 +21,7 @@ from tare.sites import Output
 from tare.sites.layout import ENV
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import NetworkKind
 
 
 @pytest.fixture

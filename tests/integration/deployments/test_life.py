@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from docker import DockerClient
 
-from tare.deployments import Bind, Deployment, Instance, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Instance, Task
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
 

@@ -15,7 +15,7 @@ from docker import DockerClient
 from tests.integration.lacking import left_out
 
 from tare.deployments import Deployment, Instance, Task
-from tare.monitors import MONITORS
+from tare.monitors.registry import MONITORS
 from tare.run.clock import SystemClock
 from tare.run.monitoring.monitors import Monitors
 from tare.sites import Site

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tare.deployments import Deployment, Endpoint, Instance, NetworkKind, Task
+from tare.deployments import Deployment, Endpoint, Instance, Task
 from tare.deployments.network.path import Hop, NetworkPath, observe_path
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
+from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from docker import DockerClient
 
-from tare.deployments import Deployment, Instance, NetworkKind, Task
+from tare.deployments import Deployment, Instance, Task
 from tare.deployments.sweep import orphans, sweep
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
 

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.deployments.machines import SERVE, answer_of
 
 from tare.analyze.guest import UNITS, counted
-from tare.deployments import Bind, Deployment, Instance, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Instance, Task
 from tare.deployments.defaults import environment
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.sweep import sweep
@@ -21,6 +21,7 @@ from tare.errors import RunFailed, TimedOut
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
 

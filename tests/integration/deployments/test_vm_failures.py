@@ -11,7 +11,7 @@ import pytest
 from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, answer_of
 
 import tare.deployments.vm.vm as module
-from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, NetworkKind, Task
+from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, Task
 from tare.deployments.vm.command import qemu_argv
 from tare.deployments.vm.network import links_of
 from tare.errors import RunFailed, TimedOut
@@ -19,6 +19,7 @@ from tare.run.attempt.death import death_of, oom_kills
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
 

@@ -12,11 +12,13 @@ from docker import DockerClient
 from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, answer_of
 from tests.integration.test_storage import FSTYPES, SPECS
 
-from tare.deployments import Deployment, MachineSetting, NetworkKind
+from tare.deployments import Deployment, MachineSetting
 from tare.deployments.mounts import lying_under
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage import STORAGES, Lot
+from tare.storage import Lot
+from tare.storage.registry import STORAGES
+from tare.study.values import NetworkKind
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 

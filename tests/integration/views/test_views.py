@@ -21,7 +21,8 @@ from tare.analyze.views.compare import Comparison, compare
 from tare.analyze.views.of_run import observed
 from tare.analyze.views.summary import Views, views_of
 from tare.images import Image
-from tare.monitors import MONITORS, Scene, Watched
+from tare.monitors import Scene, Watched
+from tare.monitors.registry import MONITORS
 from tare.run.clock import SystemClock
 from tare.run.monitoring import watch as monitoring
 from tare.run.monitoring.watch import DIRECTORY

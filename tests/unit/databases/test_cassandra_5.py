@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tare.databases import DATABASES, Secrets, ServerPlan
+from tare.databases import Secrets, ServerPlan
 from tare.databases.cassandra.cassandra import Cassandra
 from tare.databases.cassandra.chronicle import parse_history, parse_pools
 from tare.databases.cassandra.chronicle import parse_log as compactions
 from tare.databases.cassandra.effective import FOLLOWS, PER_RUN, parse_log, parse_settings
 from tare.databases.cassandra.release import V5_0
+from tare.databases.registry import DATABASES
 from tare.errors import StudyError
 
 DATA = Path(__file__).parents[2] / "data" / "cassandra"

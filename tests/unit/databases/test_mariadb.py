@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.databases import DATABASES, Secrets, ServerPlan
+from tare.databases import Secrets, ServerPlan
 from tare.databases.mariadb import PER_RUN, MariaDB, parse_variables
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 

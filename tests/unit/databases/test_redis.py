@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.databases import DATABASES, Secrets, ServerPlan
+from tare.databases import Secrets, ServerPlan
 from tare.databases.redis import PER_RUN, Redis, parse_facts, parse_settings
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 

@@ -15,9 +15,10 @@ import pytest
 from tests.unit.images.conftest import Prepared, left_on
 
 from tare.errors import EnvironmentLacks, StoreError, StudyError
-from tare.images import IMAGE_SOURCES, Archive, ImageConfig, Workshop
+from tare.images import Archive, ImageConfig, Workshop
 from tare.images import prepare as module
 from tare.images.fake import FakeImages
+from tare.images.registry import IMAGE_SOURCES
 from tare.images.shelf import Shelf
 from tare.sites.ledger import Kind
 

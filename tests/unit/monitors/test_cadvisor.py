@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import MONITORS, Scene, Watched
+from tare.monitors import Scene, Watched
+from tare.monitors.registry import MONITORS
 from tare.monitors.samples import SAMPLES
 from tare.sites.fake import FakeHost
 

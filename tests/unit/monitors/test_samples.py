@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import MONITORS, Monitor, Reading, Scene, Watched
+from tare.monitors import Monitor, Reading, Scene, Watched
 from tare.monitors.docker_stats import used_memory
+from tare.monitors.registry import MONITORS
 from tare.monitors.samples import SAMPLES, moments, stamped
 from tare.sites.fake import FakeHost
 

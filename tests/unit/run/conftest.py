@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tare.databases import DATABASES
+from tare.databases.registry import DATABASES
 from tare.deployments.fake import FakeDeployment
 from tare.images import Image, ImageConfig
 from tare.monitors.fake import FakeMonitor

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tare.deployments import Endpoint, Instance, NetworkKind, Task
+from tare.deployments import Endpoint, Instance, Task
 from tare.images import Image, ImageConfig
 from tare.run.attempt.bench import address_of
 from tare.run.attempt.loading import without_machines
 from tare.sites import Output, Process
 from tare.study.machine_spec import VmSpec
 from tare.study.model import ArmSettings, LimitsSpec, Placement, SutSpec
+from tare.study.values import NetworkKind
 
 TASK = Task(
     "t", Image("tar:x", "0" * 64, "/", None, ImageConfig()), ("x",), Output("/o", "/e"), "tare/x", port=3306

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.unit.run.parity.test_compare import TOKEN, found, observation, record, settings, study
 
-from tare.deployments import NetworkKind
 from tare.run.parity.declared import undeclared
 from tare.run.record import RunRecord
 from tare.study.machine_spec import VmSpec
+from tare.study.values import NetworkKind
 
 
 @pytest.mark.parametrize(

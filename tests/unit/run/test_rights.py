@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import Limits, NetworkKind, Right
+from tare.deployments import Limits, Right
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.vm.accelerator import why_no_machine
 from tare.errors import EnvironmentLacks, RunFailed
@@ -19,7 +19,7 @@ from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
 from tare.study.model import DuetSpec, LimitsSpec, StorageSpec
-from tare.study.values import cpu_set, size_bytes
+from tare.study.values import NetworkKind, cpu_set, size_bytes
 
 RICH = Means(
     root=True,

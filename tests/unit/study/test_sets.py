@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tare.deployments import CgroupPlace
 from tare.errors import StudyError
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
+from tare.study.values import CgroupPlace
 
 PATH = "  path:\n    levels:\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.cli.plan import as_json
-from tare.databases import DATABASES
+from tare.databases.registry import DATABASES
 from tare.knowledge.read import load_claims
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate

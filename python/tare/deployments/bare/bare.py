@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from tare.deployments import Bind, Instance, NetworkKind, Observation, Right, Task
+from tare.deployments import Bind, Instance, Observation, Right, Task
 from tare.deployments.cgroup.placement import warden
 from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
 from tare.deployments.directories import remove_tree
@@ -23,6 +23,7 @@ from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive, boot_id, to_ident
+from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient

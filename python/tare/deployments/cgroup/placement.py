@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import CgroupPlace, Limits, Task
+from tare.deployments import Limits, Task
 from tare.deployments.cgroup.hierarchy import Cgroups, Write, leaf_writes, parent_writes, parse_cgroups
 from tare.deployments.defaults import cpu_quota_us
 from tare.deployments.disks import Read, disks
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
+from tare.study.values import CgroupPlace
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -13,7 +13,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.types import LogConfig, Mount, Ulimit
 from requests.exceptions import RequestException
 
-from tare.deployments import Endpoint, Instance, NetworkKind, Observation, Right, Task
+from tare.deployments import Endpoint, Instance, Observation, Right, Task
 from tare.deployments.container.engine_exec import engine_exec
 from tare.deployments.container.layers import drop_image, fill, image_with, settle_below
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
@@ -26,6 +26,7 @@ from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify
+from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -6,11 +6,12 @@ import hashlib
 import time
 from dataclasses import dataclass
 
-from tare.deployments import NetworkKind, Task
+from tare.deployments import Task
 from tare.deployments.network.bridge import free_network
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
+from tare.study.values import NetworkKind
 
 _CALL_S = 30.0
 _GONE_S, _POLL_S = 5.0, 0.02

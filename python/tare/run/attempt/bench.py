@@ -10,17 +10,7 @@ from typing import Any
 
 from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
 from tare.databases.extensions import node_address
-from tare.deployments import (
-    MACHINES,
-    Bind,
-    Deployment,
-    Endpoint,
-    Instance,
-    Limits,
-    MachineSetting,
-    NetworkKind,
-    Task,
-)
+from tare.deployments import MACHINES, Bind, Deployment, Endpoint, Instance, Limits, MachineSetting, Task
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.errors import EndedAtOnce
 from tare.images import Image
@@ -33,7 +23,7 @@ from tare.sites import Process
 from tare.storage import Lodging
 from tare.study.machine_spec import VmSpec
 from tare.study.model import ArmSettings, LimitsSpec, Placement
-from tare.study.values import size_bytes
+from tare.study.values import NetworkKind, size_bytes
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
 
 _RUN_DIR = "/run/tare"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tare.databases.abilities import tell
-from tare.deployments import MACHINES, NetworkKind
+from tare.deployments import MACHINES
 from tare.errors import RunFailed
 from tare.plan.model import Plan
 from tare.run.attempt.bench import Bench, Images, make_token, parameters_of
@@ -19,6 +19,7 @@ from tare.run.attempt.snapshot import Contents, Shelf, Snapshot
 from tare.run.attempt.teardown import Teardown
 from tare.run.machine import Machine
 from tare.study.model import ArmSettings
+from tare.study.values import NetworkKind
 from tare.workloads import ClientCommand
 
 INITIALISE_S = 300.0

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from tare.deployments import Instance, NetworkKind
+from tare.deployments import Instance
 from tare.errors import TareError
 from tare.monitors import OF_SUT, Watched
 from tare.sites import Host, Process
 from tare.sites.local import own_process
+from tare.study.values import NetworkKind
 
 _DAEMONS = ("dockerd", "containerd", "podman")
 _PROXY = "docker-proxy"

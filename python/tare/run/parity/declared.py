@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tare.deployments import CgroupPlace, NetworkKind
 from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import Lodging
 from tare.study.model import ArmSettings, Placement, StorageSpec
-from tare.study.values import cpu_set, size_bytes
+from tare.study.values import CgroupPlace, NetworkKind, cpu_set, size_bytes
 
 _GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})

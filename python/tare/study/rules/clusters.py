@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tare.deployments import NetworkKind
 from tare.monitors import ONE_CONTAINER
 from tare.study.model import ArmSettings
 from tare.study.reading.document import KeyPath
 from tare.study.rules.placement import Refusal
+from tare.study.values import NetworkKind
 from tare.workloads import Parameters
 
 _NODES: KeyPath = ("sut", "nodes")

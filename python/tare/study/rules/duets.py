@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tare.deployments import CgroupPlace
 from tare.study.model import ArmSettings, DuetSpec, Repetition
 from tare.study.reading.document import KeyPath
 from tare.study.rules.placement import Refusal
-from tare.study.values import cpu_set
+from tare.study.values import CgroupPlace, cpu_set
 from tare.workloads import Parameters
 
 FEWEST_WINDOWS = 5

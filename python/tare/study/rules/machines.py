@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tare.deployments import MACHINES, NetworkKind
+from tare.deployments import MACHINES
 from tare.study.machine_spec import VmSpec
 from tare.study.model import DuetSpec, Placement, Repetition, SutSpec
 from tare.study.reading.document import KeyPath
 from tare.study.rules.placement import Refusal
+from tare.study.values import NetworkKind
 
 _NETWORKS = frozenset({NetworkKind.USER, NetworkKind.TAP})
 _DIRECT = frozenset({"none", "directsync"})

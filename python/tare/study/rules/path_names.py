@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tare.deployments import NetworkKind
 from tare.study.model import ArmSettings
 from tare.study.reading.document import Document, KeyPath
 from tare.study.reading.factors import NamedLevels, sets
 from tare.study.reading.file import StudyFile
+from tare.study.values import NetworkKind
 
 _WORDS = frozenset(NetworkKind)
 

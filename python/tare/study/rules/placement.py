@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.deployments import CgroupPlace, NetworkKind
 from tare.study.model import Placement, SutSpec
+from tare.study.values import CgroupPlace, NetworkKind
 
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.deployments import NetworkKind
 from tare.study.reading.document import Document, KeyPath
+from tare.study.values import NetworkKind
 
 
 def check(document: Document, workload: str) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.databases import DATABASES, Secrets, ServerPlan
+from tare.databases import Secrets, ServerPlan
 from tare.databases.ferretdb.ferretdb import FerretDB
 from tare.databases.ferretdb.together import read_steps
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 

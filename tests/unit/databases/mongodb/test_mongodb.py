@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tare.databases import DATABASES, Secrets, ServerPlan
+from tare.databases import Secrets, ServerPlan
 from tare.databases.mongodb.mongodb import CACHE_KEY, MongoDB, parse_effective
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.images.recipe.file import read_recipe, tree_files
 from tare.sites import Completed

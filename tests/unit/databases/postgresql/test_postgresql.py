@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.databases import DATABASES, Secrets, ServerPlan
+from tare.databases import Secrets, ServerPlan
 from tare.databases.postgresql.postgresql import PostgreSQL, parse_settings, verifier
 from tare.databases.postgresql.settings import FOLLOWS, PER_RUN, checked
+from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import Bind, Layer, Limits, NetworkKind, Task, Volume
+from tare.deployments import Bind, Layer, Limits, Task, Volume
 from tare.deployments.rlimits import UNLIMITED, Rlimit
 from tare.deployments.vm.command import Disk
 from tare.deployments.vm.inside import Plain
@@ -21,6 +21,7 @@ from tare.images import Image, ImageConfig
 from tare.sites import Completed, Output
 from tare.sites.fake import FakeHost
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import NetworkKind
 
 DATA = Path(__file__).resolve().parents[3] / "data" / "vm"
 PROFILE = {

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import CgroupPlace, NetworkKind
 from tare.deployments.network.path import Hop
 from tare.errors import NotComparable
 from tare.run.events import RunEnded
@@ -19,6 +18,7 @@ from tare.run.parity.references import References, until_refused
 from tare.run.record import Outcome, RunRecord
 from tare.run.usage.cpu import both_clocks
 from tare.study.model import Arm, ArmSettings, InterleaveSpec, LimitsSpec, Placement, Study, SutSpec
+from tare.study.values import CgroupPlace, NetworkKind
 
 TOKEN = "0123456789ab"
 DIGEST = "sha256:" + "ab" * 32

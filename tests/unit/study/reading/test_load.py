@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tare.deployments import NetworkKind
 from tare.errors import StudyError
 from tare.study.reading.load import load, loads
 from tare.study.registry import Registry
+from tare.study.values import NetworkKind
 
 
 def test_arms_are_the_product_without_the_excluded_in_order(text: str, registry: Registry) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import NetworkKind
 from tare.study.model import ArmSettings, MonitorSpec, Placement, StorageSpec, SutSpec
 from tare.study.registry import installed
 from tare.study.rules.clusters import refuse
 from tare.study.rules.placement import Refusal
+from tare.study.values import NetworkKind
 from tare.workloads.registry import WORKLOADS
 
 CLUSTERS = installed().clusters

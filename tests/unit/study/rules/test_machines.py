@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tare.deployments import NetworkKind
 from tare.errors import StudyError
 from tare.study.machine_spec import VmSpec
 from tare.study.model import DuetSpec, InterleaveSpec, LimitsSpec, Placement, StorageSpec, SutSpec
@@ -14,6 +13,7 @@ from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.study.rules.machines import refuse
 from tare.study.rules.placement import Refusal
+from tare.study.values import NetworkKind
 
 REGISTRY = installed()
 

@@ -7,13 +7,13 @@ from itertools import product
 import pytest
 from tests.integration.deployments.test_network_path import DIRECT, PROXIED
 
-from tare.deployments import NetworkKind
 from tare.errors import StudyError
 from tare.study.model import InterleaveSpec, LimitsSpec, Placement, SutSpec
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
 from tare.study.rules import machines
 from tare.study.rules.placement import refuse
+from tare.study.values import NetworkKind
 
 MACHINES = ("vm", "vm-container")
 SERVERS = {

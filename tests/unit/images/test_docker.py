@@ -11,8 +11,8 @@ from docker.errors import APIError, ImageNotFound
 from tests.unit.images.oci.test_saved import saved
 
 from tare.errors import EnvironmentLacks
-from tare.images import Workshop, registry
-from tare.images.registry import RegistryImage
+from tare.images import Workshop, docker
+from tare.images.docker import DockerImage
 from tare.sites.fake import FakeHost
 
 CANNOT = {"error": "toomanyrequests: slow down", "errorDetail": {}}
@@ -68,14 +68,14 @@ def workshop(engine: Engine | None) -> Workshop:
 def fetch(engine: Engine, reference: str, tmp_path: Path) -> int:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    return len(RegistryImage().fetch(reference, workshop(engine), scratch).layers)
+    return len(DockerImage().fetch(reference, workshop(engine), scratch).layers)
 
 
 def test_an_image_that_the_engine_has_is_not_pulled_and_stays(engine: Engine, tmp_path: Path) -> None:
     engine.has["mongo:7"] = "sha256:theirs"
     assert fetch(engine, "mongo:7", tmp_path) == 2
     assert engine.asked == []
-    assert RegistryImage().cache_key("mongo:7", workshop(engine)) == "sha256:theirs"
+    assert DockerImage().cache_key("mongo:7", workshop(engine)) == "sha256:theirs"
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_an_image_that_the_engine_has_is_not_pulled_and_stays(engine: Engine, tm
 def test_what_was_pulled_leaves_the_engine_again(
     engine: Engine, tmp_path: Path, reference: str, pulled: str
 ) -> None:
-    before = RegistryImage().cache_key(reference, workshop(engine))
+    before = DockerImage().cache_key(reference, workshop(engine))
     assert fetch(engine, reference, tmp_path) == 2
     assert engine.asked == [f"pull {pulled}", f"remove {reference}"]
     assert engine.has == {}
-    assert RegistryImage().cache_key(reference, workshop(engine)) == before
+    assert DockerImage().cache_key(reference, workshop(engine)) == before
 
 
 def test_a_pull_that_fails_tells_what_the_registry_said(engine: Engine, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_pull_that_does_not_end_is_given_up(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.progress = [{"status": "Downloading"}] * 5
-    monkeypatch.setattr(registry, "PULL_TIMEOUT_S", -1.0)
+    monkeypatch.setattr(docker, "PULL_TIMEOUT_S", -1.0)
     with pytest.raises(EnvironmentLacks, match="takes longer"):
         fetch(engine, "mongo:7", tmp_path)
     assert engine.timeout == 60
@@ -115,9 +115,9 @@ def test_a_pull_that_does_not_end_is_given_up(
 def test_an_engine_in_trouble_is_told(engine: Engine) -> None:
     engine.broken = True
     with pytest.raises(EnvironmentLacks, match="cannot be had: server is shutting down"):
-        RegistryImage().cache_key("mongo:7", workshop(engine))
+        DockerImage().cache_key("mongo:7", workshop(engine))
 
 
 def test_without_an_engine_there_is_no_registry() -> None:
     with pytest.raises(EnvironmentLacks, match="none answers"):
-        RegistryImage().cache_key("mongo:7", workshop(None))
+        DockerImage().cache_key("mongo:7", workshop(None))

@@ -1,0 +1,26 @@
+"""Every monitor by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tare.monitors import Monitor
+from tare.monitors.cadvisor import Cadvisor
+from tare.monitors.docker_stats import DockerStats
+from tare.monitors.fake import FakeMonitor
+from tare.monitors.iostat import Iostat
+from tare.monitors.mpstat import Mpstat
+from tare.monitors.pidstat import Pidstat
+from tare.monitors.probe import Probe
+from tare.monitors.sar import Sar
+
+MONITORS: Mapping[str, Monitor] = {
+    "probe": Probe(),
+    "mpstat": Mpstat(),
+    "iostat": Iostat(),
+    "sar": Sar(),
+    "pidstat": Pidstat(),
+    "docker-stats": DockerStats(),
+    "cadvisor": Cadvisor(),
+    "fake": FakeMonitor(),
+}
