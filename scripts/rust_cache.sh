@@ -4,9 +4,9 @@
 #   scripts/rust_cache.sh restore CARGO_DIRECTORY   fill a missing target/; print a key if there is something to save
 #   scripts/rust_cache.sh save KEY                  keep target/ under the key that `restore` printed
 #
-# Archives lie in ${XDG_CACHE_HOME:-~/.cache}/tare/rust, the newest three are kept. One with the same sources is taken
-# whole; of one with other sources only the dependencies are. Cargo itself judges what it finds, but for sources it
-# goes by their times: hence the digest of all sources in the key, and files dated before the digest was taken.
+# Archives are in ${XDG_CACHE_HOME:-~/.cache}/tare/rust; the newest three are kept. An archive of the same sources is
+# used whole, one of other sources for its dependencies only. Cargo checks what it finds, but judges sources by their
+# times. The key therefore has a digest of all sources, and what is restored is dated before that digest was taken.
 # Whatever fails here only costs a build.
 set -eu
 cd "$(dirname "$0")/.."
@@ -44,11 +44,11 @@ unpack() {
     mkdir "$scratch/target"
     if tar --extract --no-same-owner --file "$archive" --directory "$scratch/target" "$@" 2>/dev/null &&
         find "$scratch/target" -exec touch -h -r "$scratch/before" {} +; then
-        touch -c "$archive" 2>/dev/null || true  # used last
+        touch -c "$archive" 2>/dev/null || true  # the newest three are those used last
         mv -T "$scratch/target" target
     else
         rm -rf "$scratch/target"
-        rm -f "$archive" 2>/dev/null || true
+        rm -f "$archive" 2>/dev/null || true  # in a cache that is only read it stays
         return 1
     fi
 }

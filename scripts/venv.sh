@@ -53,4 +53,4 @@ else
     install --no-build-isolation --no-deps --editable .
 fi
 echo "$crates" >.venv/tare-crates.stamp
-[ -z "$key" ] || scripts/rust_cache.sh save "$key" || true
+[ -z "$key" ] || scripts/rust_cache.sh save "$key" || true  # without it the next clone builds
