@@ -11,7 +11,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/tare/rust
+caches=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
+cache=$caches/tare/rust
 kept=3
 
 # digest FILES AND FOLDERS...: of their names and contents.
@@ -20,7 +21,7 @@ sources() { digest Cargo.toml Cargo.lock crates; }
 
 restore() {
     # A target/ that is there is the developer's, and CARGO_TARGET_DIR is already shared.
-    [ ! -e target ] && [ -z "${CARGO_TARGET_DIR:-}" ] || return 0
+    [ -n "$caches" ] && [ ! -e target ] && [ -z "${CARGO_TARGET_DIR:-}" ] || return 0
     mkdir -p build
     scratch=$(mktemp -d build/rust-cache.XXXXXX)
     trap 'rm -rf "$scratch"' EXIT

@@ -260,6 +260,17 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     assert clone.holds() == WHOLE
 
 
+def test_without_a_home_there_is_no_cache(tmp_path: Path) -> None:
+    assert Clone(tmp_path / "first", tmp_path / "cache").restore(XDG_CACHE_HOME="") == ""
+
+
+def test_what_a_killed_save_left_is_no_archive(first: Clone, tmp_path: Path) -> None:
+    (archive,) = archives(first)
+    archive.rename(archive.with_name("new.Ab12Cd"))
+    assert Clone(tmp_path / "second", first.cache).restore() != ""
+    assert not (tmp_path / "second" / "target").exists()
+
+
 def test_the_newest_three_archives_are_kept(tmp_path: Path) -> None:
     for number in range(5):
         clone = Clone(tmp_path / str(number), tmp_path / "cache")
