@@ -2,12 +2,12 @@
 
     python -m bench.import_runs DIR [--turns 5] [--markdown FILE]
 
-DIR holds the 360 published files of grambow-2018 (m3.medium). No more are published, so each stands in twice, under
-the machine's own name and under another one: 720 files to read, and figures that say nothing.
+DIR holds the 360 published files of grambow-2018 (m3.medium). No more are published, so each is used twice, under
+the machine's own name and under another one: 720 files to read, and results without a meaning.
 
-As a user has it: Python keeps the bytecode of modules (PYTHONDONTWRITEBYTECODE is not handed on), and a first turn,
-which compiles it, does not count. Stores are removed at the end: ext4 passes over inodes freed seconds ago one by
-one, so that writing a store right after another was removed takes longer.
+As for a user, Python keeps the bytecode of modules (PYTHONDONTWRITEBYTECODE is not passed on), and the first turn,
+which compiles it, does not count. Stores are removed at the end: right after a removal, ext4 takes longer to write
+a new store, because it skips recently freed inodes one by one.
 """
 
 from __future__ import annotations
@@ -62,32 +62,32 @@ def timed(*words: str) -> Took:
 
 def measure(files: Path, turns: int) -> dict[str, list[Took]]:
     """Each command once a turn, the import into a store of its own; the first turn is left out."""
-    found: dict[str, list[Took]] = {"tare import": [], "tare report": []}
+    times: dict[str, list[Took]] = {"tare import": [], "tare report": []}
     with tempfile.TemporaryDirectory(prefix="tare-bench-import-") as scratch:
         for turn in range(turns + 1):
             store = f"{scratch}/store-{turn}"
-            found["tare import"].append(timed("import", str(MAPPING), str(files), "--store", store))
-            found["tare report"].append(timed("report", store))
-    return {name: told[1:] for name, told in found.items()}
+            times["tare import"].append(timed("import", str(MAPPING), str(files), "--store", store))
+            times["tare report"].append(timed("report", store))
+    return {name: every[1:] for name, every in times.items()}
 
 
-def markdown(found: dict[str, list[Took]], loads: Sequence[float]) -> str:
+def markdown(times: dict[str, list[Took]], loads: Sequence[float]) -> str:
     """Medians over the turns, with the least and the most of the wall clock."""
     both = [
         Took(sum(each.wall_s for each in turn), sum(each.cpu_s for each in turn))
-        for turn in zip(*found.values(), strict=True)
+        for turn in zip(*times.values(), strict=True)
     ]
     rows = []
-    for name, told in {**found, "both": both}.items():
-        walls = [each.wall_s for each in told]
-        cpu = median(each.cpu_s for each in told)
+    for name, every in {**times, "both": both}.items():
+        walls = [each.wall_s for each in every]
+        cpu = median(each.cpu_s for each in every)
         rows.append(f"| {name} | {median(walls):.1f} | {min(walls):.1f} to {max(walls):.1f} | {cpu:.1f} |")
-    said = (
+    summary = (
         f"{RUNS} runs, {len(both)} turns; load {loads[0]:.1f} before and {loads[1]:.1f} after, "
         f"on {os.cpu_count()} CPUs. Goal: {GOAL_S:g} s for both."
     )
     head = "| command | wall s, median | least to most | CPU s, median |\n|---|---|---|---|"
-    return "\n".join((said, "", head, *rows, ""))
+    return "\n".join((summary, "", head, *rows, ""))
 
 
 def main() -> None:

@@ -1,10 +1,10 @@
-"""What a run takes beside its measurement: seconds before the first operation and after the last one, of real runs.
+"""Seconds that a real run takes before its first operation and after its last one.
 
     python -m bench.overhead [--turns 5] [--database mariadb ...] [--markdown FILE]
 
-In turns, for each database: a study of a bare and a container arm (`tare run`, three runs of a few seconds, the
-control among them), then the server alone on the same data in each deployment. The minimum is from the start of the
-server's process until it answers on its port; how long its deployment takes to make that process stands beside it.
+In turns, for each database: a study of a bare and a container arm (`tare run`: three runs of a few seconds, one of
+them the control), then the server alone on the same data in each deployment. The minimum is the time from the start
+of the server's process until it answers on its port. The time to make that process has a column of its own.
 Needs root and a container engine.
 """
 
@@ -61,7 +61,7 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class Subject:
-    """A database with its study, and what it says first to who connects. `hello`: what it has to be told before."""
+    """A database with its study. `hello`: what a client sends first; empty where the server does."""
 
     sut: str
     client: str
@@ -90,7 +90,7 @@ SUBJECTS: Mapping[str, Subject] = {
 
 
 @dataclass
-class Found:
+class Times:
     """Seconds, a value a run: `before` the client's start, its own start and end (`client`), `after` it.
 
     `beside`: both together, of each run that another followed. `server`, `made`: a value a turn, the server alone.
@@ -105,21 +105,21 @@ class Found:
 
     @property
     def over(self) -> list[float]:
-        """What is over the server's own start, in order."""
+        """Seconds of each run over the server's own start, sorted."""
         return sorted(seconds - median(self.server) for seconds in self.beside)
 
 
-def of_runs(records: Sequence[RunRecord], found: Mapping[str, Found]) -> None:
-    """Read from the records of one session."""
+def add_runs(records: Sequence[RunRecord], times: Mapping[str, Times]) -> None:
+    """Add the records of one session."""
     for record in records:
         if not record.outcome.ok or record.usage is None or record.measurement is None:
             sys.exit(f"bench.overhead: {record.run_id} failed: {record.outcome.reason}")
-        one = found[record.settings["sut"]["deployment"]]
+        one = times[record.settings["sut"]["deployment"]]
         began, ended = record.usage["began_monotonic_s"], record.usage["ended_monotonic_s"]
         one.before.append(began - _start(record))
         one.client.append(ended - began - record.measurement["duration_s"])
     for record, following in pairwise(records):
-        usage, one = record.usage or {}, found[record.settings["sut"]["deployment"]]
+        usage, one = record.usage or {}, times[record.settings["sut"]["deployment"]]
         one.after.append(_start(following) - usage["ended_monotonic_s"])
         one.beside.append(usage["began_monotonic_s"] - _start(record) + one.after[-1])
 
@@ -169,7 +169,7 @@ def _wait(port: int, hello: bytes, check: Callable[[], None]) -> None:
     sys.exit(f"bench.overhead: nothing answered on port {port} within {_ANSWER_S:g} s")
 
 
-def turn(name: str, subject: Subject, number: int, found: Mapping[str, Found]) -> None:
+def turn(name: str, subject: Subject, number: int, times: Mapping[str, Times]) -> None:
     """One session of runs, then the servers alone."""
     with tempfile.TemporaryDirectory(prefix="tare-bench-overhead-") as scratch, local_engine() as engine:
         path = Path(scratch) / "study.yaml"
@@ -181,21 +181,21 @@ def turn(name: str, subject: Subject, number: int, found: Mapping[str, Found]) -
         if not Path(scratch, "store").is_dir():
             sys.exit(f"bench.overhead: {done.stderr.strip()}")
         made = open_store(Path(scratch) / "store")
-        of_runs(made.records(), found)
+        add_runs(made.records(), times)
         machine = local_machine(made.plan, engine)
         for arm in ("bare", "container"):
             made_s, server_s = alone(machine, made.plan, arm, subject.hello)
-            found[arm].made.append(made_s)
-            found[arm].server.append(server_s)
+            times[arm].made.append(made_s)
+            times[arm].server.append(server_s)
 
 
-def rows(name: str, found: Mapping[str, Found]) -> Iterator[str]:
+def rows(name: str, times: Mapping[str, Times]) -> Iterator[str]:
     """A database's rows of the table."""
-    for deployment, one in found.items():
+    for deployment, one in times.items():
         if one.after:
-            told = [median(each) for each in (one.before, one.after, one.server, one.client, one.made)]
-            over = f"**{told[0] + told[1] - told[2]:.2f}** ({one.over[0]:.2f} to {one.over[-1]:.2f})"
-            before, after, server, client, made = (f"{value:.2f}" for value in told)
+            medians = [median(each) for each in (one.before, one.after, one.server, one.client, one.made)]
+            over = f"**{medians[0] + medians[1] - medians[2]:.2f}** ({one.over[0]:.2f} to {one.over[-1]:.2f})"
+            before, after, server, client, made = (f"{value:.2f}" for value in medians)
             yield f"| {name} | {deployment} | {before} | {after} | {server} | {over} | {client} | {made} |"
 
 
@@ -206,18 +206,18 @@ def main() -> None:
     parser.add_argument("--database", choices=sorted(SUBJECTS), nargs="+", default=list(SUBJECTS))
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
-    found = {name: {"bare": Found(), "container": Found()} for name in asked.database}
+    times = {name: {"bare": Times(), "container": Times()} for name in asked.database}
     before = os.getloadavg()[0]
     for number in range(1, asked.turns + 1):
         for name in asked.database:
-            turn(name, SUBJECTS[name], number, found[name])
+            turn(name, SUBJECTS[name], number, times[name])
             sys.stderr.write(f"bench.overhead: turn {number} of {asked.turns}, {name}\n")
-    said = (
+    summary = (
         f"Medians of {asked.turns} turns, seconds; load {before:.1f} before and {os.getloadavg()[0]:.1f} after, "
         f"on {os.cpu_count()} CPUs. Goal: a run and the way to the next one take {GOAL_S:g} s more than the "
         "server's own start. The client's own start and end are the tool's."
     )
-    text = "\n".join((said, "", _HEAD, *(row for name, each in found.items() for row in rows(name, each)), ""))
+    text = "\n".join((summary, "", _HEAD, *(row for name, each in times.items() for row in rows(name, each)), ""))
     sys.stdout.write(text)
     if asked.markdown is not None:
         asked.markdown.parent.mkdir(parents=True, exist_ok=True)

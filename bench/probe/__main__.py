@@ -1,15 +1,15 @@
-"""What tare-probe costs, beside the tools that it replaces, as ratios within one run.
+"""What tare-probe costs beside the tools that it replaces, as ratios within one run.
 
     python -m bench.probe --probe target/x86_64-unknown-linux-gnu/release/tare-probe --seconds 12
 
-Every tool samples once a second. Its cost is the CPU time of its processes and, for tools that ask the engine, of
-the engine's daemons over what they use without it. The dearest quarter of the seconds is left out, as others may
-use the machine and its engine too; but not of tare-probe and the floor, which are watched for whole tens of
-seconds: its writer works every ten, and that is no accident.
+Every tool samples once a second. Its cost is the CPU time of its processes and, for tools that ask the engine, what
+the engine's daemons use more than without it. The most expensive quarter of the seconds is left out, because others
+may use the machine and its engine too. tare-probe and the floor are watched for whole tens of seconds instead and
+keep them all: tare-probe's writer works every ten seconds.
 
-`floor` is the least that can be spent: it reads the very files that tare-probe reads of control groups, when
-tare-probe reads them, and throws the bytes away. Needs root and a container engine; starts ten idle containers and
-removes them. $CADVISOR names the program of cAdvisor, if any.
+`floor` is the least that can be spent: it reads the same files of control groups as tare-probe at the same times,
+and throws the bytes away. Needs root and a container engine; starts ten idle containers and removes them. $CADVISOR
+names the program of cAdvisor, if any.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
         asked = scrape(CADVISOR_PORT)
         costs.append(bench.cost(CADVISOR, CONTAINERS, command, asks_engine=True, each_second=asked))
     else:
-        print("cAdvisor was not there: $CADVISOR names no program", file=sys.stderr)
+        print("cAdvisor is left out: $CADVISOR names no program", file=sys.stderr)
     return costs
 
 

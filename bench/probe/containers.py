@@ -1,4 +1,4 @@
-"""Containers that do nothing, for measuring what watching them costs."""
+"""Idle containers, to measure what watching them costs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ DOCKER_TIMEOUT_S = 60.0
 def idle_image() -> bytes:
     """A file system with nothing but `sleep` and the libraries that it needs."""
     sleep = shutil.which("sleep") or "/bin/sleep"
-    told = subprocess.run(["ldd", sleep], check=True, capture_output=True, text=True, timeout=10).stdout
-    files = [sleep] + [word for word in told.split() if word.startswith("/")]
+    libraries = subprocess.run(["ldd", sleep], check=True, capture_output=True, text=True, timeout=10).stdout
+    files = [sleep] + [word for word in libraries.split() if word.startswith("/")]
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for name in files:

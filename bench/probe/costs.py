@@ -21,13 +21,13 @@ WARM_UP_S = 3.0
 DAEMONS = ("dockerd", "containerd", "containerd-shim-runc-v2", "containerd-shim")
 STOP_TIMEOUT_S = 10.0
 HOUSEKEEPING_S = 30.0
-"""containerd's shims give memory back as often, for some four seconds: as much of it with a tool as without."""
+"""containerd's shims clean up this often, for some four seconds; a watch must hold as much of it as an idle one."""
 CLEARLY = 0.01
-"""Chance of daemons that do no more with a tool than without it to look as if they did."""
+"""Significance level of the test that a tool makes the daemons do more."""
 WRITTEN_EVERY_S = 10.0
 """How often tare-probe's writer is woken at 1 Hz."""
 IN_TENS = ("floor", "tare-probe", "tare-probe --host")
-"""Those of which no second is left out."""
+"""Tools that are watched for whole tens of seconds, none of them left out."""
 
 
 def cpu_s(pid: int) -> float:
@@ -52,10 +52,10 @@ def processes() -> Iterator[tuple[int, int, str]]:
 def tree(root: int) -> set[int]:
     """A process and its descendants."""
     parents = {pid: parent for pid, parent, _ in processes()}
-    found = {root}
-    while grown := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= grown
-    return found
+    pids = {root}
+    while grown := {pid for pid, parent in parents.items() if parent in pids} - pids:
+        pids |= grown
+    return pids
 
 
 def daemons_s() -> float:
@@ -101,7 +101,7 @@ def watch(pids: set[int], seconds: float, each_second: Callable[[], bool] | None
 
 
 def usual(seconds: Iterable[float]) -> float:
-    """Mean of what was used in a second, the dearest quarter of the seconds left out."""
+    """Mean use in a second without the most expensive quarter of the seconds."""
     spent = sorted(seconds)
     return fmean(spent[: max(1, len(spent) * 3 // 4)])
 
@@ -109,7 +109,7 @@ def usual(seconds: Iterable[float]) -> float:
 def caused(during: Sequence[float], idle: Sequence[float]) -> float | None:
     """What a tool made the daemons use in a second; `None` where that is not clearly more than without it.
 
-    Clearly: by their ranks (Mann-Whitney), which a second of somebody else's does not move far.
+    A rank test (Mann-Whitney) decides, because single seconds of other work hardly move it.
     """
     if mannwhitneyu(during, idle, alternative="greater").pvalue > CLEARLY:
         return None
@@ -148,8 +148,8 @@ class Bench:
                 passed = watch(pids, seconds, each_second)
                 memory = resident_mb(pids)
                 if running.poll() is not None:
-                    said = Path(log.name).read_text(errors="replace")[-400:]
-                    raise SystemExit(f"{tool} ended before it was measured: {said}")
+                    output = Path(log.name).read_text(errors="replace")[-400:]
+                    raise SystemExit(f"{tool} ended before it was measured: {output}")
             finally:
                 stop(running)
         idle += self.idle_engine() if asks_engine else []
@@ -201,8 +201,10 @@ class Bench:
 
     def _floor_share(self, group: str) -> float:
         command = self.probe_command("floor", [group], 1000, self.seconds)
-        said = subprocess.run(command, check=True, timeout=self.seconds + 60, capture_output=True, text=True).stdout
-        return float(json.loads(said)["cpu_ns"]) / (self.seconds * 1e9)
+        output = subprocess.run(
+            command, check=True, timeout=self.seconds + 60, capture_output=True, text=True
+        ).stdout
+        return float(json.loads(output)["cpu_ns"]) / (self.seconds * 1e9)
 
 
 def stop(running: subprocess.Popen[bytes]) -> None:

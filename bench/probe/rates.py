@@ -1,4 +1,4 @@
-"""How often a monitor can be asked at most, and what it cannot see however often it is asked."""
+"""The highest rate at which each monitor delivers readings, and what it cannot see at any rate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CANNOT_SEE = {
     "mpstat": "who uses the CPUs; memory, disks, networks",
     "iostat": "who reads and writes; CPUs one by one, networks",
     "sar": "any container or process",
-    "pidstat": "containers as such: their limits, throttling, page cache, networks; children between two looks",
+    "pidstat": "containers as such: their limits, throttling, page cache, networks; children between two readings",
     "node_exporter": "any container or process",
     "cAdvisor": "steal; processes outside control groups; disk I/O on control groups v1 without a throttle rule; "
     "pressure on hybrid hierarchies, which it shows as 0",
@@ -36,7 +36,7 @@ WHOLE_SECONDS_HZ = 1.0
 
 
 def cannot_see(tool: str) -> str:
-    """What this tool leaves in the dark."""
+    """What this tool does not show."""
     return next((text for name, text in CANNOT_SEE.items() if tool.startswith(name)), "")
 
 
@@ -79,7 +79,7 @@ def serving(command: Sequence[str], url: str) -> Iterator[None]:
 
 
 def scraped_hz(command: Sequence[str], url: str, seconds: float, stamped: str | None = None) -> float:
-    """Different readings a second that a scraper gets which asks without pause.
+    """Different readings a second that a scraper gets when it asks without pause.
 
     `stamped` is a pattern of a sample that ends in the time of its reading; without it, a scrape is a reading.
     """
@@ -90,6 +90,6 @@ def scraped_hz(command: Sequence[str], url: str, seconds: float, stamped: str | 
         while time.monotonic() < began + seconds:
             text = answer_of(url)
             scrapes += bool(text)
-            if stamped and (found := re.search(stamped, text)):
-                seen.add(found.group(1))
+            if stamped and (stamp := re.search(stamped, text)):
+                seen.add(stamp.group(1))
         return (len(seen) if stamped else scrapes) / (time.monotonic() - began)

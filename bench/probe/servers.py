@@ -22,7 +22,7 @@ def node_exporter() -> list[str] | None:
 
 
 def cadvisor(every: str) -> list[str] | None:
-    """How to start the cAdvisor that $CADVISOR names, reading as often as it is told and no more seldom."""
+    """How to start the cAdvisor that $CADVISOR names; it reads at this fixed interval."""
     program = os.environ.get("CADVISOR")
     options = [
         "-listen_ip=127.0.0.1",
@@ -40,7 +40,7 @@ def metrics_of(port: int) -> str:
 
 
 def scrape(port: int) -> Callable[[], bool]:
-    """What fetches the metrics once, as Prometheus would; whether it got any."""
+    """A function that fetches the metrics once, as Prometheus would, and returns whether it got any."""
 
     def fetch() -> bool:
         return bool(answer_of(metrics_of(port)))
@@ -49,7 +49,7 @@ def scrape(port: int) -> Callable[[], bool]:
 
 
 def answer_of(url: str) -> str:
-    """What a server says, which is nothing while it is not up."""
+    """The answer of a server; empty while it is not up."""
     with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=SCRAPE_TIMEOUT_S) as answer:
         return str(answer.read().decode())
     return ""

@@ -1,4 +1,4 @@
-"""What the benchmark of tare-probe prints: its tables, and each goal with what came of it."""
+"""What `make bench-probe` prints: its tables, and each goal with its result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Rapid:
 
 
 def table(costs: Sequence[Cost], rapid: Sequence[Rapid], rates: Mapping[str, float | None]) -> str:
-    """Both tables as Markdown, and the goals with what came of them."""
+    """Both tables and the goals with their results, as Markdown."""
     lines = [
         "| tool | containers | CPU ms a sample | of that in daemons | resident MB | fastest, Hz | cannot see |",
         "|---|---|---|---|---|---|---|",
@@ -85,11 +85,11 @@ def shown_ms(value: float | None) -> str:
 
 
 def goals(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> list[str]:
-    """Each goal, the figure, and whether it was reached."""
+    """Each goal with its figure and whether it was reached."""
 
     def mean(tool: str, count: int) -> float | None:
-        found = [cost.total_ms for cost in costs if (cost.tool, cost.containers) == (tool, count)]
-        known = [total for total in found if total is not None]
+        totals = [cost.total_ms for cost in costs if (cost.tool, cost.containers) == (tool, count)]
+        known = [total for total in totals if total is not None]
         return fmean(known) if known else None
 
     judged: list[tuple[str, str, bool | None]] = []
@@ -105,8 +105,8 @@ def goals(costs: Sequence[Cost], rapid: Sequence[Rapid]) -> list[str]:
         stats = mean("docker stats", count)
         ratio(f"50 x cheaper than docker stats, {count} containers", stats, probe, lambda it: it >= 50)
     if any(cost.tool == CADVISOR for cost in costs):
-        found = (mean(CADVISOR, CONTAINERS), mean("tare-probe", CONTAINERS))
-        ratio(f"50 x cheaper than cAdvisor, {CONTAINERS} containers", *found, lambda it: it >= 50)
+        both = (mean(CADVISOR, CONTAINERS), mean("tare-probe", CONTAINERS))
+        ratio(f"50 x cheaper than cAdvisor, {CONTAINERS} containers", *both, lambda it: it >= 50)
     memory = max(
         [cost.resident_mb for cost in costs if cost.tool == "tare-probe"] + [run.resident_mb for run in rapid]
     )

@@ -1,11 +1,11 @@
-"""What each protocol costs and how often it is wrong, on this machine, as ratios within one run.
+"""What each protocol costs on this machine, and how often its interval is wrong.
 
     python -m bench.protocol --minutes 25 [--json FILE] [--markdown FILE]
     python -m bench.protocol --show
 
 Makes ordinary studies of identical servers and of one known effect under `interleave`, `fixed` (all runs of an arm
 together; `buckets` judges the same runs) and `duet`, taking turns, and adds them to those made before on this
-machine ($TARE_HOME/bench-protocol). What was measured and what is computed from it stand in columns of their own.
+machine ($TARE_HOME/bench-protocol). Measured and computed figures have columns of their own.
 Needs root and a container engine.
 """
 
@@ -80,18 +80,18 @@ def main() -> None:
             identity = identity_of(host_facts(host, data_path=str(layout.home)), facts)
             if not chosen.show:
                 make(archive, identity, engine, layout, chosen.minutes)
-        found = figures(archive, identity)
+        known = figures(archive, identity)
     except TareError as error:
         sys.exit(f"bench.protocol: {error}")
-    show(found, Console(width=max(Console().width, 140)))  # narrower, its columns would be cut off
+    show(known, Console(width=max(Console().width, 140)))  # narrower, its columns would be cut off
     for path in (chosen.json, chosen.markdown):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
     if chosen.json:
-        tree = {**asdict(found), "identity": identity.model_dump(mode="json")}
+        tree = {**asdict(known), "identity": identity.model_dump(mode="json")}
         chosen.json.write_text(json.dumps(tree, indent=2, default=_as_json) + "\n")
     if chosen.markdown:
-        chosen.markdown.write_text(markdown(found))
+        chosen.markdown.write_text(markdown(known))
 
 
 def _as_json(value: object) -> object:

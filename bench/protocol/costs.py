@@ -1,11 +1,11 @@
-"""What protocols cost and how often they are wrong, from pools of runs. Pure; what is computed is told apart.
+"""What protocols cost and how often they are wrong, from pools of runs. Measured and computed figures stay apart.
 
-A pool is a number of studies under one order of runs. From it come, for each way of judging:
+A pool is a number of studies with one order of runs. It gives, for each way to analyze them:
 
-- verdicts: every stretch of `SEGMENT` rounds that were made one after the other, in each study, judged by itself.
-  Stretches overlap, so that the share is a mean of dependent verdicts; its interval is that of the disjoint ones.
-- seconds to a width, *measured*: the machine time of the rounds after which the interval of the stored runs, in the
-  order in which they were made, was narrow enough. `None` where the pool has too few.
+- verdicts: one for every stretch of `SEGMENT` consecutive rounds of a study. Stretches overlap, so the share is a
+  mean of dependent verdicts; its interval is that of the disjoint stretches.
+- seconds to a width, *measured*: the machine time until the interval of the stored runs, in their order, was narrow
+  enough. `None` where the pool has too few runs.
 - seconds to a width, *computed*: from the pool's variances, by the formulas below.
 """
 
@@ -34,7 +34,7 @@ MOST_RUNS = 10_000
 
 @dataclass(frozen=True)
 class Run:
-    """One run. `rate`: by which arms are compared. `windows`: rates of its windows. `seconds`: of machine time."""
+    """One run. `rate`: what arms are compared by. `windows`: rates of its windows. `seconds`: of machine time."""
 
     rate: float
     windows: tuple[float, ...]
@@ -63,7 +63,7 @@ def by_pairs(pairs: Sequence[tuple[Run, Run]]) -> Estimate:
 
 
 def sequential(pairs: Sequence[tuple[Run, Run]]) -> Estimate:
-    """The same by the alpha that pays for looking."""
+    """The same with the smaller alpha that pays for repeated looks."""
     return paired_log_ratio_t([arm.rate / baseline.rate for arm, baseline in pairs], 1 - Rule().alpha)
 
 
@@ -80,14 +80,14 @@ def by_windows(pairs: Sequence[tuple[Run, Run]]) -> Estimate:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Stretches whose interval leaves the truth out: of all that overlap, and of disjoint ones."""
+    """Stretches whose interval excludes the truth, of all overlapping and of disjoint ones."""
 
     overlapping: Share
     disjoint: Share
 
 
 def wrong(pool: Sequence[Rounds], judge: Judge) -> Verdicts:
-    """How often the interval of `SEGMENT` rounds in a row leaves the truth out; 5 % is nominal."""
+    """How often the interval of `SEGMENT` consecutive rounds excludes the truth; 5 % is nominal."""
     every = [_wrong(rounds, begin, judge) for rounds in pool for begin in range(len(rounds.pairs) - SEGMENT + 1)]
     apart = [
         _wrong(rounds, begin, judge)
@@ -98,9 +98,9 @@ def wrong(pool: Sequence[Rounds], judge: Judge) -> Verdicts:
 
 
 def _wrong(rounds: Rounds, begin: int, judge: Judge) -> bool:
-    found = judge(rounds.pairs[begin : begin + SEGMENT])
+    estimate = judge(rounds.pairs[begin : begin + SEGMENT])
     truth = math.expm1(rounds.truth)
-    return found.low is not None and found.high is not None and not found.low <= truth <= found.high
+    return estimate.low is not None and estimate.high is not None and not estimate.low <= truth <= estimate.high
 
 
 def pooled_spread(pool: Sequence[Rounds]) -> float | None:
@@ -120,11 +120,11 @@ def measured_seconds(
 ) -> float | None:
     """Machine time until the interval was narrow enough, in the mean over arms; `None` where one never was.
 
-    Each arm's rounds of all studies, one study after the other; `looks`: after how many it may be looked.
+    Each arm's rounds of all studies, one study after the other. `looks`: after how many the width is checked.
     """
-    found = [next(_narrow(rounds, judge, target, looks), None) for rounds in pool]
-    known = [seconds for seconds in found if seconds is not None]
-    return fmean(known) if known and len(known) == len(found) else None
+    seconds = [next(_narrow(rounds, judge, target, looks), None) for rounds in pool]
+    known = [each for each in seconds if each is not None]
+    return fmean(known) if known and len(known) == len(seconds) else None
 
 
 def _narrow(rounds: Rounds, judge: Judge, target: float, looks: Callable[[int], bool]) -> Iterator[float]:
@@ -150,13 +150,13 @@ def variances(pool: Sequence[Rounds]) -> Components:
 
     Searle, Casella & McCulloch, Variance Components (1992), chapter 3; see `tare.protocols.windows.components`.
     """
-    found = []
+    parts = []
     for rounds in pool:
         for side in (0, 1):
             logs = [[math.log(rate) for rate in pair[side].windows] for pair in rounds.pairs]
             shortest = min(len(each) for each in logs)
-            found.append(components([each[:shortest] for each in logs]))
-    return Components(within=fmean(one.within for one in found), between=fmean(one.between for one in found))
+            parts.append(components([each[:shortest] for each in logs]))
+    return Components(within=fmean(one.within for one in parts), between=fmean(one.between for one in parts))
 
 
 def runs_for(target: float, of: Components, windows: float) -> int:

@@ -1,4 +1,4 @@
-"""What the stored studies of `make bench-protocol` tell: figures, each measured or computed, and said which."""
+"""The figures of `make bench-protocol` from its stored studies, each marked as measured or computed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TARGETS = (0.02, 0.01)
 
 @dataclass(frozen=True)
 class Way:
-    """A way of judging. `pool`: whose runs; `stop`: by which its width is looked at, and when.
+    """A way to analyze runs. `pool`: whose runs; `stop`: whose width decides; `looks`: after how many rounds.
 
     `with_control`: machine time of a study of one arm, by that of the arm and its baseline. The control that tare's
     own protocols always have is one more run a round, in a duet one more pair; publications have none.
@@ -145,7 +145,7 @@ class Pool:
 
     control: tuple[Rounds, ...]
     injected: tuple[Rounds, ...]
-    found: Injected
+    effect: Injected
     machine_s: float
 
     @property
@@ -157,17 +157,17 @@ class Pool:
 def pool_of(archive: Archive, identity: Identity, name: str) -> Pool | None:
     """Read the finished studies of a pool; `None` where there is none."""
     places = [place for place in archive.places(identity) if place.kind == name]
-    known = [(place, found) for place in places if (found := archive.studied(place)) is not None]
+    known = [(place, studied) for place in places if (studied := archive.studied(place)) is not None]
     if not known:
         return None
-    told = injected([each for _, found in known for each in found.observed], TITLE)
-    truth = math.log1p(told.truth.point or 0.0)
+    effect = injected([each for _, studied in known for each in studied.observed], TITLE)
+    truth = math.log1p(effect.truth.point or 0.0)
     stores = [open_store(place.path).records() for place, _ in known]
     return Pool(
         control=tuple(_rounds(records, CONTROL, 0.0) for records in stores),
         injected=tuple(_rounds(records, INJECTED, truth) for records in stores),
-        found=told,
-        machine_s=sum(found.effort.machine_s for _, found in known),
+        effect=effect,
+        machine_s=sum(studied.effort.machine_s for _, studied in known),
     )
 
 
@@ -188,19 +188,19 @@ def _windows(record: RunRecord) -> tuple[float, ...]:
 
 
 def figures(archive: Archive, identity: Identity) -> Figures:
-    """Everything that the stored studies of this machine tell."""
+    """All figures of the stored studies of this machine."""
     pools = {name: pool for name in POOLS if (pool := pool_of(archive, identity, name)) is not None}
     found_costs = tuple(costs(pools))
     together = pools.get("together")
-    found = None if together is None else variances(together.both)
+    parts = None if together is None else variances(together.both)
     return Figures(
         identity=identity,
         studies={name: len(pool.control) for name, pool in pools.items()},
         machine_s={name: pool.machine_s for name, pool in pools.items()},
         spread={name: pooled_spread(pool.both) for name, pool in pools.items()},
         pair_s={name: pair_seconds(pool.both) for name, pool in pools.items()},
-        within=None if found is None else found.within,
-        between=None if found is None else found.between,
+        within=None if parts is None else parts.within,
+        between=None if parts is None else parts.between,
         wrong=tuple(
             Wrong(way.name, wrong(pools[way.pool].control, way.judge), wrong(pools[way.pool].injected, way.judge))
             for way in WAYS
@@ -208,7 +208,7 @@ def figures(archive: Archive, identity: Identity) -> Figures:
         ),
         costs=found_costs,
         published=() if together is None else tuple(published(together, found_costs)),
-        injected={name: pool.found for name, pool in pools.items()},
+        injected={name: pool.effect for name, pool in pools.items()},
     )
 
 
@@ -248,8 +248,8 @@ def _computed(way: Way, pools: Mapping[str, Pool], target: float) -> float | Non
     pair_s = pair_seconds(pool.both)
     if way.pool != "together":
         return rounds_for(target, spread) * pair_s
-    found, windows = variances(pool.both), MEASURE_S
-    runs = windows_claim(target, found, windows) if way.name == "buckets" else runs_for(target, found, windows)
+    parts, windows = variances(pool.both), MEASURE_S
+    runs = windows_claim(target, parts, windows) if way.name == "buckets" else runs_for(target, parts, windows)
     return runs * pair_s
 
 
@@ -258,20 +258,20 @@ def published(pool: Pool, known: Sequence[Cost]) -> Iterator[AsPublished]:
 
     They are held against the default protocol with its control, which publications do without.
     """
-    found = variances(pool.both)
+    parts = variances(pool.both)
     beside_s = pair_seconds(pool.both) / 2 - MEASURE_S
     default = {f"{cost.target:g}": cost.with_control_s for cost in known if cost.way == "interleave"}
     for one in PUBLISHED:
         measure_s = one.measure_s or MEASURE_S
         run_s = measure_s + beside_s
-        runs = {f"{target:g}": runs_for(target, found, measure_s) for target in TARGETS}
+        runs = {f"{target:g}": runs_for(target, parts, measure_s) for target in TARGETS}
         seconds = {target: 2 * n * run_s for target, n in runs.items()}
         yield AsPublished(
             study=one.study,
             measure_s=measure_s,
             runs=one.runs,
             seconds=2 * one.runs * run_s,
-            width=width_of(one.runs, found, measure_s),
+            width=width_of(one.runs, parts, measure_s),
             runs_to=runs,
             seconds_to=seconds,
             times_interleave={

@@ -24,7 +24,7 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
-def grids(found: Figures) -> tuple[Grid, ...]:
+def grids(figures: Figures) -> tuple[Grid, ...]:
     """What was made, how often wrong, seconds here, seconds at published lengths, the injected effect."""
     return (
         Grid(
@@ -33,12 +33,12 @@ def grids(found: Figures) -> tuple[Grid, ...]:
             tuple(
                 (
                     name,
-                    str(found.studies[name]),
-                    f"{found.machine_s[name]:.0f}",
-                    f"{found.pair_s[name]:.1f}",
-                    _percent(found.spread[name]),
+                    str(figures.studies[name]),
+                    f"{figures.machine_s[name]:.0f}",
+                    f"{figures.pair_s[name]:.1f}",
+                    _percent(figures.spread[name]),
                 )
-                for name in found.studies
+                for name in figures.studies
             ),
         ),
         Grid(
@@ -52,7 +52,7 @@ def grids(found: Figures) -> tuple[Grid, ...]:
                     _counted(one.injected.overlapping),
                     _share(one.injected.disjoint),
                 )
-                for one in found.wrong
+                for one in figures.wrong
             ),
         ),
         Grid(
@@ -67,7 +67,7 @@ def grids(found: Figures) -> tuple[Grid, ...]:
                     _seconds(cost.with_control_s),
                     _times(cost.times_interleave),
                 )
-                for cost in found.costs
+                for cost in figures.costs
             ),
         ),
         Grid(
@@ -91,7 +91,7 @@ def grids(found: Figures) -> tuple[Grid, ...]:
                     *(_seconds(seconds) for seconds in one.seconds_to.values()),
                     *(_times(times) for times in one.times_interleave.values()),
                 )
-                for one in found.published
+                for one in figures.published
             ),
         ),
         Grid(
@@ -105,7 +105,7 @@ def grids(found: Figures) -> tuple[Grid, ...]:
                     _percent(one.truth.point),
                     _percent(one.bias.point),
                 )
-                for name, one in found.injected.items()
+                for name, one in figures.injected.items()
             ),
         ),
     )
@@ -137,16 +137,16 @@ def _share(of: Share) -> str:
     return f"{100 * of.share:.0f} % [{100 * of.low:.0f}, {100 * of.high:.0f}] of {of.of}"
 
 
-def markdown(found: Figures) -> str:
+def markdown(figures: Figures) -> str:
     """For the journal."""
-    one = found.identity
+    one = figures.identity
     machine = f"{one.cpu_model}, {one.cpu_count} CPUs, {one.memory_gib} GiB, Linux {one.kernel}"
     lines = [f"{machine}, {one.engine} {one.engine_version}."]
-    if found.between is not None and found.within is not None:
-        between, within = (100 * math.sqrt(part) for part in (found.between, found.within))
-        told = f"{between:.2f} % between restarts, {within:.2f} % of windows of 1 s within a run"
-        lines += ["", f"Standard deviations of log rates, runs of an arm made together: {told}."]
-    for grid in grids(found):
+    if figures.between is not None and figures.within is not None:
+        between, within = (100 * math.sqrt(part) for part in (figures.between, figures.within))
+        spreads = f"{between:.2f} % between restarts, {within:.2f} % of windows of 1 s within a run"
+        lines += ["", f"Standard deviations of log rates, runs of an arm made together: {spreads}."]
+    for grid in grids(figures):
         lines += ["", f"**{grid.title[0].upper()}{grid.title[1:]}**", "", _row(grid.columns)]
         lines += [_row(("---",) * len(grid.columns)), *(_row(row) for row in grid.rows)]
     return "\n".join(lines) + "\n"
@@ -156,9 +156,9 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def show(found: Figures, console: Console) -> None:
+def show(figures: Figures, console: Console) -> None:
     """For people."""
-    for grid in grids(found):
+    for grid in grids(figures):
         table = RichTable(*grid.columns, title=grid.title, title_justify="left", box=None, pad_edge=False)
         for row in grid.rows:
             table.add_row(*row)

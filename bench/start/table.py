@@ -27,12 +27,12 @@ _START, _STOP = (Phase.PROVISION, Phase.LOAD), (Phase.COLLECT, Phase.TEARDOWN)
 
 def rows(study: Study, records: Sequence[RunRecord], emulated: EmulatedArms) -> list[list[str]]:
     """A row an arm in the study's order, of its good runs; an arm without any has hyphens."""
-    found = []
+    table_rows = []
     for arm in study.arms:
         good = [run for run in records if run.arm == arm.name and run.outcome.ok]
         cells = [*_spread(_seconds(run, _START) for run in good), *_spread(_seconds(run, _STOP) for run in good)]
-        found.append([marked(arm.name, mark_of(study, emulated, arm.name)), *cells, str(len(good))])
-    return found
+        table_rows.append([marked(arm.name, mark_of(study, emulated, arm.name)), *cells, str(len(good))])
+    return table_rows
 
 
 def _seconds(run: RunRecord, phases: Sequence[Phase]) -> float:
@@ -44,9 +44,9 @@ def _spread(seconds: Iterable[float]) -> tuple[str, str]:
     return (f"{median(known):.3g}", f"{min(known):.3g} to {max(known):.3g}") if known else ("-", "-")
 
 
-def table(found: Sequence[Sequence[str]]) -> str:
+def table(table_rows: Sequence[Sequence[str]]) -> str:
     """As Markdown."""
-    lines = [HEADS, ["---"] * len(HEADS), *found]
+    lines = [HEADS, ["---"] * len(HEADS), *table_rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\nMedians of good runs.\n"
 
 

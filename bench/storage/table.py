@@ -47,20 +47,20 @@ COLUMNS = (
 def rows(study: Study, analysis: Analysis, emulated: EmulatedArms) -> list[list[str]]:
     """A row a storage, in the study's order; one with a run on an emulated CPU is marked."""
     names = {(arm.levels["storage"], arm.levels["work"]): arm.name for arm in study.arms if not arm.control}
-    found = []
+    table_rows = []
     for storage in study.factors["storage"]:
         arms = [names[storage, column.work] for column in COLUMNS]
         marks = [mark for arm in arms if (mark := mark_of(study, emulated, arm)) is not None]
         mark = MARK if MARK in marks else next(iter(marks), None)
         cells = [_cell(analysis, arm, storage, column) for arm, column in zip(arms, COLUMNS, strict=True)]
-        found.append([marked(storage, mark), *cells])
-    return found
+        table_rows.append([marked(storage, mark), *cells])
+    return table_rows
 
 
 def _cell(analysis: Analysis, arm: str, storage: str, column: Column) -> str:
     if storage != _BASELINE:
         try:
-            return told(analysis.finding(arm, column.metric))
+            return effect(analysis.finding(arm, column.metric))
         except KeyError:
             return "-"
     summary = next(each for each in analysis.arms if each.arm == arm)
@@ -68,8 +68,8 @@ def _cell(analysis: Analysis, arm: str, storage: str, column: Column) -> str:
     return "-" if value is None else f"{value:,.4g} {column.unit}"
 
 
-def told(finding: Finding) -> str:
-    """`+12 % [+8, +15]`; a hyphen where nothing is known."""
+def effect(finding: Finding) -> str:
+    """`+12 % [+8, +15]`; a hyphen for an unknown effect."""
     estimate = finding.estimate
     if estimate.point is None:
         return "-"
@@ -78,10 +78,10 @@ def told(finding: Finding) -> str:
     return f"{100 * estimate.point:+.0f} % [{100 * estimate.low:+.0f}, {100 * estimate.high:+.0f}]"
 
 
-def table(found: Sequence[Sequence[str]], blocks: int) -> str:
+def table(table_rows: Sequence[Sequence[str]], blocks: int) -> str:
     """As Markdown."""
     heads = ["storage", *(column.title for column in COLUMNS)]
-    lines = [heads, ["---"] * len(heads), *found]
+    lines = [heads, ["---"] * len(heads), *table_rows]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     made = f"{blocks} block{'' if blocks == 1 else 's'}"
     return f"{text}\n\n{made}; each storage against `bind` in the same block, with a 95 % interval.\n"

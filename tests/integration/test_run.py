@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import runpy
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +19,7 @@ import pytest
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.store import open_store, verify
+from tools.kill_nine import Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = [sys.executable, str(ROOT / "tests" / "integration" / "tare_with_fakes.py")]
@@ -237,7 +237,7 @@ def test_kill_nine_finds_a_record_that_is_lost_or_changed(
     home: Path, study: Path, tmp_path: Path, harm: str
 ) -> None:
     """The check itself is checked."""
-    trial = runpy.run_path(KILL_NINE[1])["Trial"](FAKES, tmp_path, random.Random(0), 1.0)
+    trial = Trial(FAKES, tmp_path, random.Random(0), 1.0)
     tare("run", str(study), "--store", str(trial.store), "--blocks", "1")
     trial.look()
     assert len(trial.committed) == 2

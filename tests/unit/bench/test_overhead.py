@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
-from bench.overhead import SUBJECTS, Found, of_runs, rows
+from bench.overhead import SUBJECTS, Times, add_runs, rows
 from tare.run.record import RunRecord
 
 
@@ -24,22 +24,22 @@ def run(block: int, arm: str, began_s: float, client: tuple[float, float]) -> Ru
 
 
 def test_time_beside_the_measurement_is_before_the_client_and_until_the_next_run() -> None:
-    found = {"bare": Found(), "container": Found()}
-    of_runs([run(1, "bare", 10.0, (11.5, 15.0)), run(1, "container", 16.0, (18.0, 21.25))], found)
-    bare, container = found["bare"], found["container"]
+    times = {"bare": Times(), "container": Times()}
+    add_runs([run(1, "bare", 10.0, (11.5, 15.0)), run(1, "container", 16.0, (18.0, 21.25))], times)
+    bare, container = times["bare"], times["container"]
     assert (bare.before, bare.client, bare.after, bare.beside) == ([1.5], [0.5], [1.0], [2.5])
     assert (container.before, container.client, container.after) == ([2.0], [0.25], []), "no run followed it"
 
 
 def test_a_run_that_failed_ends_the_benchmark() -> None:
     with pytest.raises(SystemExit, match="failed"):
-        of_runs([synthetic.record(1, "bare", None)], {"bare": Found()})
+        add_runs([synthetic.record(1, "bare", None)], {"bare": Times()})
 
 
 def test_what_counts_is_over_the_server_s_own_start() -> None:
-    one = Found(before=[1.5], client=[0.5], after=[1.0], beside=[2.5, 4.0], server=[0.5, 0.25, 1.0], made=[0.1])
+    one = Times(before=[1.5], client=[0.5], after=[1.0], beside=[2.5, 4.0], server=[0.5, 0.25, 1.0], made=[0.1])
     assert one.over == [2.0, 3.5]
-    (row,) = rows("mariadb", {"bare": one, "container": Found()})
+    (row,) = rows("mariadb", {"bare": one, "container": Times()})
     assert row == "| mariadb | bare | 1.50 | 1.00 | 0.50 | **2.00** (2.00 to 3.50) | 0.50 | 0.10 |"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.storage.table import COLUMNS, rows, table, told
+from bench.storage.table import COLUMNS, effect, rows, table
 from tare.analyze.analysis import analyze
 from tare.analyze.estimate import Estimate, Finding
 from tare.study.model import Study
@@ -62,4 +62,4 @@ def test_a_storage_of_which_a_run_was_emulated_is_marked(study: Study) -> None:
     ],
 )
 def test_an_effect_is_told_with_its_interval(estimate: Estimate, text: str) -> None:
-    assert told(finding(estimate)) == text
+    assert effect(finding(estimate)) == text

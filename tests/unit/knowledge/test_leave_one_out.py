@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import pytest
 
 from tare.knowledge.read import load_claims
-
-SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "leave_one_out.py"
+from tools.leave_one_out import FIVE, main
 
 
 def test_each_study_is_predicted_from_claims_of_others_only(capsys: pytest.CaptureFixture[str]) -> None:
-    script = runpy.run_path(str(SCRIPT))
-    script["main"]()
+    main()
     _, _, *rows = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-    assert {study for study, *_ in cells} == set(script["FIVE"])
+    assert {study for study, *_ in cells} == set(FIVE)
     own = {known.id: known.study for known in load_claims()}
     for study, _, _, *predicted in cells:
         cited = [name for name in own if any(name in each for each in predicted)]
@@ -25,7 +20,7 @@ def test_each_study_is_predicted_from_claims_of_others_only(capsys: pytest.Captu
 
 
 def test_what_was_found_is_what_the_journal_says(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(SCRIPT))["main"]()
+    main()
     (port,) = [row for row in capsys.readouterr().out.splitlines() if "published-loopback" in row]
     assert "-69.0 %" in port
     assert "nothing comparable | -55.4 %, no interval (moby-11911-published-port)" in port
