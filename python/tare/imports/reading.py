@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from tare.errors import RunFailed, StudyError
 from tare.imports.cassandra_stress import measurement_of_cassandra_stress
 from tare.imports.mapping import CsvParser, MappingFile, ToolParser
 from tare.imports.sysbench import measurement_of_sysbench
-from tare.imports.table import rows
+from tare.imports.table import LARGEST_FIGURE, rows
 from tare.run.record import to_tree
 from tare.workloads import Measurement
 from tare.workloads.ycsb.measurement import Asked, measurement
@@ -73,7 +73,18 @@ def _one(raw: bytes, parser: ToolParser, place: str) -> Told:
         found = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
     except RunFailed as error:
         return Told(place, {}, None, str(error), raw)
+    if (figure := _impossible(asdict(found))) is not None:
+        return Told(place, {}, None, f"a figure of {figure:g} cannot be meant", raw)
     return Told(place, {}, to_tree(found), None, raw)
+
+
+def _impossible(tree: Any) -> float | None:
+    """A number that no measurement holds: not finite, or above `LARGEST_FIGURE`."""
+    if isinstance(tree, Mapping):
+        return next((found for each in tree.values() if (found := _impossible(each)) is not None), None)
+    if isinstance(tree, list | tuple):
+        return next((found for each in tree if (found := _impossible(each)) is not None), None)
+    return tree if isinstance(tree, float) and not abs(tree) <= LARGEST_FIGURE else None
 
 
 def _no_text(raw: bytes) -> str | None:

@@ -19,6 +19,9 @@ _TO_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
 _GROUPED = re.compile(r"-?\d+(?:[.,]\d+)+")
 """How people write large numbers, and decimals with a comma: `1.234,5`, `1,234.5`, `201,5`."""
 
+LARGEST_FIGURE = 1e15
+"""No throughput a second and no latency in ms is larger; sums and ratios of such figures stay finite."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -103,7 +106,10 @@ def _figure(
         raise StudyError(
             f"{place}: {metric} cannot be {value:g}", hint="an empty cell is a figure that is not known"
         )
-    return value if column.unit == PER_SECOND else value * _TO_MS[column.unit]
+    figure = value if column.unit == PER_SECOND else value * _TO_MS[column.unit]
+    if figure > LARGEST_FIGURE:
+        raise StudyError(f"{place}: {metric} of {value:g} {column.unit} cannot be meant", hint="check its unit")
+    return figure
 
 
 def _count(cell: str | None, parser: CsvParser, place: str) -> float | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
+from h11 import LocalProtocolError
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -16,6 +19,8 @@ HOSTS = frozenset({"127.0.0.1", "localhost"})
 name was made to lead here (DNS rebinding, https://developer.chrome.com/blog/private-network-access-update)."""
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 _TOKEN_BYTES = 32
+_PEER_CLOSES_S = 5.0
+"""How long a peer that broke its request off may keep its other side open."""
 _METHODS = frozenset({"GET", "HEAD"})
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -55,7 +60,13 @@ class Guard:
         if scope["type"] != "http":
             return
         refusal = self._answer(Request(scope))
-        await (refusal or self.app)(scope, receive, _with_headers(send))
+        try:
+            await (refusal or self.app)(scope, receive, _with_headers(send))
+        except LocalProtocolError:  # the peer closed its side in the middle of its request: no answer can be sent
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PEER_CLOSES_S):
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
 
     def _answer(self, request: Request) -> Response | None:
         """What is said in place of the page; `None`: the request may pass."""

@@ -1,39 +1,98 @@
-"""Writing a report: whole or not at all."""
+"""Write a report: a regular file whole or not at all; into a device, a pipe or our own stdout as it is."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 from tare.errors import StudyError
 
 
 def refuse_place(path: Path | None) -> None:
-    """Raise `StudyError` where a report could not be put, before any work is done; `None`: nowhere."""
+    """Raise `StudyError` where no report can be written, before any work is done; `None`: nowhere."""
     if path is None:
         return
-    if os.path.isdir(path):  # noqa: PTH112 - `Path.is_dir` raises where a folder may not be entered
-        raise _refusal(path, "it is a folder")
-    if not os.path.isdir(path.parent):  # noqa: PTH112 - likewise
-        raise _refusal(path, f"there is no folder {path.parent}")
+    try:
+        mode = _status(path)
+    except OSError as error:
+        raise _refusal(path, error.strerror or "unknown reason") from error
+    if mode is not None:
+        for is_kind, what in ((stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"), (stat.S_ISBLK, "a disk")):
+            if is_kind(mode.st_mode):
+                raise _refusal(path, f"it is {what}")
+    elif not os.path.isdir(folder := _target(path).parent):  # noqa: PTH112 - `Path.is_dir` raises where a folder may not be entered
+        raise _refusal(path, f"there is no folder {folder}")
 
 
 def write(content: str | bytes, path: Path) -> None:
-    """Put `content` at `path` in one step; a reader never sees half of it. Raises `StudyError` where it cannot."""
+    """Write `content` to `path`. Raises `StudyError` where it cannot.
+
+    A regular file is replaced in one step and keeps its mode; a link is followed and stays. What is no regular file
+    (a device, a pipe) and this process's own output are written into, never replaced.
+    """
     refuse_place(path)
-    draft = path.with_name(f".{os.getpid()}-{path.name[:60]}")
+    data = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")
     try:
-        draft.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", errors="replace"))
-        draft.replace(path)
+        there = _status(path)
+        if there is None or (stat.S_ISREG(there.st_mode) and not _is_own_output(there)):
+            _replace(_target(path), data, there)
+        else:
+            _write_into(path, data)
     except OSError as error:
-        raise _refusal(path, error.strerror or "unknown reason") from error
+        why = "no program reads from this pipe" if error.errno == errno.ENXIO else error.strerror
+        raise _refusal(path, why or "unknown reason") from error
+
+
+def _replace(target: Path, data: bytes, there: os.stat_result | None) -> None:
+    draft = target.with_name(f".{target.name[:60]}-{uuid4().hex[:8]}")
+    made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with os.fdopen(made, "wb") as file:
+            file.write(data)
+            if there is not None:
+                os.fchmod(made, stat.S_IMODE(there.st_mode))
+            file.flush()
+            os.fsync(made)
+        draft.replace(target)
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
 
 
+def _write_into(path: Path, data: bytes) -> None:
+    """Without waiting for a pipe's reader: ENXIO where there is none."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "wb", buffering=0) as file:
+        os.set_blocking(file.fileno(), True)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Of what the path leads to, links followed; `None` where there is nothing."""
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _target(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _is_own_output(there: os.stat_result) -> bool:
+    """Whether stdout or stderr of this process is that file, as with `--output /dev/stdout >> file`."""
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(there, os.fstat(descriptor)):
+                return True
+    return False
+
+
 def _refusal(path: Path, why: str) -> StudyError:
-    return StudyError(
-        f"the report cannot be written to {path}: {why}", hint="name a file in a folder that is there"
-    )
+    return StudyError(f"cannot write the report to {path}: {why}", hint="name a file in an existing folder")

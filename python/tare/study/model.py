@@ -10,7 +10,18 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, mod
 from tare.errors import StudyError
 from tare.study.machine_spec import VmSpec
 from tare.study.quantities import PublishedBy, Quantities
-from tare.study.values import CgroupPlace, CpuList, NetworkKind, RequestSize, Strict, cpu_set, size_bytes
+from tare.study.values import (
+    LONGEST_S,
+    CgroupPlace,
+    Count,
+    CpuList,
+    NetworkKind,
+    RequestSize,
+    Seconds,
+    Strict,
+    cpu_set,
+    size_bytes,
+)
 
 FORMAT = 1
 """Version of the study file; a file of a newer format is refused."""
@@ -25,8 +36,8 @@ class Source(Strict):
 
     title: str
     authors: str
-    year: int
-    url: str
+    year: int = Field(ge=1900, le=2200)
+    url: str = Field(pattern=r"^https?://\S+$")
 
 
 _LEAST_MEMORY_BYTES = 6 << 20
@@ -40,10 +51,12 @@ class LimitsSpec(Strict):
     """
 
     cpus: CpuList | None = None
-    cpu_quota: float | None = Field(default=None, ge=0.01)  # 1 ms of a period of 100 ms: the kernel's least
+    cpu_quota: float | None = Field(
+        default=None, ge=0.01, le=8192
+    )  # 1 ms of a period of 100 ms: the kernel's least
     memory: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
-    nofile: int = Field(default=65536, gt=0)
-    disk_iops: int | None = Field(default=None, gt=0)
+    nofile: int = Field(default=65536, gt=0, le=1 << 30)
+    disk_iops: Count | None = Field(default=None, gt=0)
 
     @property
     def in_cgroups(self) -> bool:
@@ -114,9 +127,9 @@ class Repetition(Strict):
 
     blocks: int = Field(default=5, gt=0, le=1000)
     """Runs of each arm."""
-    retries: int = Field(default=1, ge=0)
+    retries: int = Field(default=1, ge=0, le=1000)
     """How often a failed run is tried again."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=2**63 - 1)
     """The same seed gives the same order."""
 
 
@@ -134,7 +147,7 @@ class Sequential(Repetition):
     """Blocks between looks; shown for 4, and looks that are rarer cost blocks only."""
     alpha: float = Field(default=0.035, gt=0, le=0.035)
     """Of the t interval; more than 0.035 would no longer cover 95 % after looking."""
-    max_minutes: float | None = Field(default=None, gt=0)
+    max_minutes: float | None = Field(default=None, gt=0, le=LONGEST_S / 60)
     """Machine time of all runs, over all resumes: no block is begun that would not end within it."""
 
 
@@ -145,7 +158,7 @@ class InterleaveSpec(Sequential):
     measure: Literal["set", "auto"] = "set"
     """`set`: every measure phase is as long as `workload.measure_s` says; `auto`: those of the first 4 blocks are,
     and from them it follows how long the later ones should be."""
-    measure_most_s: float | None = Field(default=None, gt=0)
+    measure_most_s: Seconds | None = Field(default=None, gt=0)
     """With `auto`, the longest that may be chosen; `None`: 10 times `workload.measure_s`."""
 
     @model_validator(mode="after")
@@ -245,11 +258,11 @@ class MonitorSpec(Strict):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    interval_s: float | None = Field(default=None, gt=0)
+    interval_s: Seconds | None = Field(default=None, gt=0)
     """Between two samples. `None`: 1 s; of the probe ten a second, fewer in long runs."""
-    drop_first: int = Field(default=0, ge=0)
+    drop_first: Count = Field(default=0, ge=0)
     """Samples at the beginning that are marked as not to be used."""
-    drop_last: int = Field(default=0, ge=0)
+    drop_last: Count = Field(default=0, ge=0)
     """The same at the end."""
     optional: bool = False
     """Where the host lacks it, runs go on without, and their records say so."""

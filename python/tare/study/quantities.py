@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from tare.study.values import Strict
+from tare.study.values import MOST, Count, Seconds, Strict
 
 PublishedBy = Literal["relative-change-of-averages", "min-max-mean"]
 """How a publication comes to its figures; `min-max-mean`: these of its repetitions, with the standard deviation."""
@@ -18,8 +18,8 @@ QuantityName = Literal["e_ovh", "cpu_ovh", "io_ovh_r", "io_ovh_w"]
 class PublishedRange(Strict):
     """Between which values a source found a quantity, as fractions: 0.1 is 10 %. `when`: under which condition."""
 
-    low: float = Field(ge=0)
-    high: float = Field(ge=0)
+    low: float = Field(ge=0, le=MOST)
+    high: float = Field(ge=0, le=MOST)
     when: str | None = None
     where: str
 
@@ -37,6 +37,6 @@ class Quantities(Strict):
     the last `trim` of each run dropped.
     """
 
-    every_s: float = Field(default=1.0, gt=0)
-    trim: int = Field(default=5, ge=0)
+    every_s: Seconds = Field(default=1.0, gt=0)
+    trim: Count = Field(default=5, ge=0)
     wanted: Mapping[QuantityName, tuple[PublishedRange, ...]] = Field(min_length=1)

@@ -42,6 +42,14 @@ class CgroupPlace(StrEnum):
     """The root of every hierarchy, as a program started by hand; bare tasks only, and without limits."""
 
 
+LONGEST_S = 366 * 24 * 3600.0
+"""The longest duration that a study may ask for: a year."""
+MOST = 10**12
+"""The largest count that a study may ask for; more is a slip of the keyboard, and breaks arithmetic later."""
+
+Seconds = Annotated[float, Field(le=LONGEST_S)]
+Count = Annotated[int, Field(le=MOST)]
+
 _LAST_CPU = 8191
 """Linux is built for 8192 CPUs at most (NR_CPUS in arch/x86/Kconfig)."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tare.databases import Secrets
 from tare.deployments import Endpoint
+from tare.study.values import Seconds
 
 
 class Parameters(BaseModel):
@@ -20,10 +21,10 @@ class Parameters(BaseModel):
     paths: ClassVar[tuple[str, ...]] = ()
     """Keys that name files, which a study file means relative to itself."""
 
-    warmup_s: float = Field(default=0.0, ge=0.0)
-    measure_s: float = Field(gt=0.0)
-    window_s: float = Field(default=1.0, gt=0.0)
-    cooldown_s: float = Field(default=0.0, ge=0.0)
+    warmup_s: Seconds = Field(default=0.0, ge=0.0)
+    measure_s: Seconds = Field(gt=0.0)
+    window_s: Seconds = Field(default=1.0, gt=0.0)
+    cooldown_s: Seconds = Field(default=0.0, ge=0.0)
 
     @property
     def waits_for_disk(self) -> str | None:

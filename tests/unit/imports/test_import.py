@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -333,3 +334,12 @@ def test_conditions_in_which_two_imports_differ_are_named(tmp_path: Path, result
     text = CliRunner().invoke(app, ["compare", other, again, "--format", "md"]).output
     assert "of imported runs nothing is but the study" in text
     assert "are the same" not in text
+
+
+def test_a_figure_that_cannot_be_meant_is_a_failed_run(tmp_path: Path, results: Path) -> None:
+    file = results / "m1" / "r-false_false_2_x_1.txt"
+    file.write_text(re.sub(r"(\[READ\], AverageLatency\(us\), ).*", r"\g<1>1e308", file.read_text()))
+    records = [run.record for run in imported(tmp_path, results).runs]
+    (failed,) = (record for record in records if not record.outcome.ok)
+    assert "cannot be meant" in (failed.outcome.reason or "")
+    json.dumps([record.model_dump(mode="json") for record in records], allow_nan=False)

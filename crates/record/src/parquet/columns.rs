@@ -15,7 +15,7 @@ use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 
-use super::{parquet_error, part_of};
+use super::{must_be_replaceable, parquet_error, part_of};
 use crate::error::RecordError;
 
 /// Rows that are held before they are written; bounds the memory of a conversion.
@@ -65,6 +65,7 @@ impl Columns {
         properties: WriterProperties,
     ) -> Result<Self, RecordError> {
         let schema = schema(columns.clone()).map_err(parquet_error(path))?;
+        must_be_replaceable(path)?;
         let part = part_of(path);
         let file = File::create(&part).map_err(|error| RecordError::io(&part, error))?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties))

@@ -7,6 +7,7 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ::parquet::basic::{Compression, Encoding};
@@ -217,6 +218,7 @@ fn write_json(path: &Path, trace: &Trace) -> Result<(), RecordError> {
     let mut text = serde_json::to_string_pretty(trace)
         .map_err(|source| RecordError::Json { path: path.to_path_buf(), source })?;
     text.push('\n');
+    must_be_replaceable(path)?;
     let part = path.with_extension("json.part");
     fs::write(&part, text).map_err(|error| RecordError::io(&part, error))?;
     fs::rename(&part, path).map_err(|error| RecordError::io(path, error))
@@ -235,6 +237,17 @@ fn properties() -> WriterProperties {
         .build()
 }
 
+/// A file takes the place of a file only: renaming over a device node, a link or a pipe would remove it.
+fn must_be_replaceable(path: &Path) -> Result<(), RecordError> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.is_file() => Err(RecordError::io(
+            path,
+            io::Error::new(io::ErrorKind::AlreadyExists, "it exists and is no regular file"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Where a file grows until it is whole.
 fn part_of(path: &Path) -> PathBuf {
     path.with_extension("parquet.part")
@@ -242,4 +255,21 @@ fn part_of(path: &Path) -> PathBuf {
 
 fn parquet_error(path: &Path) -> impl FnOnce(::parquet::errors::ParquetError) -> RecordError + '_ {
     move |source| RecordError::Parquet { path: path.to_path_buf(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_or_nothing_is_replaced() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").expect("written");
+        std::os::unix::fs::symlink(&file, &link).expect("linked");
+        assert!(must_be_replaceable(&file).is_ok());
+        assert!(must_be_replaceable(&folder.path().join("new")).is_ok());
+        assert!(must_be_replaceable(&link).is_err());
+        assert!(must_be_replaceable(Path::new("/dev/null")).is_err());
+    }
 }

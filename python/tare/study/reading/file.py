@@ -22,7 +22,7 @@ from tare.study.model import (
     Source,
 )
 from tare.study.quantities import PublishedBy, Quantities
-from tare.study.values import Strict
+from tare.study.values import MOST, Strict
 
 DEFAULT_SCALE = "full"
 
@@ -109,9 +109,9 @@ class PublishedSpec(Strict):
 
     levels: LevelRefs
     metric: PublishedMetric
-    value: float | None = Field(default=None, gt=0)
+    value: float | None = Field(default=None, gt=0, le=MOST)
     unit: Text | None = None
-    relative: float | None = Field(default=None, gt=-1)
+    relative: float | None = Field(default=None, gt=-1, le=MOST)
     where: Text
 
 

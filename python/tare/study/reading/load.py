@@ -66,6 +66,8 @@ def resolve(document: Document, registry: Registry, scale: str | None = None) ->
 def _check_format(document: Document) -> None:
     """First of all: what a newer format means by its keys is not ours to judge."""
     given = document.tree.get("format")
+    if isinstance(given, bool):
+        raise document.error(("format",), f"expected 1, got {shown(given)}")
     if isinstance(given, int) and given > 1:
         hint = "this tare reads format 1: use a newer tare"
         raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)

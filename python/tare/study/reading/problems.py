@@ -90,10 +90,10 @@ def _path(detail: ErrorDetails, tree: Any) -> KeyPath:
     path: KeyPath = ()
     value = tree
     for key in detail["loc"]:
-        listed = isinstance(value, list) and isinstance(key, int)
+        listed = isinstance(value, list) and isinstance(key, int) and key < len(value)
         if listed or (isinstance(value, Mapping) and key in value):
             path, value = (*path, key), value[key]
-    if detail["type"] == "missing":
+    if detail["type"] == "missing" and isinstance(detail["loc"][-1], str):
         path = (*path, detail["loc"][-1])
     return path
 
@@ -114,6 +114,8 @@ def _sentence(details: Sequence[ErrorDetails], known: Iterable[str]) -> Said:
 
 
 def _absent(detail: ErrorDetails) -> Said | None:
+    if detail["type"] == "missing" and isinstance(detail["loc"][-1], int):
+        return f"the list is too short: entry {detail['loc'][-1] + 1} is missing", None
     if detail["type"] == "missing":
         return "this key is missing", None
     if detail["type"] == "too_short" and not detail["input"]:
@@ -150,7 +152,7 @@ def _out_of_bounds(detail: ErrorDetails) -> Said | None:
     context = detail.get("ctx", {})
     for bound, words in (("gt", "greater than"), ("ge", "at least"), ("lt", "less than"), ("le", "at most")):
         if bound in context:
-            return f"must be {words} {context[bound]:g}, got {shown(detail['input'])}", None
+            return f"must be {words} {context[bound]:.15g}, got {shown(detail['input'])}", None
     return None
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tare.study.values import Count, Seconds
 from tare.workloads import Parameters
 
 
@@ -16,9 +17,9 @@ def _whole(seconds: float) -> float:
     return seconds
 
 
-WholeSeconds = Annotated[float, AfterValidator(_whole)]
+WholeSeconds = Annotated[Seconds, AfterValidator(_whole)]
 Kind = Literal["read", "write"]
-Share = Annotated[float, Field(gt=0.0)]
+Share = Annotated[float, Field(gt=0.0, le=1e6)]
 _REPLICAS: Mapping[str, int] = {"TWO": 2, "THREE": 3}
 """Consistency → replicas that it takes; all others are met by one."""
 _DISTRIBUTION = r"^~?((exp|extreme|qextreme|gaussian|uniform|seq)\([0-9]+\.\.[0-9]+(,[0-9.]+)*|fixed\([0-9]+)\)$"
@@ -46,13 +47,13 @@ class CassandraStressParameters(Parameters):
     consistency: Literal[
         "ONE", "TWO", "THREE", "QUORUM", "ALL", "ANY", "LOCAL_ONE", "LOCAL_QUORUM", "EACH_QUORUM"
     ] = "LOCAL_ONE"
-    replication: int = Field(default=1, ge=1)
+    replication: Count = Field(default=1, ge=1)
     compaction: (
         Literal["SizeTieredCompactionStrategy", "LeveledCompactionStrategy", "TimeWindowCompactionStrategy"] | None
     ) = None
-    threads: int = Field(default=1, ge=1)
-    fixed: int | None = Field(default=None, ge=1)
-    throttle: int | None = Field(default=None, ge=1)
+    threads: int = Field(default=1, ge=1, le=100_000)
+    fixed: Count | None = Field(default=None, ge=1)
+    throttle: Count | None = Field(default=None, ge=1)
     warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
     measure_s: WholeSeconds = Field(gt=0.0)
     window_s: WholeSeconds = Field(default=1.0, gt=0.0)

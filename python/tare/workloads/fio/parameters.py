@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from tare.study.values import size_bytes
+from tare.study.values import Count, size_bytes
 from tare.workloads import Parameters
 from tare.workloads.sysbench.fileio import Size
 
@@ -26,10 +26,10 @@ class FioParameters(Parameters):
     size: Size = "64M"
     numjobs: int = Field(default=1, ge=1, le=256)
     ioengine: Literal["psync", "libaio", "mmap"] = "psync"
-    iodepth: int = Field(default=1, ge=1)
+    iodepth: Count = Field(default=1, ge=1)
     direct: bool = False
-    fsync: int = Field(default=0, ge=0)
-    fdatasync: int = Field(default=0, ge=0)
+    fsync: Count = Field(default=0, ge=0)
+    fdatasync: Count = Field(default=0, ge=0)
     rwmixread: int = Field(default=50, ge=0, le=100)
     norandommap: bool = False
     seed: int | None = Field(default=None, ge=1, le=2**31 - 1)

@@ -14,6 +14,7 @@ from typing import ClassVar
 from pydantic import Field, model_validator
 
 from tare.errors import RunFailed
+from tare.study.values import Count
 from tare.workloads import ClientCommand, Files, Measurement, Parameters, Window
 from tare.workloads.sysbench.builtin import Form, call, measurement_of, report_of
 from tare.workloads.sysbench.parameters import WholeSeconds
@@ -37,8 +38,8 @@ FORM = Form("events", _window, {"events_per_s": re.compile(rf"    events per sec
 class SysbenchCpuParameters(Parameters):
     """Options of sysbench 1.0.20 by its own names, with its own defaults; all are passed on explicitly."""
 
-    cpu_max_prime: int = Field(default=10_000, ge=3)
-    threads: int = Field(default=1, ge=1)
+    cpu_max_prime: Count = Field(default=10_000, ge=3)
+    threads: int = Field(default=1, ge=1, le=100_000)
     warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
     measure_s: WholeSeconds = Field(gt=0.0)
     window_s: WholeSeconds = Field(default=1.0, gt=0.0)

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from tare.errors import RunFailed
+from tare.study.values import Count
 from tare.workloads import ClientCommand, Files, Measurement, Parameters, Window
 from tare.workloads.sysbench.builtin import Form, Report, call, measurement_of, prepare, report_of
 from tare.workloads.sysbench.parameters import WholeSeconds
@@ -29,18 +30,18 @@ class SysbenchFileioParameters(Parameters):
     """
 
     file_test_mode: Literal["rndrw", "rndrd", "rndwr", "seqrd", "seqrewr"]
-    file_num: int = Field(default=128, ge=1)
+    file_num: Count = Field(default=128, ge=1)
     file_total_size: Size = "2G"
     file_block_size: Size = "16K"
     file_io_mode: Literal["sync", "async", "mmap"] = "sync"
-    file_async_backlog: int = Field(default=128, ge=1)
+    file_async_backlog: Count = Field(default=128, ge=1)
     file_extra_flags: Literal["", "sync", "dsync", "direct"] = ""
-    file_fsync_freq: int = Field(default=100, ge=0)
+    file_fsync_freq: Count = Field(default=100, ge=0)
     file_fsync_all: bool = False
     file_fsync_end: bool = True
     file_fsync_mode: Literal["fsync", "fdatasync"] = "fsync"
-    file_rw_ratio: float = Field(default=1.5, gt=0.0)
-    threads: int = Field(default=1, ge=1)
+    file_rw_ratio: float = Field(default=1.5, gt=0.0, le=1e6)
+    threads: int = Field(default=1, ge=1, le=100_000)
     warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
     measure_s: WholeSeconds = Field(gt=0.0)
     window_s: WholeSeconds = Field(default=1.0, gt=0.0)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tare.study.values import Count, Seconds
 from tare.workloads import Parameters
 
 Script = Literal[
@@ -21,7 +22,7 @@ Script = Literal[
 
 READ_ONLY = frozenset({"oltp_read_only", "oltp_point_select"})
 
-Count = Annotated[int, Field(ge=0)]
+Natural = Annotated[Count, Field(ge=0)]
 
 
 def _whole(seconds: float) -> float:
@@ -30,7 +31,7 @@ def _whole(seconds: float) -> float:
     return seconds
 
 
-WholeSeconds = Annotated[float, AfterValidator(_whole)]
+WholeSeconds = Annotated[Seconds, AfterValidator(_whole)]
 
 
 class SysbenchParameters(Parameters):
@@ -45,26 +46,26 @@ class SysbenchParameters(Parameters):
     """
 
     script: Script = "oltp_read_only"
-    tables: int = Field(default=1, ge=1)
-    table_size: int = Field(default=10_000, ge=1)
-    threads: int = Field(default=1, ge=1)
-    rate: int | None = Field(default=None, ge=1)
+    tables: Count = Field(default=1, ge=1)
+    table_size: Count = Field(default=10_000, ge=1)
+    threads: int = Field(default=1, ge=1, le=100_000)
+    rate: Count | None = Field(default=None, ge=1)
     warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
     measure_s: WholeSeconds = Field(gt=0.0)
     window_s: WholeSeconds = Field(default=1.0, gt=0.0)
     max_error_share: float = Field(default=0.0, ge=0.0, lt=1.0)
     seed: int | None = Field(default=None, ge=1, le=2**31 - 1)
 
-    point_selects: Count = 10
-    simple_ranges: Count = 1
-    sum_ranges: Count = 1
-    order_ranges: Count = 1
-    distinct_ranges: Count = 1
+    point_selects: Natural = 10
+    simple_ranges: Natural = 1
+    sum_ranges: Natural = 1
+    order_ranges: Natural = 1
+    distinct_ranges: Natural = 1
     range_selects: bool = True
-    range_size: int = Field(default=100, ge=1)
-    index_updates: Count = 1
-    non_index_updates: Count = 1
-    delete_inserts: Count = 1
+    range_size: Count = Field(default=100, ge=1)
+    index_updates: Natural = 1
+    non_index_updates: Natural = 1
+    delete_inserts: Natural = 1
     skip_trx: bool = False
 
     auto_inc: bool = True
@@ -74,7 +75,7 @@ class SysbenchParameters(Parameters):
     db_ps_mode: Literal["auto", "disable"] = "auto"
 
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "special"
-    rand_spec_iter: int = Field(default=12, ge=1)
+    rand_spec_iter: Count = Field(default=12, ge=1)
     rand_spec_pct: int = Field(default=1, ge=1, le=100)
     rand_spec_res: int = Field(default=75, ge=0, lt=100)
     rand_pareto_h: float = Field(default=0.2, gt=0.0, lt=1.0)

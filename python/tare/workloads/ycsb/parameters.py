@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tare.study.values import Count, Seconds
 from tare.workloads import Parameters
 from tare.workloads.ycsb.properties import (
     MIXES,
@@ -32,7 +33,7 @@ def _whole(seconds: float) -> float:
     return seconds
 
 
-WholeSeconds = Annotated[float, AfterValidator(_whole)]
+WholeSeconds = Annotated[Seconds, AfterValidator(_whole)]
 
 
 class YcsbParameters(Parameters):
@@ -53,8 +54,8 @@ class YcsbParameters(Parameters):
     property_file: str | None = None
     records: int = Field(default=1000, ge=1, le=_MOST)
     operations: int | None = Field(default=None, ge=1, le=_MOST)
-    threads: int = Field(default=1, ge=1)
-    target: int | None = Field(default=None, ge=1)
+    threads: int = Field(default=1, ge=1, le=100_000)
+    target: Count | None = Field(default=None, ge=1)
     warmup_s: WholeSeconds = Field(default=0.0, ge=0.0)
     measure_s: WholeSeconds = Field(gt=0.0)
     window_s: WholeSeconds = Field(default=1.0, gt=0.0)

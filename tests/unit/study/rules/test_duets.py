@@ -93,3 +93,8 @@ def test_data_that_do_not_fit_into_memory_are_refused_when_the_plan_is_made() ->
     with pytest.raises(StudyError, match="may use 2048 MiB of memory, and its data take about") as refused:
         refuse_io_bound(plan, data_sets(WORKLOADS))
     assert refused.value.hint == "raise sut.limits.memory, load less data, or use `interleave`"
+
+
+def test_one_set_of_cpus_is_one_too_few() -> None:
+    with pytest.raises(StudyError, match=r"study.yaml:7:.* protocol.cpus: the list is too short: entry 2"):
+        loads(STUDY.replace("{name: duet}", '{name: duet, cpus: ["0"]}'), installed())
