@@ -37,7 +37,8 @@ from tare.run.local import Engine, local_engine, local_machine
 from tare.run.machine import Machine
 from tare.run.parity.references import References
 from tare.run.resume import Done
-from tare.sites.facts import engine_facts, host_facts
+from tare.sites.engine import engine_facts
+from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 

@@ -169,9 +169,10 @@ def make_lab(
     if client_image == "ycsb" and which("mvn") is None and os.environ.get("CI") != "true":
         pytest.skip("the image ycsb is built by mvn (apt-get install maven default-jdk-headless)")
     host, cache = LocalHost(), default_layout()
-    shelf = SqliteLedger(cache.ledger)
+    image_store = SqliteLedger(cache.ledger)
     sut, client = (
-        prepare(name, host=host, layout=cache, ledger=shelf, engine=engine) for name in (sut_image, client_image)
+        prepare(name, host=host, layout=cache, ledger=image_store, engine=engine)
+        for name in (sut_image, client_image)
     )
     layout = Layout(home)
     machine = Machine(

@@ -21,8 +21,7 @@ from tests.integration.mariadb_lab import LabRun, MariaDbLab, make_lab
 
 from tare.analyze.views.of_run import views_of_run
 from tare.databases.cassandra.chronicle import CassandraChronicler
-from tare.databases.cassandra.cluster import parse_status
-from tare.databases.cassandra.nodetool import nodetool
+from tare.databases.cassandra.nodetool import nodetool, parse_status
 from tare.run.monitoring.chronicle import ask_all
 from tare.sites.engine import connect
 from tare.sites.layout import default_layout

@@ -21,11 +21,10 @@ from tare.errors import EnvironmentLacks, StudyError
 from tare.images import Image, ImageConfig
 from tare.images.digest import Entry, first_difference, image_digest, list_tree
 from tare.images.engine_image import DIGEST_LABEL, engine_config, export_tree, id_of, import_tree, own_name
+from tare.images.image_store import ImageStore
+from tare.images.maintenance import remove, verify
 from tare.images.oci.unpack import unpack
 from tare.images.prepare import prepare
-from tare.images.removal import remove
-from tare.images.shelf import Shelf
-from tare.images.verify import verify
 from tare.sites.engine import LABEL, connect
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost, own_process
@@ -59,32 +58,32 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
+def image_store(tmp_path: Path) -> ImageStore:
     layout = Layout(tmp_path / "home")
-    return Shelf(layout, SqliteLedger(layout.ledger))
+    return ImageStore(layout, SqliteLedger(layout.ledger))
 
 
 @pytest.fixture
-def prepared(shelf: Shelf, engine: DockerClient) -> Iterator[Callable[..., Image]]:
+def prepared(image_store: ImageStore, engine: DockerClient) -> Iterator[Callable[..., Image]]:
     """Prepares images, and removes from the engine all that were; none is held."""
 
     def make(reference: str, *, rebuild: bool = False) -> Image:
         return prepare(
             reference,
             host=LocalHost(),
-            layout=shelf.layout,
-            ledger=shelf.ledger,
+            layout=image_store.layout,
+            ledger=image_store.ledger,
             engine=engine,
             rebuild=rebuild,
             hold=False,
         )
 
     yield make
-    with shelf.lock():
-        for each in shelf.all():
-            remove(each, shelf, engine)
-    assert shelf.ledger.entries() == ()
-    assert {path.name for path in shelf.layout.images.glob("*")} <= {"keys", "lock"}
+    with image_store.lock():
+        for each in image_store.all():
+            remove(each, image_store, engine)
+    assert image_store.ledger.entries() == ()
+    assert {path.name for path in image_store.layout.images.glob("*")} <= {"keys", "lock"}
 
 
 @pytest.fixture
@@ -186,16 +185,16 @@ def write_tar(root: Path, target: Path) -> Path:
 
 
 def test_a_saved_tree_is_prepared_verified_and_removed(
-    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
+    prepared: Callable[..., Image], image_store: ImageStore, engine: DockerClient, rootfs: Path, tmp_path: Path
 ) -> None:
     image = prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
-    (found,) = shelf.all()
-    verified = verify(found, shelf, engine)
+    (found,) = image_store.all()
+    verified = verify(found, image_store, engine)
     assert verified.engine_checked
     assert verified.good, verified
     assert prepared(f"tar:{tmp_path / 'tree.tar'}") == image
-    with shelf.lock():
-        remove(found, shelf, engine)
+    with image_store.lock():
+        remove(found, image_store, engine)
     assert image.engine_id is not None
     assert id_of(engine, image.engine_id) is None
     assert verify_containers(engine) == []
@@ -211,7 +210,7 @@ def test_an_image_that_two_homes_have_goes_with_the_last_of_them(
     assert one == other, "the same tree was imported twice"
     assert len(engine.images.get(one).tags) == 2
     told = tare(homes[0], "clean", "--yes")
-    assert f"image {own_name(Shelf(Layout(homes[1]), ledger_of(homes[1])).all()[0].image, homes[0])}" in told
+    assert f"image {own_name(ImageStore(Layout(homes[1]), ledger_of(homes[1])).all()[0].image, homes[0])}" in told
     assert id_of(engine, one) == one
     assert "the engine's image is the same" in tare(homes[1], "images", "verify")
     tare(homes[1], "clean", "--yes")
@@ -236,16 +235,16 @@ def verify_containers(engine: DockerClient) -> list[str]:
 
 
 def test_another_image_under_the_same_digest_is_found_out(
-    prepared: Callable[..., Image], shelf: Shelf, engine: DockerClient, rootfs: Path, tmp_path: Path
+    prepared: Callable[..., Image], image_store: ImageStore, engine: DockerClient, rootfs: Path, tmp_path: Path
 ) -> None:
     prepared(f"tar:{write_tar(rootfs, tmp_path / 'tree.tar')}")
     (rootfs / "bin" / "setuid").chmod(0o755)
     other = prepared(f"tar:{write_tar(rootfs, tmp_path / 'other.tar')}")
-    first = next(each for each in shelf.all() if each.image.digest != other.digest)
+    first = next(each for each in image_store.all() if each.image.digest != other.digest)
     mistaken = type(first)(
         Image(**{**vars(first.image), "engine_id": other.engine_id}), first.size_bytes, first.made_at
     )
-    verified = verify(mistaken, shelf, engine)
+    verified = verify(mistaken, image_store, engine)
     assert verified.tree is None
     assert verified.engine == 'has "/bin/setuid" with mode 0755 in place of 4755'
 
@@ -314,7 +313,7 @@ def own_entries(root: Path) -> list[Entry]:
 
 
 def test_a_reference_that_cannot_be_pulled_is_one_sentence_soon(
-    prepared: Callable[..., Image], shelf: Shelf
+    prepared: Callable[..., Image], image_store: ImageStore
 ) -> None:
     before = time.monotonic()
     # Port 1 of the loopback address, where nobody listens: no registry is asked.
@@ -322,7 +321,7 @@ def test_a_reference_that_cannot_be_pulled_is_one_sentence_soon(
         prepared("docker://127.0.0.1:1/none:1")
     assert time.monotonic() - before < 60
     assert "\n" not in str(raised.value)
-    assert shelf.ledger.entries() == ()
+    assert image_store.ledger.entries() == ()
 
 
 @pytest.mark.parametrize("reference", ["UPPER case", "a b", "", "a@sha256:1", "-x"])
@@ -336,7 +335,7 @@ RECIPE = "format: 1\nsuite: {suite}\npackages: [base-files]\n"
 
 
 def test_a_recipe_that_cannot_be_built_is_one_sentence_and_leaves_nothing(
-    prepared: Callable[..., Image], shelf: Shelf, tmp_path: Path
+    prepared: Callable[..., Image], image_store: ImageStore, tmp_path: Path
 ) -> None:
     if shutil.which("mmdebstrap") is None:
         pytest.fail("this test needs mmdebstrap: scripts/packages.sh test")
@@ -345,8 +344,8 @@ def test_a_recipe_that_cannot_be_built_is_one_sentence_and_leaves_nothing(
     with pytest.raises(EnvironmentLacks, match="nosuchsuite") as raised:
         prepared(str(tmp_path / "none.yaml"))
     assert "\n" not in str(raised.value)
-    assert shelf.ledger.entries() == ()
-    assert list(shelf.layout.images.glob(".*")) == []
+    assert image_store.ledger.entries() == ()
+    assert list(image_store.layout.images.glob(".*")) == []
     assert set(Path("/tmp").glob("mmdebstrap.*")) == before
     mounts = subprocess.run(["cat", "/proc/self/mountinfo"], capture_output=True, text=True, check=True, timeout=10)
-    assert str(shelf.layout.home) not in mounts.stdout
+    assert str(image_store.layout.home) not in mounts.stdout

@@ -22,11 +22,10 @@ from tare.errors import EnvironmentLacks
 from tare.images import Image, ImageConfig
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import DIGEST_LABEL, GIVEN_BY_ENGINE
+from tare.images.image_store import ImageStore
+from tare.images.maintenance import remove, verify
 from tare.images.oci.unpack import unpack
 from tare.images.prepare import prepare
-from tare.images.removal import remove
-from tare.images.shelf import Shelf
-from tare.images.verify import verify
 from tare.sites import Completed
 from tare.sites.engine import connect
 from tare.sites.layout import Layout, default_layout
@@ -64,10 +63,10 @@ def engine() -> Iterator[DockerClient]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, engine: DockerClient) -> Iterator[Shelf]:
+def image_store(tmp_path: Path, engine: DockerClient) -> Iterator[ImageStore]:
     """Empty, with a ledger of its own; what it gets is removed from the engine too."""
     layout = Layout(tmp_path / "home")
-    made = Shelf(layout, SqliteLedger(layout.ledger))
+    made = ImageStore(layout, SqliteLedger(layout.ledger))
     yield made
     with made.lock():
         for each in made.all():
@@ -75,9 +74,16 @@ def shelf(tmp_path: Path, engine: DockerClient) -> Iterator[Shelf]:
     assert not [entry for entry in made.ledger.entries() if "keys" not in entry.ident]
 
 
-def ready(reference: str, shelf: Shelf, engine: DockerClient | None, host: LocalHost | None = None) -> Image:
+def ready(
+    reference: str, image_store: ImageStore, engine: DockerClient | None, host: LocalHost | None = None
+) -> Image:
     return prepare(
-        reference, host=host or LocalHost(), layout=shelf.layout, ledger=shelf.ledger, engine=engine, hold=False
+        reference,
+        host=host or LocalHost(),
+        layout=image_store.layout,
+        ledger=image_store.ledger,
+        engine=engine,
+        hold=False,
     )
 
 
@@ -117,11 +123,11 @@ class Idle(LocalHost):
 
 def test_a_shipped_recipe_is_whole_in_tree_and_engine_and_found_again(engine: DockerClient) -> None:
     layout = default_layout()
-    cache = Shelf(layout, SqliteLedger(layout.ledger))
+    cache = ImageStore(layout, SqliteLedger(layout.ledger))
     image = ready("sysbench", cache, engine)
     assert dict(image.packages)["sysbench"].startswith("1.0.20")
     assert (Path(image.rootfs) / "usr/share/sysbench/oltp_read_only.lua").is_file()
-    found = verify(cache.meant(image.digest)[0], cache, engine)
+    found = verify(cache.resolve(image.digest)[0], cache, engine)
     assert found.engine_checked
     assert (found.tree, found.engine) == (None, None)
     began_s = time.monotonic()
@@ -129,25 +135,27 @@ def test_a_shipped_recipe_is_whole_in_tree_and_engine_and_found_again(engine: Do
     assert time.monotonic() - began_s < CACHED_S
 
 
-def test_an_image_lost_by_the_engine_is_imported_again(archive: Path, shelf: Shelf, engine: DockerClient) -> None:
-    first = ready(f"tar:{archive}", shelf, engine)
+def test_an_image_lost_by_the_engine_is_imported_again(
+    archive: Path, image_store: ImageStore, engine: DockerClient
+) -> None:
+    first = ready(f"tar:{archive}", image_store, engine)
     engine.images.remove(str(first.engine_id))
-    again = ready(f"tar:{archive}", shelf, engine)
+    again = ready(f"tar:{archive}", image_store, engine)
     assert again.digest == first.digest
     assert engine.images.get(str(again.engine_id)).labels[DIGEST_LABEL] == first.digest
 
 
 def test_an_image_whose_index_was_lost_is_found_in_the_engine(
-    archive: Path, shelf: Shelf, engine: DockerClient
+    archive: Path, image_store: ImageStore, engine: DockerClient
 ) -> None:
-    first = ready(f"tar:{archive}", shelf, engine)
-    shutil.rmtree(shelf.layout.images)
-    assert ready(f"tar:{archive}", shelf, engine) == first
+    first = ready(f"tar:{archive}", image_store, engine)
+    shutil.rmtree(image_store.layout.images)
+    assert ready(f"tar:{archive}", image_store, engine) == first
 
 
 @pytest.mark.parametrize("spoil", ["content", "mode", "more", "less"])
-def test_verify_tells_what_differs_in_the_tree(archive: Path, shelf: Shelf, spoil: str) -> None:
-    image = ready(f"tar:{archive}", shelf, None)
+def test_verify_tells_what_differs_in_the_tree(archive: Path, image_store: ImageStore, spoil: str) -> None:
+    image = ready(f"tar:{archive}", image_store, None)
     motd = Path(image.rootfs) / "etc/motd"
     if spoil == "content":
         motd.write_text("hellO")
@@ -157,29 +165,29 @@ def test_verify_tells_what_differs_in_the_tree(archive: Path, shelf: Shelf, spoi
         motd.with_name("more").touch()
     else:
         motd.unlink()
-    found = verify(shelf.meant(image.digest)[0], shelf, None)
+    found = verify(image_store.resolve(image.digest)[0], image_store, None)
     assert found.tree is not None
     assert "/etc/mo" in found.tree
 
 
 def test_the_engine_s_image_starts_with_the_configuration_as_it_stands(
-    archive: Path, shelf: Shelf, engine: DockerClient, tmp_path: Path
+    archive: Path, image_store: ImageStore, engine: DockerClient, tmp_path: Path
 ) -> None:
-    source = engine.images.get(str(ready(f"tar:{archive}", shelf, engine).engine_id))
+    source = engine.images.get(str(ready(f"tar:{archive}", image_store, engine).engine_id))
     container = engine.containers.create(source, command=["/bin/env"], environment=ODD, user="7", working_dir="/d")
     try:
         committed = container.commit(f"tare-test/{uuid4().hex}")
     finally:
         container.remove(force=True)
     try:
-        image = ready(f"docker://{committed.tags[0]}", shelf, engine)
+        image = ready(f"docker://{committed.tags[0]}", image_store, engine)
     finally:
         engine.images.remove(committed.tags[0])
     assert dict(image.config.env) == ODD
     assert (image.config.user, image.config.workdir, image.config.command) == ("7", "/d", ("/bin/env",))
     printed = engine.containers.run(str(image.engine_id), remove=True, network_mode="none")
     assert _variables(printed).items() >= ODD.items()
-    assert verify(shelf.meant(image.digest)[0], shelf, engine).good
+    assert verify(image_store.resolve(image.digest)[0], image_store, engine).good
 
 
 def _variables(printed: bytes) -> Mapping[str, str]:
@@ -188,9 +196,9 @@ def _variables(printed: bytes) -> Mapping[str, str]:
 
 
 @pytest.fixture
-def layered(archive: Path, shelf: Shelf, engine: DockerClient) -> Iterator[str]:
+def layered(archive: Path, image_store: ImageStore, engine: DockerClient) -> Iterator[str]:
     """A committed image of three layers that remove, replace and empty what is below them; its tag."""
-    below = str(ready(f"tar:{archive}", shelf, engine).engine_id)
+    below = str(ready(f"tar:{archive}", image_store, engine).engine_id)
     steps = [
         "rm /etc/motd; rm -r /d; mkdir /d; echo 3 > /d/c; chmod 4711 /d/c",
         "rm /d/c; rm /bin/env; echo x > /bin/env",
@@ -211,13 +219,13 @@ def layered(archive: Path, shelf: Shelf, engine: DockerClient) -> Iterator[str]:
 
 
 def test_layers_add_up_to_what_the_engine_itself_shows(
-    layered: str, shelf: Shelf, engine: DockerClient, tmp_path: Path
+    layered: str, image_store: ImageStore, engine: DockerClient, tmp_path: Path
 ) -> None:
     saved, shown = tmp_path / "saved.tar", tmp_path / "shown"
     with saved.open("wb") as file:
         file.writelines(engine.images.get(layered).save())
-    from_tar = ready(f"tar:{saved}", shelf, engine)
-    from_engine = ready(f"docker://{layered}", shelf, engine)
+    from_tar = ready(f"tar:{saved}", image_store, engine)
+    from_engine = ready(f"docker://{layered}", image_store, engine)
     assert from_tar.digest == from_engine.digest
     root = Path(from_tar.rootfs)
     assert [path.name for path in (root / "d").iterdir()] == []
@@ -241,18 +249,20 @@ def _own_part(root: Path) -> str:
     return image_digest(kept, ImageConfig())
 
 
-def test_an_image_that_a_container_uses_is_not_removed(archive: Path, shelf: Shelf, engine: DockerClient) -> None:
-    image = ready(f"tar:{archive}", shelf, engine)
+def test_an_image_that_a_container_uses_is_not_removed(
+    archive: Path, image_store: ImageStore, engine: DockerClient
+) -> None:
+    image = ready(f"tar:{archive}", image_store, engine)
     container = engine.containers.create(str(image.engine_id), command=["/bin/env"])
     try:
-        with shelf.lock(), pytest.raises(EnvironmentLacks, match="does not remove"):
-            remove(shelf.meant(image.digest)[0], shelf, engine)
-        assert verify(shelf.meant(image.digest)[0], shelf, engine).good
+        with image_store.lock(), pytest.raises(EnvironmentLacks, match="does not remove"):
+            remove(image_store.resolve(image.digest)[0], image_store, engine)
+        assert verify(image_store.resolve(image.digest)[0], image_store, engine).good
     finally:
         container.remove(force=True)
 
 
-def test_a_builder_that_is_killed_leaves_nothing_after_the_next(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_builder_that_is_killed_leaves_nothing_after_the_next(image_store: ImageStore, tmp_path: Path) -> None:
     recipe = tmp_path / "small.yaml"
     recipe.write_text(RECIPE)
     program = (
@@ -261,19 +271,22 @@ def test_a_builder_that_is_killed_leaves_nothing_after_the_next(shelf: Shelf, tm
         "from tare.sites.sqlite_ledger import SqliteLedger; layout = Layout(Path(sys.argv[1])); "
         "prepare(sys.argv[2], host=LocalHost(), layout=layout, ledger=SqliteLedger(layout.ledger), engine=None)"
     )
-    builder = subprocess.Popen([sys.executable, "-c", program, str(shelf.layout.home), str(recipe)])
+    builder = subprocess.Popen([sys.executable, "-c", program, str(image_store.layout.home), str(recipe)])
     try:
-        _wait(lambda: bool(list(shelf.layout.images.glob(".scratch-*/mmdebstrap.*/var/lib/dpkg/info/*.list"))), 120)
-        assert _processes_of(shelf.layout.home)
+        _wait(
+            lambda: bool(list(image_store.layout.images.glob(".scratch-*/mmdebstrap.*/var/lib/dpkg/info/*.list"))),
+            120,
+        )
+        assert _processes_of(image_store.layout.home)
     finally:
         os.kill(builder.pid, signal.SIGKILL)
         builder.wait(timeout=10)
-    _wait(lambda: not _processes_of(shelf.layout.home), GONE_S)
-    with shelf.lock():
-        shelf.sweep()
-    assert {path.name for path in shelf.layout.images.iterdir()} <= {"lock", "keys"}
-    assert shelf.ledger.entries() == ()
-    assert str(shelf.layout.home) not in Path("/proc/self/mountinfo").read_text()
+    _wait(lambda: not _processes_of(image_store.layout.home), GONE_S)
+    with image_store.lock():
+        image_store.sweep()
+    assert {path.name for path in image_store.layout.images.iterdir()} <= {"lock", "keys"}
+    assert image_store.ledger.entries() == ()
+    assert str(image_store.layout.home) not in Path("/proc/self/mountinfo").read_text()
 
 
 def _wait(until: object, seconds: float) -> None:
@@ -298,12 +311,17 @@ def _processes_of(home: Path) -> list[str]:
 
 
 @pytest.mark.slow  # two builds
-def test_a_recipe_gives_the_same_image_twice(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_recipe_gives_the_same_image_twice(image_store: ImageStore, tmp_path: Path) -> None:
     recipe = tmp_path / "small.yaml"
     recipe.write_text(RECIPE)
-    first = ready(str(recipe), shelf, None)
+    first = ready(str(recipe), image_store, None)
     again = prepare(
         str(recipe),
-        host=LocalHost(), layout=shelf.layout, ledger=shelf.ledger, engine=None, rebuild=True, hold=False,
-    )  # fmt: skip
+        host=LocalHost(),
+        layout=image_store.layout,
+        ledger=image_store.ledger,
+        engine=None,
+        rebuild=True,
+        hold=False,
+    )
     assert again == first

@@ -81,9 +81,12 @@ def engine() -> Iterator[DockerClient]:
 @pytest.fixture(scope="module")
 def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     host, cache = LocalHost(), default_layout()
-    shelf = SqliteLedger(cache.ledger)
+    cache_ledger = SqliteLedger(cache.ledger)
     images = Images(
-        *(prepare(name, host=host, layout=cache, ledger=shelf, engine=engine) for name in ("mariadb", "sysbench"))
+        *(
+            prepare(name, host=host, layout=cache, ledger=cache_ledger, engine=engine)
+            for name in ("mariadb", "sysbench")
+        )
     )
     layout = Layout(tmp_path_factory.mktemp("home"))
     machine = Machine(

@@ -16,10 +16,10 @@ from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage import Lot, nfs_server
-from tare.storage.nfs import NfsStorage
-from tare.storage.nfs_client import why_no_nfs
-from tare.storage.nfs_server import Household
+from tare.storage import DataRequest, nfs_server
+from tare.storage.nfs.client import why_no_nfs
+from tare.storage.nfs.nfs import NfsStorage
+from tare.storage.nfs.server import GaneshaServer
 from tare.study.model import StorageSpec
 
 pytestmark = pytest.mark.engine
@@ -31,12 +31,12 @@ def ledger(tmp_path: Path) -> SqliteLedger:
 
 
 @pytest.fixture
-def house(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Iterator[Household]:
-    house = Household(host, ledger, str(tmp_path / "home"), f"tare-test-{uuid4().hex[:8]}")
-    yield house
-    house.end()
+def ganesha(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Iterator[GaneshaServer]:
+    ganesha = GaneshaServer(host, ledger, str(tmp_path / "home"), f"tare-test-{uuid4().hex[:8]}")
+    yield ganesha
+    ganesha.end()
     assert ledger.entries() == ()
-    assert not Path(f"/sys/class/net/{house.link}").exists()
+    assert not Path(f"/sys/class/net/{ganesha.link}").exists()
 
 
 def spoken(*argv: str) -> str:
@@ -46,9 +46,9 @@ def spoken(*argv: str) -> str:
 
 
 def test_what_is_served_is_listed_written_and_read_by_another_s_client(
-    house: Household, host: LocalHost, tmp_path: Path
+    ganesha: GaneshaServer, host: LocalHost, tmp_path: Path
 ) -> None:
-    server = house.serve(sync=True)
+    server = ganesha.serve(sync=True)
     data = Path(server.export) / "data"
     data.mkdir()
     (data / "seed").write_text("sown\n")
@@ -64,14 +64,14 @@ def test_what_is_served_is_listed_written_and_read_by_another_s_client(
     namespaces = host.run(["readlink", "/proc/self/ns/net", f"/proc/{server.process.pid}/ns/net"], timeout_s=10)
     assert len(set(namespaces.text.split())) == 2
     assert (data / "seed").stat().st_dev == tmp_path.stat().st_dev
-    house.end()
+    ganesha.end()
     assert not alive(host, server.process)
 
 
-def test_two_servers_stand_beside_each_other(house: Household, host: LocalHost, ledger: SqliteLedger) -> None:
-    other = Household(host, ledger, f"{house.home}-2", f"{house.name}-2")
+def test_two_servers_stand_beside_each_other(ganesha: GaneshaServer, host: LocalHost, ledger: SqliteLedger) -> None:
+    other = GaneshaServer(host, ledger, f"{ganesha.home}-2", f"{ganesha.name}-2")
     try:
-        addresses = {house.serve(sync=False).address, other.serve(sync=False).address}
+        addresses = {ganesha.serve(sync=False).address, other.serve(sync=False).address}
         for address in addresses:
             spoken("nfs-ls", f"nfs://{address}/?version=4")
     finally:
@@ -79,30 +79,30 @@ def test_two_servers_stand_beside_each_other(house: Household, host: LocalHost, 
     assert len(addresses) == 2
 
 
-def test_what_a_killed_tare_left_is_swept(house: Household, host: LocalHost, ledger: SqliteLedger) -> None:
-    server = house.serve(sync=False)
-    ledger.note(Kind.PATH, house.home)
-    ledger.note(Kind.MOUNT, f"{house.home}/mount")  # as where it was killed before it had mounted
+def test_what_a_killed_tare_left_is_swept(ganesha: GaneshaServer, host: LocalHost, ledger: SqliteLedger) -> None:
+    server = ganesha.serve(sync=False)
+    ledger.note(Kind.PATH, ganesha.home)
+    ledger.note(Kind.MOUNT, f"{ganesha.home}/mount")  # as where it was killed before it had mounted
     swept = sweep(ledger.entries(), {"local": host}, None, ledger)
     assert swept.failed == []
     # The link goes with the server's namespace, be it by the kernel or by the sweep, whoever is first.
     assert [kind for what in swept.removed if (kind := what.split()[0]) != "link"] == ["server", "path"]
     assert ledger.entries() == ()
     assert not alive(host, server.process)
-    assert not Path(house.home).exists()
+    assert not Path(ganesha.home).exists()
 
 
-def test_a_server_that_was_killed_is_cleared_away(house: Household, host: LocalHost) -> None:
-    server = house.serve(sync=False)
+def test_a_server_that_was_killed_is_cleared_away(ganesha: GaneshaServer, host: LocalHost) -> None:
+    server = ganesha.serve(sync=False)
     host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=10)
-    house.end()
+    ganesha.end()
     assert not alive(host, server.process)
 
 
-def test_a_server_that_ends_at_once_is_told_of(house: Household, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_ends_at_once_is_told_of(ganesha: GaneshaServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nfs_server, "GANESHA", "false")
     with pytest.raises(EnvironmentLacks, match=r"ended before it served: .*nfs-ganesha-vfs"):
-        house.serve(sync=False)
+        ganesha.serve(sync=False)
 
 
 def test_a_machine_without_a_client_is_told_so_and_left_as_it_was(
@@ -111,9 +111,12 @@ def test_a_machine_without_a_client_is_told_so_and_left_as_it_was(
     """Where there is one, the storage is tried whole with all others."""
     if why_no_nfs(host) is None:
         pytest.skip("this kernel has an NFS client")
-    storage, lot = NfsStorage(host, ledger), Lot(str(tmp_path / "place"), f"tare-test-{uuid4().hex[:8]}", 0)
+    storage, request = (
+        NfsStorage(host, ledger),
+        DataRequest(str(tmp_path / "place"), f"tare-test-{uuid4().hex[:8]}", 0),
+    )
     with pytest.raises(EnvironmentLacks, match="no NFS client"):
-        storage.lodge(lot, StorageSpec(kind="nfs"))
-    storage.clear(lot)
+        storage.prepare(request, StorageSpec(kind="nfs"))
+    storage.clear(request)
     assert ledger.entries() == ()
-    assert not Path(lot.home).exists()
+    assert not Path(request.home).exists()

@@ -71,11 +71,11 @@ def run(tmp_path: Path) -> Iterator[Run]:
         plan = expand(loads(text, installed()))
         kept: list[RunRecord] = []
         with local_engine() as engine:
-            shelf = SqliteLedger(cache.ledger)
+            image_store = SqliteLedger(cache.ledger)
 
             def ready(reference: str) -> Image:
                 asked = "mariadb" if reference.startswith("tar:") else reference
-                image = prepare(asked, host=LocalHost(), layout=cache, ledger=shelf, engine=engine.client)
+                image = prepare(asked, host=LocalHost(), layout=cache, ledger=image_store, engine=engine.client)
                 return image if asked == reference else other_binary(image, tmp_path / "rootfs")
 
             machine = local_machine(plan, engine, Interrupts(), layout)

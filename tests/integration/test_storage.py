@@ -13,7 +13,7 @@ import pytest
 from docker import DockerClient
 
 from tare.deployments import Deployment, Task
-from tare.deployments.directories import settle
+from tare.deployments.directories import sync_and_evict
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks
@@ -22,8 +22,8 @@ from tare.sites import Output
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage import Lodging, Lot, Storage
-from tare.storage.nfs_client import why_no_nfs
+from tare.storage import DataMount, DataRequest, Storage
+from tare.storage.nfs.client import why_no_nfs
 from tare.storage.registry import STORAGES
 from tare.study.model import StorageSpec
 
@@ -62,10 +62,10 @@ CASES = [
 
 
 @pytest.fixture
-def lot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lot]:
+def request(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataRequest]:
     home = tmp_path_factory.mktemp("storage")
     home.chmod(0o755)
-    yield Lot(str(home / "place"), f"tare-test-{uuid4().hex[:8]}", 8 * MIB)
+    yield DataRequest(str(home / "place"), f"tare-test-{uuid4().hex[:8]}", 8 * MIB)
     assert str(home) not in Path("/proc/self/mountinfo").read_text()
     loops = subprocess.run(
         ["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=True, timeout=30
@@ -80,7 +80,7 @@ class Rig:
     host: LocalHost
     engine: DockerClient
     ledger: SqliteLedger
-    lot: Lot
+    request: DataRequest
     task: Task
 
     def storage(self, kind: str) -> Storage:
@@ -90,12 +90,12 @@ class Rig:
         return DEPLOYMENTS[kind](self.host, self.ledger, self.engine)
 
 
-def lodged(rig: Rig, spec: StorageSpec) -> Lodging:
+def lodged(rig: Rig, spec: StorageSpec) -> DataMount:
     """With two files in it, owned by the image's user."""
     if spec.kind == "nfs" and (why := why_no_nfs(rig.host)) is not None:
         pytest.skip(why)  # what of NFS needs no client of the host's kernel is in test_nfs.py and test_vm_nfs.py
-    lodging = rig.storage(spec.kind).lodge(rig.lot, spec)
-    data = Path(lodging.path)
+    data_mount = rig.storage(spec.kind).prepare(rig.request, spec)
+    data = Path(data_mount.path)
     data.mkdir(exist_ok=True)
     (data / "large").write_bytes(b"x" * MIB)
     (data / "below").mkdir()
@@ -103,42 +103,44 @@ def lodged(rig: Rig, spec: StorageSpec) -> Lodging:
     for path in (data, data / "large", data / "below", data / "below" / "small"):
         os.chown(path, 900, 901)
     data.chmod(0o750)
-    return lodging
+    return data_mount
 
 
 @pytest.fixture
-def rig(host: LocalHost, engine: DockerClient, lot: Lot, image: Image, tmp_path: Path) -> Rig:
+def rig(host: LocalHost, engine: DockerClient, request: DataRequest, image: Image, tmp_path: Path) -> Rig:
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
     output = Output(str(tmp_path / "task.out"), str(tmp_path / "task.err"))
-    return Rig(host, engine, ledger, lot, Task(lot.name, image, ("sleep", "600"), output, f"tare/{lot.name}"))
+    return Rig(
+        host, engine, ledger, request, Task(request.name, image, ("sleep", "600"), output, f"tare/{request.name}")
+    )
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_the_data_are_where_the_level_says(kind: str, name: str, rig: Rig) -> None:
-    spec, lot = SPECS[name], rig.lot
+    spec, request = SPECS[name], rig.request
     deployment = rig.deployment(kind)
     try:
-        lodging = lodged(rig, spec)
-        instance = deployment.start(lodging.given(rig.task, "/data"))
+        data_mount = lodged(rig, spec)
+        instance = deployment.start(data_mount.add_to(rig.task, "/data"))
         try:
             mount = deployment.observe(instance).mounts["/data"]
-            assert lodging.seen_wrong(mount) is None
-            assert mount.split()[0] == FSTYPES.get(name, lodging.fstype)
+            assert data_mount.mismatch(mount) is None
+            assert mount.split()[0] == FSTYPES.get(name, data_mount.fstype)
             look = "stat -c '%u %g %a' /data; cat /data/below/small; echo more >> /data/large && echo wrote"
             seen = deployment.exec(instance, ["sh", "-c", look], timeout_s=30)
             assert seen.text.split() == ["900", "901", "750", "kept", "wrote"], seen
             # By the device number of the directory itself, too, as a process in there gets it.
             inside = Path(f"/proc/{instance.process.pid}/root/data").stat().st_dev
-            beside = Path(lot.home).parent.stat().st_dev
+            beside = Path(request.home).parent.stat().st_dev
             assert (inside == beside) == (name in ("bind", "warmed", "volume"))
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
-        rig.storage(spec.kind).clear(lot)
+        rig.storage(spec.kind).clear(request)
     assert rig.ledger.entries() == ()
-    assert not Path(lot.home).exists()
-    assert not rig.engine.images.list(filters={"reference": f"tare/run:{lot.name}*"})
-    assert not rig.engine.volumes.list(filters={"name": lot.name})
+    assert not Path(request.home).exists()
+    assert not rig.engine.images.list(filters={"reference": f"tare/run:{request.name}*"})
+    assert not rig.engine.volumes.list(filters={"name": request.name})
 
 
 CACHED = [
@@ -171,29 +173,29 @@ def resident_of_large(kind: str, spec: StorageSpec, rig: Rig) -> int:
     """Bytes of it in the page cache once the server has begun."""
     deployment, warmed = rig.deployment(kind), spec.cache == "warmed"
     try:
-        lodging = lodged(rig, spec)
-        if lodging.layer is None:
-            settle(rig.host, lodging.path, warmed=warmed)
-        if lodging.entry is not None and warmed:
-            settle(rig.host, lodging.entry, warmed=True)
-        instance = deployment.start(lodging.given(rig.task, "/data"))
+        data_mount = lodged(rig, spec)
+        if data_mount.layer is None:
+            sync_and_evict(rig.host, data_mount.path, warmed=warmed)
+        if data_mount.entry is not None and warmed:
+            sync_and_evict(rig.host, data_mount.entry, warmed=True)
+        instance = deployment.start(data_mount.add_to(rig.task, "/data"))
         try:
             large = f"/proc/{instance.process.pid}/root/data/large"
             return int(done("fincore", "--bytes", "--noheadings", "--output", "RES", large))
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
-        rig.storage(spec.kind).clear(rig.lot)
+        rig.storage(spec.kind).clear(rig.request)
 
 
 @pytest.mark.parametrize("copy_up", [False, True])
 def test_the_first_write_copies_a_file_up_or_finds_it_there(copy_up: bool, rig: Rig) -> None:
     deployment = rig.deployment("container")
     try:
-        lodging = lodged(rig, StorageSpec(kind="layer", copy_up=copy_up))
-        instance = deployment.start(lodging.given(rig.task, "/data"))
+        data_mount = lodged(rig, StorageSpec(kind="layer", copy_up=copy_up))
+        instance = deployment.start(data_mount.add_to(rig.task, "/data"))
         try:
-            upper = rig.engine.containers.get(rig.lot.name).attrs["GraphDriver"]["Data"]["UpperDir"]
+            upper = rig.engine.containers.get(rig.request.name).attrs["GraphDriver"]["Data"]["UpperDir"]
             large = Path(upper) / "data" / "large"
             assert large.exists() == (not copy_up)
             deployment.exec(instance, ["sh", "-c", "echo more >> /data/large"], timeout_s=30)
@@ -201,35 +203,35 @@ def test_the_first_write_copies_a_file_up_or_finds_it_there(copy_up: bool, rig: 
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
-        rig.storage("layer").clear(rig.lot)
+        rig.storage("layer").clear(rig.request)
 
 
 def test_a_layer_does_not_mix_the_image_s_own_files_with_the_data(rig: Rig) -> None:
     try:
-        task = lodged(rig, StorageSpec(kind="layer")).given(rig.task, "/etc")
+        task = lodged(rig, StorageSpec(kind="layer")).add_to(rig.task, "/etc")
         with pytest.raises(EnvironmentLacks, match="files of its own in /etc"):
             rig.deployment("container").start(task)
     finally:
-        rig.storage("layer").clear(rig.lot)
+        rig.storage("layer").clear(rig.request)
     assert rig.ledger.entries() == ()
 
 
 def test_a_device_that_holds_something_is_left_alone(rig: Rig) -> None:
-    image = Path(rig.lot.home).parent / "disk"
+    image = Path(rig.request.home).parent / "disk"
     done("fallocate", "-l", str(64 * MIB), str(image))
     done("mkfs.ext4", "-q", "-F", "-L", "mine", str(image))
     device = done("losetup", "--find", "--show", str(image)).strip()
     storage, spec = rig.storage("block"), StorageSpec(kind="block", device=device)
     try:
         with pytest.raises(EnvironmentLacks, match="holds ext4 that tare has not made"):
-            storage.lodge(rig.lot, spec)
+            storage.prepare(rig.request, spec)
         done("wipefs", "--all", device)
         number = Path(device).stat().st_rdev
         for _ in range(2):  # empty, then with what tare itself has made
-            assert storage.lodge(rig.lot, spec).device == f"{os.major(number)}:{os.minor(number)}"
-            storage.clear(rig.lot)
+            assert storage.prepare(rig.request, spec).device == f"{os.major(number)}:{os.minor(number)}"
+            storage.clear(rig.request)
     finally:
-        storage.clear(rig.lot)
+        storage.clear(rig.request)
         done("losetup", "--detach", device)
         image.unlink()
 
@@ -237,24 +239,24 @@ def test_a_device_that_holds_something_is_left_alone(rig: Rig) -> None:
 def test_a_tmpfs_is_as_large_as_asked_and_full_beyond_it(rig: Rig) -> None:
     storage = rig.storage("tmpfs")
     try:
-        lodging = storage.lodge(rig.lot, StorageSpec(kind="tmpfs", size="8M"))
-        Path(lodging.path).mkdir()
+        data_mount = storage.prepare(rig.request, StorageSpec(kind="tmpfs", size="8M"))
+        Path(data_mount.path).mkdir()
         with pytest.raises(OSError, match="No space left"):
-            (Path(lodging.path) / "large").write_bytes(b"x" * (9 * MIB))
+            (Path(data_mount.path) / "large").write_bytes(b"x" * (9 * MIB))
     finally:
-        storage.clear(rig.lot)
+        storage.clear(rig.request)
 
 
 def test_what_a_killed_tare_left_is_swept(rig: Rig) -> None:
-    lot = rig.lot
-    rig.ledger.note(Kind.PATH, lot.home)
-    rig.storage("block").lodge(lot, StorageSpec(kind="block"))
-    rig.storage("volume").lodge(replace(lot, home=f"{lot.home}-volume"), StorageSpec(kind="volume"))
+    request = rig.request
+    rig.ledger.note(Kind.PATH, request.home)
+    rig.storage("block").prepare(request, StorageSpec(kind="block"))
+    rig.storage("volume").prepare(replace(request, home=f"{request.home}-volume"), StorageSpec(kind="volume"))
     swept = sweep(rig.ledger.entries(), {"local": rig.host}, rig.engine, rig.ledger)
     assert swept.failed == []
     assert rig.ledger.entries() == ()
-    assert not Path(lot.home).exists()
-    assert not rig.engine.volumes.list(filters={"name": lot.name})
+    assert not Path(request.home).exists()
+    assert not rig.engine.volumes.list(filters={"name": request.name})
 
 
 def done(*argv: str) -> str:

@@ -47,7 +47,7 @@ class Seen:
     observed: pl.DataFrame | None = None
 
 
-Watched = Callable[[RunRecord], Seen]
+WatchedProcess = Callable[[RunRecord], Seen]
 """What was kept of a run."""
 
 
@@ -146,7 +146,7 @@ class Told:
     signed: Estimate
 
 
-def quantities(study: Study, records: Sequence[RunRecord], watched: Watched) -> tuple[Told, ...]:
+def quantities(study: Study, records: Sequence[RunRecord], watched: WatchedProcess) -> tuple[Told, ...]:
     """All that the study wants, by every source that told of both arm and baseline."""
     wanted = study.quantities
     if wanted is None:

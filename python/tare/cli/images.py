@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.errors import TareError
+from tare.images.image_store import ImageStore, StoredImage
+from tare.images.maintenance import Verified
+from tare.images.maintenance import remove as remove_image
+from tare.images.maintenance import verify as verify_image
 from tare.images.prepare import prepare
-from tare.images.removal import remove as remove_image
-from tare.images.shelf import Shelf, Shelved
-from tare.images.verify import Verified
-from tare.images.verify import verify as verify_image
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine
 from tare.sites.layout import default_layout
@@ -40,7 +40,7 @@ Meant = Annotated[list[str], typer.Argument(help="Digest, the beginning of one, 
 @app.command("list")
 def show_all(as_json: AsJson = False) -> None:  # noqa: FBT002 - an option, given by name
     """List the images that are ready on this machine."""
-    _show(_shelf().all(), as_json=as_json)
+    _show(_image_store().all(), as_json=as_json)
 
 
 @app.command()
@@ -50,7 +50,7 @@ def build(
     as_json: AsJson = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
     """Make images ready: built or fetched, unpacked, and in the engine where one answers."""
-    shelf, made = _shelf(), list[Shelved]()
+    image_store, made = _image_store(), list[StoredImage]()
     with local_engine() as engine, _ending_cleanly() as interrupts:
         if engine.why_not is not None:
             sys.stderr.write(f"tare: for bare runs only, as {engine.why_not}\n")
@@ -60,24 +60,24 @@ def build(
                 image = prepare(
                     reference,
                     host=LocalHost(),
-                    layout=shelf.layout,
-                    ledger=shelf.ledger,
+                    layout=image_store.layout,
+                    ledger=image_store.ledger,
                     engine=engine.client,
                     rebuild=rebuild,
                     hold=False,
                 )
-            made += shelf.meant(image.digest)
+            made += image_store.resolve(image.digest)
     _show(made, as_json=as_json)
 
 
 @app.command()
 def verify(meant: Meant = [], as_json: AsJson = False) -> None:  # noqa: B006, FBT002 - typer copies it
     """Compare trees and engine images with what was listed when they were made (exit code 1: something differs)."""
-    shelf = _shelf()
-    with local_engine() as engine, _ending_cleanly() as interrupts, shelf.lock():
-        chosen = _chosen(shelf, meant) if meant else shelf.all()
+    image_store = _image_store()
+    with local_engine() as engine, _ending_cleanly() as interrupts, image_store.lock():
+        chosen = _chosen(image_store, meant) if meant else image_store.all()
         with interrupts.allowed():
-            found = [(each, verify_image(each, shelf, engine.client)) for each in chosen]
+            found = [(each, verify_image(each, image_store, engine.client)) for each in chosen]
     if as_json:
         trees = [asdict(verified) | {"good": verified.good} for _, verified in found]
         sys.stdout.write(json.dumps({"verified": trees}, indent=2) + "\n")
@@ -90,11 +90,11 @@ def verify(meant: Meant = [], as_json: AsJson = False) -> None:  # noqa: B006, F
 @app.command()
 def remove(meant: Meant, as_json: AsJson = False) -> None:  # noqa: FBT002 - an option, given by name
     """Remove images from this machine and its engine; one that a run uses is refused."""
-    shelf, removed, refused = _shelf(), list[Shelved](), list[TareError]()
-    with local_engine() as engine, shelf.lock(), _ending_cleanly():
-        for each in _chosen(shelf, meant):
+    image_store, removed, refused = _image_store(), list[StoredImage](), list[TareError]()
+    with local_engine() as engine, image_store.lock(), _ending_cleanly():
+        for each in _chosen(image_store, meant):
             try:
-                remove_image(each, shelf, engine.client)
+                remove_image(each, image_store, engine.client)
             except TareError as error:
                 refused.append(error)
             else:
@@ -111,14 +111,14 @@ def remove(meant: Meant, as_json: AsJson = False) -> None:  # noqa: FBT002 - an 
         raise typer.Exit(refused[0].exit_code)
 
 
-def _shelf() -> Shelf:
+def _image_store() -> ImageStore:
     layout = default_layout()
-    return Shelf(layout, SqliteLedger(layout.ledger))
+    return ImageStore(layout, SqliteLedger(layout.ledger))
 
 
-def _chosen(shelf: Shelf, meant: Sequence[str]) -> tuple[Shelved, ...]:
+def _chosen(image_store: ImageStore, references: Sequence[str]) -> tuple[StoredImage, ...]:
     """All of them, each once; one that means nothing is an error before anything is done."""
-    found = (each for given in meant for each in shelf.meant(given))
+    found = (each for given in references for each in image_store.resolve(given))
     return tuple({each.image.digest: each for each in found}.values())
 
 
@@ -136,7 +136,7 @@ def _ending_cleanly() -> Iterator[Interrupts]:
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
 
 
-def _show(found: Sequence[Shelved], *, as_json: bool) -> None:
+def _show(found: Sequence[StoredImage], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps({"images": [_tree(each) for each in found]}, indent=2) + "\n")
         return
@@ -159,29 +159,29 @@ def _show(found: Sequence[Shelved], *, as_json: bool) -> None:
     Console(highlight=False).print(table)
 
 
-def _tree(shelved: Shelved) -> dict[str, Any]:
-    image = shelved.image
+def _tree(stored: StoredImage) -> dict[str, Any]:
+    image = stored.image
     return {
         **{key: getattr(image, key) for key in ("reference", "digest", "rootfs", "engine_id")},
-        "size_bytes": shelved.size_bytes,
-        "made_at": _made(shelved).isoformat(timespec="seconds"),
+        "size_bytes": stored.size_bytes,
+        "made_at": _made(stored).isoformat(timespec="seconds"),
         "packages": [list(package) for package in image.packages],
         "config": asdict(image.config),
     }
 
 
-def _made(shelved: Shelved) -> datetime:
-    return datetime.fromtimestamp(shelved.made_at, UTC)
+def _made(stored: StoredImage) -> datetime:
+    return datetime.fromtimestamp(stored.made_at, UTC)
 
 
-def _verdict(shelved: Shelved, verified: Verified) -> str:
+def _verdict(stored: StoredImage, verified: Verified) -> str:
     """A line for each thing that was checked."""
     tree = "is as it was made" if verified.tree is None else verified.tree
     engine = "is the same" if verified.engine is None else verified.engine
     if not verified.engine_checked:
         engine = "was not checked: it was not imported, or no engine answers"
-    return f"{_named(shelved)}: the tree {tree}\n{_named(shelved)}: the engine's image {engine}\n"
+    return f"{_named(stored)}: the tree {tree}\n{_named(stored)}: the engine's image {engine}\n"
 
 
-def _named(shelved: Shelved) -> str:
-    return f"{shelved.image.digest[:_SHORT]} {shelved.image.reference}"
+def _named(stored: StoredImage) -> str:
+    return f"{stored.image.digest[:_SHORT]} {stored.image.reference}"

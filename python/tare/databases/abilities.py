@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from tare.databases import Exec, ServerPlan, mariadb
 from tare.databases.cassandra import cassandra
 from tare.databases.cassandra.chronicle import CassandraChronicler
-from tare.databases.cassandra.cluster import CassandraCluster
+from tare.databases.cassandra.nodetool import CassandraCluster
 from tare.databases.extensions import Chronicler, Cluster
 from tare.databases.fake import FakeCluster
 from tare.databases.postgresql import postgresql

@@ -36,7 +36,7 @@ def remove_tree(host: Host, path: str) -> None:
     raise RunFailed(f"{path} cannot be removed: {last[-1] if last else f'rm ended with {done.code}'}")
 
 
-def let_go(host: Host, target: str) -> bool:
+def force_unmount(host: Host, target: str) -> bool:
     """Take away a mount whose server may be gone; whether there was one. Raises `RunFailed` if it does not go.
 
     Forced, so that nothing waits for answers that will not come, and lazily, in case somebody still has it open;
@@ -73,7 +73,7 @@ _AT_ONCE = ("xargs", "-0", "-r", "-P", "16", "-n", "16")
 """Small files synced one after the other wait for a commit of the journal each; at once they share them."""
 
 
-def settle(host: Host, directory: str, *, warmed: bool) -> None:
+def sync_and_evict(host: Host, directory: str, *, warmed: bool) -> None:
     """Written back to disk, then out of the page cache; with `warmed`, every file is read once after that.
 
     What was just written would else be written back during the measure phase, and its cached pages would be charged

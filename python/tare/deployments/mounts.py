@@ -29,7 +29,7 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     return tuple(_parse_line(line) for line in text.splitlines() if line)
 
 
-def told_of(mount: Mount) -> str:
+def describe_mount(mount: Mount) -> str:
     """`ext4 254:0`; of a network's file system with the server's address: `nfs4 0:53 10.231.0.2`."""
     address = next((option.partition("=")[2] for option in mount.super_options if option.startswith("addr=")), "")
     return f"{mount.fstype} {mount.device} {address}".rstrip()

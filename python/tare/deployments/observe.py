@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from tare.deployments import Observation
 from tare.deployments.cgroup.hierarchy import Cgroups, parse_proc_cgroup
 from tare.deployments.disks import iops_in_force
-from tare.deployments.mounts import covering, parse_mountinfo, told_of
+from tare.deployments.mounts import covering, describe_mount, parse_mountinfo
 from tare.errors import RunFailed
 from tare.sites import Host
 from tare.sites.process import Stat, parse_stat
@@ -96,7 +96,7 @@ def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:
     """Each target → "fstype major:minor" of the mount that it lies on, and its server's address if it has one."""
     mounts = parse_mountinfo(mountinfo)
     found = {target: covering(mounts, target) for target in targets}
-    return {target: told_of(mount) for target, mount in found.items() if mount}
+    return {target: describe_mount(mount) for target, mount in found.items() if mount}
 
 
 def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:

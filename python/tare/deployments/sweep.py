@@ -18,7 +18,7 @@ from requests.exceptions import RequestException
 
 from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.deployments.cgroup.placement import clear, warden
-from tare.deployments.directories import let_go, remove_tree
+from tare.deployments.directories import force_unmount, remove_tree
 from tare.deployments.network.bridge import RUN_LABEL, is_ours
 from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
@@ -89,7 +89,7 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None)
     if entry.kind in (Kind.PROCESS, Kind.SERVER):
         return _end_process(host, entry.ident)
     if entry.kind is Kind.MOUNT:
-        return let_go(host, entry.ident)
+        return force_unmount(host, entry.ident)
     if entry.kind is Kind.CGROUP:
         return _clear_cgroup(host, entry.ident)
     if entry.kind is Kind.LINK:

@@ -18,7 +18,8 @@ from tare.doctor.resources import resource_lines
 from tare.doctor.trials import trial_lines
 from tare.errors import TareError
 from tare.sites import Host
-from tare.sites.facts import engine_facts, host_facts
+from tare.sites.engine import engine_facts
+from tare.sites.facts import host_facts
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tare.doctor import Line, cannot, ok
 from tare.sites import Host
-from tare.sites.home import ADVICE, home_on
+from tare.sites.layout import ADVICE, home_on
 
 
 def home_line(host: Host, home: str) -> Line:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from tare.deployments.vm.accelerator import found_out
+from tare.deployments.vm.accelerator import cached_accelerator
 from tare.doctor import Line, cannot, ok, warning
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.reading import answer, as_int
-from tare.storage.nfs_client import why_no_nfs
+from tare.storage.nfs.client import why_no_nfs
 
 _SPIN = Path(__file__).with_name("spin.py")
 _SPIN_S = 1.5
@@ -62,7 +62,7 @@ def _kvm(host: Host, layout: Layout) -> Line:
     except RunFailed as error:
         return warning("KVM", f"cannot be tried: {error}", "install python3")
     if done.code == 0:
-        tried = found_out(host, layout)
+        tried = cached_accelerator(host, layout)
         if tried is None:
             return ok("KVM", "/dev/kvm opens; no machine was started to try it")
         return ok("KVM", "a machine ran under it") if tried.why is None else warning("KVM", tried.why, emulated)

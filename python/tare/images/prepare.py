@@ -14,10 +14,10 @@ from tare.errors import EnvironmentLacks
 from tare.images import Image, Workshop
 from tare.images.digest import image_digest, list_tree
 from tare.images.engine_image import id_of, import_tree, own_name
+from tare.images.image_store import ImageStore, StoredImage
 from tare.images.oci.unpack import unpack
 from tare.images.packages import installed_packages
 from tare.images.registry import IMAGE_SOURCES, split_reference
-from tare.images.shelf import Shelf, Shelved
 from tare.sites import Host
 from tare.sites.layout import Layout
 from tare.sites.ledger import Kind, Ledger
@@ -38,22 +38,22 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
     `hold`: it cannot be removed while this process lives. Raises `StudyError` for a reference or an image that is
     wrong, `EnvironmentLacks` for what cannot be had.
     """
-    shelf, workshop = Shelf(layout, ledger), Workshop(host, engine)
+    image_store, workshop = ImageStore(layout, ledger), Workshop(host, engine)
     scheme, rest = split_reference(reference)
     source = IMAGE_SOURCES[scheme]
     try:
-        with shelf.lock():
-            shelf.sweep()
+        with image_store.lock():
+            image_store.sweep()
             key = source.cache_key(rest, workshop)
-            found = shelf.find(key) if key is not None and not rebuild else None
+            found = image_store.find(key) if key is not None and not rebuild else None
             if found is None:
-                found = _make(reference, shelf, workshop)
+                found = _make(reference, image_store, workshop)
                 key = key or source.cache_key(rest, workshop)
                 if key is not None:
-                    shelf.know(key, found.image.digest)
-            image = _in_engine(found, shelf, engine)
+                    image_store.remember(key, found.image.digest)
+            image = _in_engine(found, image_store, engine)
             if hold:
-                shelf.hold(image.digest)
+                image_store.hold(image.digest)
             return replace(image, reference=reference)
     except OSError as error:
         raise EnvironmentLacks(
@@ -62,9 +62,9 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
         ) from error
 
 
-def _make(reference: str, shelf: Shelf, workshop: Workshop) -> Shelved:
+def _make(reference: str, image_store: ImageStore, workshop: Workshop) -> StoredImage:
     scheme, rest = split_reference(reference)
-    with shelf.scratch() as scratch:
+    with image_store.scratch() as scratch:
         archive = IMAGE_SOURCES[scheme].fetch(rest, workshop, scratch)
         root = scratch / "rootfs"
         root.mkdir()
@@ -72,19 +72,19 @@ def _make(reference: str, shelf: Shelf, workshop: Workshop) -> Shelved:
         tree = tuple(list_tree(root))
         digest = image_digest(tree, archive.config)
         image = Image(reference, digest, str(root), None, archive.config, installed_packages(root))
-        return shelf.put(image, tree, root)
+        return image_store.put(image, tree, root)
 
 
-def _in_engine(found: Shelved, shelf: Shelf, engine: DockerClient | None) -> Image:
+def _in_engine(found: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> Image:
     """Make sure the engine has it too, where there is one."""
-    image, name = found.image, own_name(found.image, shelf.layout.home)
+    image, name = found.image, own_name(found.image, image_store.layout.home)
     if engine is None or (image.engine_id is not None and id_of(engine, name) == image.engine_id):
         return image
-    shelf.ledger.note(Kind.IMAGE, name, keep=True)
-    with shelf.scratch() as scratch:
+    image_store.ledger.note(Kind.IMAGE, name, keep=True)
+    with image_store.scratch() as scratch:
         engine_id = import_tree(engine, image, scratch, name)
     kept = replace(found, image=replace(image, engine_id=engine_id))
-    shelf.rewrite(kept)
+    image_store.rewrite(kept)
     return kept.image
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+Options = Mapping[str, str | int | float | bool]
+"""What a study sets that only one monitor knows."""
 SUT = "sut"
 """Name of the server, or of the program that is measured by itself, in traces."""
 OF_SUT = r"^sut(-\d+)?$"
@@ -26,7 +28,7 @@ ONE_CONTAINER = frozenset({"cadvisor", "docker-stats", "podman-stats"})
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedProcess:
     """One thing to look at.
 
     `name`: `sut` (of a cluster `sut-1`, …), `client`, `warm-up`, `proxy`, `shim`, `storage`, `dockerd`,
@@ -44,7 +46,7 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Scene:
+class MonitorContext:
     """What a monitor is asked to look at, and from where.
 
     `directory` is its own on the host, there while the run lasts; paths in programs are below it or absolute.
@@ -56,11 +58,11 @@ class Scene:
     directory: str
     interval_s: float
     most_s: float
-    watched: tuple[Watched, ...]
-    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    watched: tuple[WatchedProcess, ...]
+    options: Options = field(default_factory=dict)
 
     @property
-    def sut(self) -> Watched | None:
+    def sut(self) -> WatchedProcess | None:
         """The server, `None` where the program that is measured is yet to come."""
         return next((each for each in self.watched if each.name == SUT), None)
 
@@ -84,7 +86,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Handed:
+class TargetUpdate:
     """How a running monitor is told of something new: a file's name and content, and then a signal."""
 
     file: str
@@ -109,25 +111,25 @@ class Monitor(Protocol):
 
     daemons: ClassVar[frozenset[str]]
     """Names of `Watched` processes that work for it; their CPU time is told beside its own."""
-    tells_cost: ClassVar[bool]
+    reports_cost: ClassVar[bool]
     """It tells its CPU time itself, as `cpu_s`, so that nobody else need count it."""
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:
         """Why the host cannot run it so, with what to do; `None` where it can."""
         ...
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """What to start, in order."""
         ...
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
         """How to tell it of all that came since it was started; `None` where it need not know."""
         ...
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
         """Commands to run before it is stopped, by the file in its directory that takes their output."""
         ...
 
-    def read(self, scene: Scene, directory: Path) -> Reading:
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:
         """Read what it left (`directory`: brought home). Raises `RunFailed` on any sign that it is not whole."""
         ...

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, ClassVar
 
 from tare.errors import RunFailed
-from tare.monitors import SUT, Handed, Program, Reading, Scene, Watched
+from tare.monitors import SUT, MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.monitors.samples import SECOND_NS, Moment, Row, table
 from tare.sites import Host
 
@@ -38,9 +38,9 @@ class Cadvisor:
     """The SUT's control group, of a bare one too. Without one nothing is started."""
 
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman"})
-    tells_cost: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:
         """Both programs."""
         if interval_s < _FASTEST_S or round(interval_s * 1000) != interval_s * 1000:
             return f"cadvisor reads every {_FASTEST_S:g} s at most, in whole milliseconds; change interval_s"
@@ -54,7 +54,7 @@ class Cadvisor:
             )
         return None if _runs(host, PROMETHEUS) else "prometheus is not installed; apt-get install prometheus"
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One that runs both, so that each gets a port that is free."""
         if scene.sut is not None and not scene.sut.own_cgroup:
             return ()
@@ -70,17 +70,17 @@ class Cadvisor:
             ),
         )
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
         """A program that is measured by itself comes later than its monitors."""
         pids = _pids(later)
-        return Handed(_PIDS, _pids(scene.watched) + pids, "HUP") if pids else None
+        return TargetUpdate(_PIDS, _pids(scene.watched) + pids, "HUP") if pids else None
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
         """All that Prometheus has, before it is gone."""
         reader = ("python3", "-I", "-S", f"{scene.directory}/{READER.name}", scene.directory)
         return {_ANSWERS: (*reader, f"{scene.interval_s:g}", f"{RANGE_S:g}", SUT)}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The answers of Prometheus. Raises `RunFailed` for a control group of which there is nothing."""
         try:
             told = json.loads((directory / _ANSWERS).read_text())
@@ -206,12 +206,12 @@ def _ns(seconds: float) -> int:
     return round(seconds * 1000) * 1_000_000
 
 
-def _pids(watched: tuple[Watched, ...]) -> str:
+def _pids(watched: tuple[WatchedProcess, ...]) -> str:
     """`PID NAME` of the SUT, where it has a control group of its own."""
     return "".join(f"{each.pid} {each.name}\n" for each in watched if each.name == SUT and each.own_cgroup)
 
 
-def _binary(options: Mapping[str, str | int | float | bool]) -> str:
+def _binary(options: Options) -> str:
     """As the study says, else as the environment does, else by name."""
     return str(options.get("binary") or os.environ.get("CADVISOR") or "cadvisor")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tare.errors import RunFailed
-from tare.monitors import SUT, Handed, Program, Reading, Scene, Watched
+from tare.monitors import SUT, MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.monitors.samples import SECOND_NS, Moment, Row, table
 from tare.sites import Host
 
@@ -26,15 +26,15 @@ class DockerStats:
     """The SUT's container. Where the SUT is none there is nothing to watch, and nothing is started."""
 
     daemons: ClassVar[frozenset[str]] = frozenset({"dockerd", "containerd", "podman", "shim"})
-    tells_cost: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """Only the engine, which its arms need anyway."""
         if interval_s != 1:
             return f"the engine gives a frame a second, not one in {interval_s:g} s; set interval_s: 1"
         return None
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """The reader: a small program, as the client itself would cost a process of 28 MB."""
         if scene.sut is not None and scene.sut.container_id is None:
             return ()
@@ -49,16 +49,16 @@ class DockerStats:
             ),
         )
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
         """A program that is measured by itself comes later than its monitors."""
         idents = _idents(later)
-        return Handed(_LISTED, _idents(scene.watched) + idents, "HUP") if idents else None
+        return TargetUpdate(_LISTED, _idents(scene.watched) + idents, "HUP") if idents else None
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The frames. The first has no sample before it: the client shows it as 0, and it is dropped here."""
         lines = (directory / "docker-stats.stdout").read_text().splitlines()
         try:
@@ -72,7 +72,7 @@ class DockerStats:
         return Reading(len(whole), table("docker-stats", rows), {"dropped_frames": len(frames) - len(whole)})
 
 
-def _idents(watched: tuple[Watched, ...]) -> str:
+def _idents(watched: tuple[WatchedProcess, ...]) -> str:
     """Containers of the SUT, a line each."""
     return "".join(f"{each.container_id}\n" for each in watched if each.name == SUT and each.container_id)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tare.monitors import Handed, Program, Reading, Scene, Watched
+from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.sites import Host
 
 
@@ -14,24 +14,24 @@ class FakeMonitor:
     """Sleeps, and is told of what comes by a file and no signal that would end it."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
-    tells_cost: ClassVar[bool] = True
+    reports_cost: ClassVar[bool] = True
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """Nothing."""
         return None
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One process."""
         return (Program("fake", ("sleep", f"{scene.most_s:g}")),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """A signal that a sleeper ignores by default."""
-        return Handed("later", "".join(f"{each.name}\n" for each in later), "CONT")
+        return TargetUpdate("later", "".join(f"{each.name}\n" for each in later), "CONT")
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """What was handed to it, of which there is something in any run."""
         return Reading(samples=0, table=None, told={"handed": (directory / "later").read_text().split()})

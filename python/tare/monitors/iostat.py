@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tare.monitors import Handed, Program, Reading, Scene, Watched, sysstat
+from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
 from tare.monitors.samples import Row, table
 from tare.sites import Host
 
@@ -21,25 +21,25 @@ class Iostat:
     """One subject a device. `-y`: without the first report, which is the average since boot."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
-    tells_cost: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """Sysstat."""
-        return sysstat.lacks(host, "iostat", interval_s)
+        return sysstat.why_unavailable(host, "iostat", interval_s)
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One."""
         return (sysstat.program(scene, "iostat", "-o", "JSON", "-x", "-d", "-t", "-y"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It looks at the host alone."""
         return None
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:
         """Its JSON."""
         samples = list(sysstat.statistics(directory, "iostat", scene.interval_s))
         rows = [

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import RunFailed
-from tare.monitors import Handed, Program, Reading, Scene, Watched, sysstat
+from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
 from tare.monitors.samples import Line, Row, moments, table
 from tare.sites import Host
 
@@ -26,25 +26,25 @@ class Pidstat:
     """All processes that did anything are printed; subjects are those that the run watches: `NAME pid N`."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
-    tells_cost: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """Sysstat."""
-        return sysstat.lacks(host, "pidstat", interval_s)
+        return sysstat.why_unavailable(host, "pidstat", interval_s)
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One."""
         return (sysstat.program(scene, "pidstat", "-h", "-H", "-u", "-r", "-d"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It sees whatever comes; only the names are kept, by a signal that changes nothing."""
-        return Handed(_LATER, "".join(f"{each.pid} {each.name}\n" for each in later), "CONT")
+        return TargetUpdate(_LATER, "".join(f"{each.pid} {each.name}\n" for each in later), "CONT")
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:
         """Its table; columns by the names in its heading, the command, which may hold blanks, last."""
         names = {each.pid: each.name for each in scene.watched} | _names(directory)
         lines = sysstat.lines_of(directory, "pidstat")

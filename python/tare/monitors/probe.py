@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.monitors import Handed, Program, Reading, Scene, Watched
+from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
 
@@ -23,15 +23,15 @@ class Probe:
     """Records until it is told to end; what comes later is handed to it in a file."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
-    tells_cost: ClassVar[bool] = True
+    reports_cost: ClassVar[bool] = True
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """The program itself; what it may not read it leaves out and says so."""
         if not _FASTEST_S <= interval_s <= _SLOWEST_S:
             return f"it samples every {_FASTEST_S:g} to {_SLOWEST_S:g} s, not {interval_s:g}; change interval_s"
         return None if find(host, PROBE) else f"every run is traced by tare-probe, which is not here; {PROBE.hint}"
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """One recording of the host and of all that is there already."""
         binary = find(scene.host, PROBE)
         if binary is None:
@@ -45,16 +45,16 @@ class Probe:
         )
         return (Program("probe", argv, started=f"{trace}/journal.tare"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It reads the file anew on SIGHUP."""
         lines = [f"{kind} {what}\n" for each in later for kind, what in targets(each)]
-        return Handed(TARGETS, "".join(lines), "HUP")
+        return TargetUpdate(TARGETS, "".join(lines), "HUP")
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
         """Nothing: it writes its tables when it ends."""
         return {}
 
-    def read(self, scene: Scene, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The end of the trace, and what the probe says of itself; `RunFailed` for a trace that is not whole."""
         try:
             trace = json.loads((directory / TRACE / "trace.json").read_text())
@@ -63,7 +63,7 @@ class Probe:
         return Reading(samples=int(trace["rows"]["tick"]), table=None, told=told(trace, _last_line(directory)))
 
 
-def targets(each: Watched) -> Iterator[tuple[str, str]]:
+def targets(each: WatchedProcess) -> Iterator[tuple[str, str]]:
     """What tare-probe is asked to sample of one thing: option and value."""
     if each.own_cgroup:
         yield "cgroup", f"{each.name}=pid:{each.pid}"

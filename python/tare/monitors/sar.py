@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tare.errors import RunFailed
-from tare.monitors import Handed, Program, Reading, Scene, Watched, sysstat
+from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess, sysstat
 from tare.monitors.samples import Moment, Row, moments, table
 from tare.sites import Host
 
@@ -27,21 +27,21 @@ class Sar:
     """Subjects: `all` for CPU, `host` for memory, devices and interfaces by name."""
 
     daemons: ClassVar[frozenset[str]] = frozenset()
-    tells_cost: ClassVar[bool] = False
+    reports_cost: ClassVar[bool] = False
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:  # noqa: ARG002 - the contract's
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - contract
         """Sysstat."""
-        return sysstat.lacks(host, "sar", interval_s)
+        return sysstat.why_unavailable(host, "sar", interval_s)
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         """sar, which has sadc write all it can into a file and prints CPU, so that it tells when it sampled."""
         return (sysstat.program(scene, "sar", "-u", "-o", f"{scene.directory}/{_FILE}"),)
 
-    def hand(self, scene: Scene, later: tuple[Watched, ...]) -> Handed | None:  # noqa: ARG002 - the contract's
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
         """It looks at the host alone."""
         return None
 
-    def harvest(self, scene: Scene) -> Mapping[str, tuple[str, ...]]:
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:
         """Its file as JSON, and its version, on which the meaning of its used memory depends."""
         what = ("-u", "-r", "-d", "-p", "-n", "DEV")
         return {
@@ -49,7 +49,7 @@ class Sar:
             _VERSION: ("sar", "-V"),
         }
 
-    def read(self, scene: Scene, directory: Path) -> Reading:
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:
         """Sadf's JSON; the moments are those at which sar printed its line, as the file knows seconds only."""
         lines = sysstat.lines_of(directory, "sar")
         came = [line.came_ns for line in lines if line.text.split()[1:2] == ["all"] and line.text[:1].isdecimal()]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import RunFailed
-from tare.monitors import Program, Scene
+from tare.monitors import MonitorContext, Program
 from tare.monitors.samples import Line, Moment, moments, stamped
 from tare.sites import Host
 
@@ -22,7 +22,7 @@ ENVIRONMENT = {
 _QUICK_S = 10.0
 
 
-def lacks(host: Host, tool: str, interval_s: float) -> str | None:
+def why_unavailable(host: Host, tool: str, interval_s: float) -> str | None:
     """Why a tool cannot be had, or not so."""
     if interval_s < 1 or interval_s % 1:
         return f"{tool} samples every whole number of seconds, not every {interval_s:g}; change interval_s"
@@ -33,7 +33,7 @@ def lacks(host: Host, tool: str, interval_s: float) -> str | None:
     return None
 
 
-def program(scene: Scene, tool: str, *options: str) -> Program:
+def program(scene: MonitorContext, tool: str, *options: str) -> Program:
     """The tool, its lines stamped; it ends by itself when nobody stops it."""
     count, ready = int(scene.most_s / scene.interval_s) + 1, f"{scene.directory}/ready"
     return Program(

@@ -11,15 +11,15 @@ from docker import DockerClient
 
 from tare.databases.registry import DATABASES
 from tare.deployments import Instance
-from tare.deployments.cgroup.repin import repin
+from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import orphans, sweep
 from tare.errors import EnvironmentLacks, RunFailed, TareError
 from tare.images import Image, ImageConfig, Workshop
+from tare.images.image_store import ImageStore
 from tare.images.prepare import prepare
 from tare.images.registry import IMAGE_SOURCES, split_reference
-from tare.images.shelf import Shelf
 from tare.plan.model import Plan
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine, Tree
@@ -27,8 +27,8 @@ from tare.run.monitoring.monitors import lacking_monitors
 from tare.run.record import to_tree
 from tare.run.rights import means_of, needs_of, require
 from tare.sites import Host, Site
-from tare.sites.engine import connect
-from tare.sites.facts import engine_facts, host_facts
+from tare.sites.engine import connect, engine_facts
+from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
@@ -45,7 +45,7 @@ def why_no_image(
     scheme, rest = split_reference(reference)
     try:
         key = IMAGE_SOURCES[scheme].cache_key(rest, Workshop(host, engine))
-        if key is not None and Shelf(layout, ledger).find(key) is not None:
+        if key is not None and ImageStore(layout, ledger).find(key) is not None:
             return None
     except TareError as error:
         return str(error)
@@ -111,7 +111,7 @@ def local_machine(
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
         sweep=lambda: sweep_abandoned(host, engine.client, ledger),
-        repin=lambda instance, cpus: repin(host, instance, cpus),
+        set_cpus=lambda instance, cpus: set_cpus(host, instance, cpus),
         interrupts=interrupts or Interrupts(),
     )
 

@@ -44,8 +44,8 @@ class Machine:
     `prepare`: image reference → image ready on the site. `observe_path`: how a client's connections reach
     the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
-    `repin` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are held
-    against.
+    `set_cpus` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are
+    held against.
     """
 
     site: Site
@@ -63,7 +63,7 @@ class Machine:
     monitors: Mapping[str, Monitor] = field(default_factory=lambda: MONITORS)
     chroniclers: Mapping[str, Chronicler] = field(default_factory=lambda: CHRONICLERS)
     clusters: Mapping[str, Cluster] = field(default_factory=lambda: CLUSTERS)
-    repin: Callable[[Instance, str], None] = cannot_repin
+    set_cpus: Callable[[Instance, str], None] = cannot_repin
     references: References = field(default_factory=References)
     clock: Clock = field(default_factory=SystemClock)
     interrupts: Interrupts = field(default_factory=Interrupts)

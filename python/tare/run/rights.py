@@ -12,9 +12,8 @@ from tare.deployments.vm.vm import KERNEL_BYTES
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
-from tare.sites.home import ADVICE, home_on
-from tare.sites.layout import Layout
-from tare.storage.nfs_client import why_no_nfs
+from tare.sites.layout import ADVICE, Layout, home_on
+from tare.storage.nfs.client import why_no_nfs
 from tare.storage.registry import STORAGES, StorageFactory
 from tare.study.model import ArmSettings, DuetSpec, Placement
 from tare.study.values import cpu_set, size_bytes

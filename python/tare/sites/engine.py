@@ -1,14 +1,19 @@
-"""The container engine of a host: Docker Engine, or Podman behind its Docker-compatible socket."""
+"""The container engine of a host (Docker, or Podman behind its Docker-compatible socket): connection and facts."""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import docker
 from docker.errors import DockerException
 
 from tare.errors import EnvironmentLacks
+from tare.sites import Host
+from tare.sites.reading import text
 
 LABEL = "org.tare-bench.owner"
 """Every container, network and image that tare makes carries this label; its value is the owner's id."""
@@ -49,3 +54,95 @@ def _knock(url: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
             knocking.settimeout(_KNOCK_S)
             knocking.connect(path)
+
+
+_PID_FILES = ("/run/docker.pid", "/run/docker-ssd.pid", "/run/tare/dockerd.pid")
+_CONFIG = "/etc/docker/daemon.json"
+
+
+def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mapping[str, Any]:
+    """What the engine says of itself. Keys: docs/reference/facts.md.
+
+    `host`: the machine the engine runs on. Without it, or when the engine is reached over a network, what only
+    its process can tell stays `None`. Raises what the `docker` package raises when the engine stops answering.
+    """
+    version, info = client.version(), client.info()
+    parts = {part.get("Name"): part.get("Version") for part in version.get("Components") or ()}
+    status = dict(pair for pair in info.get("DriverStatus") or () if len(pair) == 2)
+    security = list(info.get("SecurityOptions") or ())
+    podman = "Podman Engine" in parts
+    return {
+        "engine": "podman" if podman else "docker",
+        "engine_version": parts.get("Podman Engine") if podman else version.get("Version"),
+        "engine_api_version": version.get("ApiVersion"),
+        "engine_components": parts,
+        "engine_storage_driver": info.get("Driver"),
+        "engine_storage_status": status,
+        "engine_image_store": _image_store(podman=podman, status=status),
+        "engine_data_root": info.get("DockerRootDir"),
+        "engine_cgroup_driver": info.get("CgroupDriver"),
+        "engine_cgroup_version": info.get("CgroupVersion"),
+        "engine_runtimes": sorted(info.get("Runtimes") or ()),
+        "engine_default_runtime": info.get("DefaultRuntime"),
+        "engine_security": security,
+        "engine_rootless": any("rootless" in option for option in security),
+        "engine_live_restore": info.get("LiveRestoreEnabled"),
+        "engine_firewall": (info.get("FirewallBackend") or {}).get("Driver"),
+        "engine_logging_driver": info.get("LoggingDriver"),
+        "engine_containers_running": info.get("ContainersRunning"),
+        "engine_warnings": list(info.get("Warnings") or ()),
+        **_userland_proxy(client, None if podman else host),
+    }
+
+
+def _image_store(*, podman: bool, status: Mapping[str, str]) -> str | None:
+    """Since Docker 29 containerd may hold the images (driver-type io.containerd.snapshotter.v1)."""
+    if podman:
+        return None
+    return "containerd" if "snapshotter" in status.get("driver-type", "") else "graphdriver"
+
+
+def _userland_proxy(client: docker.DockerClient, host: Host | None) -> Mapping[str, Any]:
+    """Whether published ports are carried by docker-proxy: argument, configuration, else the default, which is yes.
+
+    The API does not tell. Docker refuses to start when argument and configuration both say it.
+    """
+    argv = None if host is None or not _local(client) else _daemon_argv(host)
+    if host is None or argv is None:
+        return {"engine_userland_proxy": None, "engine_userland_proxy_from": None}
+    for word in argv:
+        name, _, value = word.lstrip("-").partition("=")
+        if name == "userland-proxy":
+            return {"engine_userland_proxy": value != "false", "engine_userland_proxy_from": "argument"}
+    try:
+        configured = json.loads(text(host, _option(argv, "config-file") or _CONFIG) or "{}").get("userland-proxy")
+    except (ValueError, AttributeError):
+        return {"engine_userland_proxy": None, "engine_userland_proxy_from": None}
+    return {
+        "engine_userland_proxy": True if configured is None else bool(configured),
+        "engine_userland_proxy_from": "default" if configured is None else "configuration",
+    }
+
+
+def _local(client: docker.DockerClient) -> bool:
+    """A Unix socket: the `docker` package gives it this base address."""
+    return client.api.base_url.startswith("http+docker://localhost")
+
+
+def _daemon_argv(host: Host) -> Sequence[str] | None:
+    """Arguments of the running dockerd, `None` where it cannot be found."""
+    for path in _PID_FILES:
+        pid = text(host, path)
+        words = (text(host, f"/proc/{pid}/cmdline") or "").split("\0") if pid and pid.isdecimal() else [""]
+        if words[0].rpartition("/")[2] == "dockerd":
+            return words
+    return None
+
+
+def _option(argv: Sequence[str], name: str) -> str | None:
+    """Value of `--name=VALUE` or `--name VALUE`."""
+    for position, word in enumerate(argv):
+        key, mid, value = word.lstrip("-").partition("=")
+        if key == name and word.startswith("-"):
+            return value if mid else next(iter(argv[position + 1 :]), None)
+    return None

@@ -1,6 +1,7 @@
-"""Facts of a host: all about the machine that could explain a result. Keys: docs/reference/facts.md.
+"""What is recorded of a host: system, CPUs, memory, control groups, and the disk that data would lie on.
 
-Read through `Host` alone. Missing stays `None`: a fact that cannot be read is never guessed.
+Sources: proc(5), proc_stat(5), proc_pid_mountinfo(5); Documentation/admin-guide/pm/cpufreq.rst,
+.../pm/intel_pstate.rst, .../hw-vuln/ and Documentation/block/queue-sysfs.rst of the kernel.
 """
 
 from __future__ import annotations
@@ -8,18 +9,15 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
-from tare.errors import RunFailed
+from tare.deployments.cgroup.hierarchy import CgroupKind, parse_cgroups
+from tare.deployments.mounts import covering, parse_mountinfo
+from tare.errors import RunFailed, TareError
 from tare.sites import Host
-from tare.sites.cgroup_facts import cgroup_facts
-from tare.sites.cpu_facts import cpu_facts
-from tare.sites.engine_facts import engine_facts
 from tare.sites.process import boot_id
-from tare.sites.reading import answer, as_float, as_int, chosen, number, switch, table, text
-from tare.sites.storage_facts import storage_facts
-
-__all__ = ["engine_facts", "host_facts"]
+from tare.sites.reading import answer, as_float, as_int, chosen, cpu_list, names, number, switch, table, text
 
 _HZ = re.compile(rb"^CONFIG_HZ=(\d+)$", re.MULTILINE)
 _TELLING = re.compile(
@@ -169,4 +167,138 @@ def _network(host: Host) -> Mapping[str, Any]:
         "bridge_nf_call_ip6tables": switch(host, f"{_BRIDGE}/bridge-nf-call-ip6tables"),
         "ip_forward": switch(host, "/proc/sys/net/ipv4/ip_forward"),
         "somaxconn": number(host, "/proc/sys/net/core/somaxconn"),
+    }
+
+
+_CPUS = "/sys/devices/system/cpu"
+_USER_HZ = 100
+"""Ticks a second of /proc/stat: fixed in the kernel's interface on every architecture but Alpha and IA-64."""
+
+
+def cpu_facts(host: Host) -> Mapping[str, Any]:
+    """Facts whose names begin with `cpu_`."""
+    info = table(text(host, "/proc/cpuinfo"), ":")
+    online = cpu_list(text(host, f"{_CPUS}/online"))
+    return {
+        "cpu_model": info.get("model name") or info.get("Processor") or info.get("cpu model"),
+        "cpu_vendor": info.get("vendor_id") or info.get("CPU implementer"),
+        "cpu_microcode": info.get("microcode"),
+        "cpu_count": len(online) if online else None,
+        "cpu_online": text(host, f"{_CPUS}/online"),
+        "cpu_isolated": text(host, f"{_CPUS}/isolated"),
+        "cpu_smt": text(host, f"{_CPUS}/smt/control"),
+        "cpu_mhz_now": as_float(info.get("cpu MHz")),
+        **_topology(host, online or ()),
+        **_frequency(host, online or ()),
+        "cpu_idle_driver": text(host, f"{_CPUS}/cpuidle/current_driver"),
+        "cpu_mitigations": _mitigations(host),
+        **_steal(host),
+    }
+
+
+def _topology(host: Host, cpus: tuple[int, ...]) -> Mapping[str, Any]:
+    read = [
+        (
+            text(host, f"{_CPUS}/cpu{cpu}/topology/physical_package_id"),
+            text(host, f"{_CPUS}/cpu{cpu}/topology/core_id"),
+        )
+        for cpu in cpus
+    ]
+    known = bool(read) and all(None not in pair for pair in read)
+    nodes = [name for name in names(host, "/sys/devices/system/node") if name.removeprefix("node").isdecimal()]
+    return {
+        "cpu_sockets": len({package for package, _ in read}) if known else None,
+        "cpu_cores": len(set(read)) if known else None,
+        "cpu_numa_nodes": {
+            node: text(host, f"/sys/devices/system/node/{node}/cpulist") for node in nodes
+        } or None,
+        "cpu_numa_balancing": switch(host, "/proc/sys/kernel/numa_balancing"),
+    }  # fmt: skip
+
+
+def _frequency(host: Host, cpus: tuple[int, ...]) -> Mapping[str, Any]:
+    governors = {text(host, f"{_CPUS}/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus} - {None}
+    no_turbo = switch(host, f"{_CPUS}/intel_pstate/no_turbo")
+    return {
+        "cpu_frequency_driver": text(host, f"{_CPUS}/cpu0/cpufreq/scaling_driver"),
+        "cpu_governors": sorted(governor for governor in governors if governor) or None,
+        "cpu_turbo": switch(host, f"{_CPUS}/cpufreq/boost") if no_turbo is None else not no_turbo,
+        "cpu_khz_min": number(host, f"{_CPUS}/cpu0/cpufreq/scaling_min_freq"),
+        "cpu_khz_max": number(host, f"{_CPUS}/cpu0/cpufreq/scaling_max_freq"),
+    }
+
+
+def _mitigations(host: Host) -> Mapping[str, str | None] | None:
+    folder = f"{_CPUS}/vulnerabilities"
+    return {name: text(host, f"{folder}/{name}") for name in names(host, folder)} or None
+
+
+def _steal(host: Host) -> Mapping[str, Any]:
+    """Time that the hypervisor gave to others since boot; guest time is already part of user time."""
+    fields = (text(host, "/proc/stat") or "").partition("\n")[0].split()[1:9]
+    ticks = [int(field) for field in fields if field.isdecimal()]
+    if len(ticks) < 8:
+        return {"cpu_steal_s": None, "cpu_steal_fraction": None}
+    return {
+        "cpu_steal_s": ticks[7] / _USER_HZ,
+        "cpu_steal_fraction": ticks[7] / sum(ticks) if any(ticks) else None,
+    }
+
+
+def cgroup_facts(host: Host) -> Mapping[str, Any]:
+    """`cgroup_layout`: v1, hybrid or v2. `cgroup_controllers`: those a child cgroup can have here."""
+    try:
+        cgroups = parse_cgroups(text(host, "/proc/self/mountinfo") or "")
+    except TareError:
+        return {"cgroup_layout": None, "cgroup_controllers": None}
+    if cgroups.kind is CgroupKind.V2:
+        available = text(host, f"{cgroups.hierarchies[0].mount}/cgroup.controllers")
+        controllers = None if available is None else sorted(available.split())
+    else:
+        controllers = sorted({name for hierarchy in cgroups.hierarchies for name in hierarchy.controllers})
+    return {
+        "cgroup_layout": cgroups.kind.value,
+        "cgroup_controllers": controllers,
+    }
+
+
+def storage_facts(host: Host, path: str) -> Mapping[str, Any]:
+    """Facts whose names begin with `data_`, of `path` or of its nearest parent that is there."""
+    point, total, free = _space(host, path)
+    mount = None if point is None else covering(parse_mountinfo(text(host, "/proc/self/mountinfo") or ""), point)
+    return {
+        "data_path": path,
+        "data_mount_point": point,
+        "data_filesystem": None if mount is None else mount.fstype,
+        "data_mount_options": None if mount is None else sorted({*mount.options, *mount.super_options}),
+        "data_source": None if mount is None else mount.source,
+        "data_total_bytes": total,
+        "data_free_bytes": free,
+        **_device(host, None if mount is None else mount.device),
+    }
+
+
+def _space(host: Host, path: str) -> tuple[str | None, int | None, int | None]:  # mount point, total, free
+    for place in (PurePosixPath(path), *PurePosixPath(path).parents):
+        # df follows links and finds the mount by device, which a comparison of names cannot.
+        lines = answer(host, ["df", "--block-size=1", "--output=size,avail,target", "--", str(place)]).splitlines()
+        if len(lines) == 2:
+            size, free, point = lines[1].split(None, 2)
+            return point, as_int(size), as_int(free)
+    return None, None, None
+
+
+def _device(host: Host, number_of_device: str | None) -> Mapping[str, Any]:
+    """The queue belongs to the whole disk: for a partition, to the directory above."""
+    folder = f"/sys/dev/block/{number_of_device}"
+    name = table(text(host, f"{folder}/uevent"), "=").get("DEVNAME") if number_of_device else None
+    queue = f"{folder}/queue" if text(host, f"{folder}/queue/scheduler") else f"{folder}/../queue"
+    known = name is not None
+    return {
+        "data_device": name,
+        "data_io_scheduler": chosen(host, f"{queue}/scheduler") if known else None,
+        "data_rotational": switch(host, f"{queue}/rotational") if known else None,
+        "data_write_cache": text(host, f"{queue}/write_cache") if known else None,
+        "data_read_ahead_kib": number(host, f"{queue}/read_ahead_kb") if known else None,
+        "data_queue_requests": number(host, f"{queue}/nr_requests") if known else None,
     }

@@ -1,11 +1,13 @@
-"""Where tare keeps what is not a store: images, snapshots of loaded data, working copies, the ledger."""
+"""TARE_HOME: the directories for all that is not a store, and whether they can be written."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from tare.sites import Host
 
 ENV = "TARE_HOME"
 
@@ -60,3 +62,33 @@ def default_layout(environ: Mapping[str, str] = os.environ) -> Layout:
         return Layout(Path("/var/lib/tare"))
     data = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Layout(Path(data) / "tare")
+
+
+_LIMIT_S = 10.0
+ADVICE = f"set {ENV} to a directory that you may write to"
+
+
+@dataclass(frozen=True)
+class Home:
+    """`place`: the nearest of it and its parents that is there; `fault`: why nothing can be kept there."""
+
+    path: str
+    place: str
+    fault: str | None = None
+
+
+def home_on(host: Host, path: str) -> Home:
+    """`path` need not be there yet: then its nearest parent that is there must be a directory, to be written to."""
+    for place in (PurePosixPath(path), *PurePosixPath(path).parents):
+        if _so(host, "-d", place):
+            if _so(host, "-w", place):
+                return Home(path, str(place))
+            return Home(path, str(place), f"{path} cannot be made or written: {place} is read-only for this user")
+        if _so(host, "-e", place) or _so(host, "-L", place):
+            return Home(path, str(place), f"{path} cannot be made: {place} is no directory")
+    return Home(path, "/", f"{path} cannot be looked at")
+
+
+def _so(host: Host, test: str, place: PurePosixPath) -> bool:
+    """As test(1) has it."""
+    return host.run(["test", test, str(place)], timeout_s=_LIMIT_S, check=False).code == 0

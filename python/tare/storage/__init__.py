@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Lot:
+class DataRequest:
     """What one run's data needs.
 
     `home`: a directory that may be made for it, removed with the run, with all that is mounted below it. `name`:
@@ -30,7 +30,7 @@ class Lot:
 
 
 @dataclass(frozen=True)
-class Lodging:
+class DataMount:
     """Where the data are put, a path of the host, and how a task gets at them."""
 
     path: str
@@ -53,7 +53,7 @@ class Lodging:
         """Where on the host a task finds its data."""
         return self.entry or self.path
 
-    def given(self, task: Task, target: str) -> Task:
+    def add_to(self, task: Task, target: str) -> Task:
         """The task with the data at `target`."""
         if self.volume is not None:
             return replace(task, volumes=(*task.volumes, Volume(self.volume, target)))
@@ -61,7 +61,7 @@ class Lodging:
             return replace(task, layers=(*task.layers, replace(self.layer, target=target)))
         return replace(task, binds=(Bind(self.source, target), *task.binds))
 
-    def seen_wrong(self, mount: str | None) -> str | None:
+    def mismatch(self, mount: str | None) -> str | None:
         """What a task should have seen in place of `mount` ("fstype major:minor"); `None` where that is right."""
         promised = self.fstype if self.device is None else f"{self.fstype} {self.device}"
         found = (mount or "").split() if self.device is None else [mount]
@@ -77,10 +77,10 @@ class Storage(Protocol):
     """Keys of `StorageSpec` that mean something to it."""
     needs: ClassVar[frozenset[Right]]
 
-    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:
+    def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
         """Make the place, empty. Raises `EnvironmentLacks` where this host has no means for it."""
         ...
 
-    def clear(self, lot: Lot) -> None:
-        """Remove what `lodge` made outside of `lot.home`, and what it mounted there."""
+    def clear(self, request: DataRequest) -> None:
+        """Remove what `prepare` made outside of `request.home`, and what it mounted there."""
         ...

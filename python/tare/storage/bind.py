@@ -10,7 +10,7 @@ from tare.deployments.directories import remove_tree
 from tare.deployments.mounts import lying_under
 from tare.sites import Host
 from tare.sites.ledger import Ledger
-from tare.storage import Lodging, Lot
+from tare.storage import DataMount, DataRequest
 from tare.storage.mounting import CALL_S, data_below
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class BindStorage:
     ledger: Ledger
     engine: DockerClient | None = None
 
-    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:  # noqa: ARG002 - there is nothing to choose
+    def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:  # noqa: ARG002 - there is nothing to choose
         """A directory."""
-        self.host.run(["install", "-d", "-m", "0755", "--", lot.home], timeout_s=CALL_S)
-        below = lying_under(self.host, lot.home)
-        return Lodging(data_below(lot.home), below.fstype, below.device)
+        self.host.run(["install", "-d", "-m", "0755", "--", request.home], timeout_s=CALL_S)
+        below = lying_under(self.host, request.home)
+        return DataMount(data_below(request.home), below.fstype, below.device)
 
-    def clear(self, lot: Lot) -> None:
+    def clear(self, request: DataRequest) -> None:
         """Remove it."""
-        remove_tree(self.host, lot.home)
+        remove_tree(self.host, request.home)

@@ -11,7 +11,7 @@ from tare.deployments.mounts import lying_under
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.ledger import Ledger
-from tare.storage import Lodging, Lot
+from tare.storage import DataMount, DataRequest
 from tare.storage.mounting import CALL_S, data_below, mount, room_for, unmount
 from tare.study.values import size_bytes
 
@@ -46,31 +46,31 @@ class BlockStorage:
     ledger: Ledger
     engine: DockerClient | None = None
 
-    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:
+    def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
         """Made, mounted, and seen to be there."""
-        unmount(self.host, lot.home)
+        unmount(self.host, request.home)
         file_system = spec.file_system or _USUAL
-        wanted = room_for(lot.data_bytes) if spec.size is None else size_bytes(spec.size)
+        wanted = room_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
         if spec.device is None:
-            source = self._image_file(lot, max(wanted, _LEAST_BYTES[file_system]))
+            source = self._image_file(request, max(wanted, _LEAST_BYTES[file_system]))
         else:
             source = self._device(spec.device)
         self._format(file_system, source)
         options = ["-o", "loop"] if spec.device is None else []
-        mount(self.host, f"{lot.home}/mount", ["-t", file_system, *options, source])
-        below = lying_under(self.host, f"{lot.home}/mount")
+        mount(self.host, f"{request.home}/mount", ["-t", file_system, *options, source])
+        below = lying_under(self.host, f"{request.home}/mount")
         if spec.device is None:
             self._pass_by_page_cache(below.source)
-        return Lodging(data_below(f"{lot.home}/mount"), below.fstype, below.device)
+        return DataMount(data_below(f"{request.home}/mount"), below.fstype, below.device)
 
-    def clear(self, lot: Lot) -> None:
+    def clear(self, request: DataRequest) -> None:
         """The loop device goes with its last mount (losetup(8), autoclear)."""
-        unmount(self.host, lot.home)
+        unmount(self.host, request.home)
 
-    def _image_file(self, lot: Lot, size: int) -> str:
+    def _image_file(self, request: DataRequest, size: int) -> str:
         """Allocated at once: a sparse file would be laid out while it is measured."""
-        path = f"{lot.home}/image"
-        self.host.run(["install", "-d", "-m", "0755", "--", lot.home], timeout_s=CALL_S)
+        path = f"{request.home}/image"
+        self.host.run(["install", "-d", "-m", "0755", "--", request.home], timeout_s=CALL_S)
         done = self.host.run(["fallocate", "-l", str(size), "--", path], timeout_s=_FORMAT_S, check=False)
         if done.code != 0:
             words = done.stderr.decode(errors="replace").strip()

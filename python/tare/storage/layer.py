@@ -9,7 +9,7 @@ from tare.deployments import Layer, Right
 from tare.deployments.directories import remove_tree
 from tare.sites import Host
 from tare.sites.ledger import Ledger
-from tare.storage import Lodging, Lot
+from tare.storage import DataMount, DataRequest
 from tare.storage.mounting import CALL_S, data_below
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ class LayerStorage:
     ledger: Ledger
     engine: DockerClient | None = None
 
-    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:
+    def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
         """A directory, and the word what is to become of it."""
-        self.host.run(["install", "-d", "-m", "0755", "--", lot.home], timeout_s=CALL_S)
-        path = data_below(lot.home)
+        self.host.run(["install", "-d", "-m", "0755", "--", request.home], timeout_s=CALL_S)
+        path = data_below(request.home)
         waiting = Layer(path, target="", copy_up=bool(spec.copy_up), warmed=spec.cache == "warmed")
-        return Lodging(path, OVERLAY, layer=waiting)
+        return DataMount(path, OVERLAY, layer=waiting)
 
-    def clear(self, lot: Lot) -> None:
+    def clear(self, request: DataRequest) -> None:
         """What stands in the container goes with it."""
-        remove_tree(self.host, lot.home)
+        remove_tree(self.host, request.home)

@@ -12,7 +12,7 @@ from tare.storage import Storage
 from tare.storage.bind import BindStorage
 from tare.storage.block import BlockStorage
 from tare.storage.layer import LayerStorage
-from tare.storage.nfs import NfsStorage
+from tare.storage.nfs.nfs import NfsStorage
 from tare.storage.tmpfs import TmpfsStorage
 from tare.storage.volume import VolumeStorage
 

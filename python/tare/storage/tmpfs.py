@@ -9,7 +9,7 @@ from tare.deployments import Right
 from tare.deployments.mounts import lying_under
 from tare.sites import Host
 from tare.sites.ledger import Ledger
-from tare.storage import Lodging, Lot
+from tare.storage import DataMount, DataRequest
 from tare.storage.mounting import data_below, mount, room_for, unmount
 from tare.study.values import size_bytes
 
@@ -31,14 +31,14 @@ class TmpfsStorage:
     ledger: Ledger
     engine: DockerClient | None = None
 
-    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:
+    def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
         """Mounted with a size; without one it would be half of the memory."""
-        size = room_for(lot.data_bytes) if spec.size is None else size_bytes(spec.size)
-        unmount(self.host, lot.home)
-        mount(self.host, lot.home, ["-t", "tmpfs", "-o", f"size={size},mode=0755", "tare"])
-        below = lying_under(self.host, lot.home)
-        return Lodging(data_below(lot.home), below.fstype, below.device)
+        size = room_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
+        unmount(self.host, request.home)
+        mount(self.host, request.home, ["-t", "tmpfs", "-o", f"size={size},mode=0755", "tare"])
+        below = lying_under(self.host, request.home)
+        return DataMount(data_below(request.home), below.fstype, below.device)
 
-    def clear(self, lot: Lot) -> None:
+    def clear(self, request: DataRequest) -> None:
         """Unmounting frees the memory."""
-        unmount(self.host, lot.home)
+        unmount(self.host, request.home)

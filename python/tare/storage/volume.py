@@ -15,7 +15,7 @@ from tare.deployments.network.bridge import labels
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
-from tare.storage import Lodging, Lot
+from tare.storage import DataMount, DataRequest
 from tare.storage.mounting import CALL_S
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ class VolumeStorage:
     ledger: Ledger
     engine: DockerClient | None = None
 
-    def lodge(self, lot: Lot, spec: StorageSpec) -> Lodging:  # noqa: ARG002 - there is nothing to choose
+    def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:  # noqa: ARG002 - there is nothing to choose
         """Made by the engine; noted before."""
-        self.clear(lot)
-        self.ledger.note(Kind.VOLUME, lot.name, host=self.host.name)
+        self.clear(request)
+        self.ledger.note(Kind.VOLUME, request.name, host=self.host.name)
         try:
-            volume = self._volumes().create(lot.name, driver="local", labels=labels(lot.name))
+            volume = self._volumes().create(request.name, driver="local", labels=labels(request.name))
         except (DockerException, RequestException) as error:
             raise EnvironmentLacks(f"the engine makes no volume: {error}") from error
         path = str(volume.attrs["Mountpoint"])
@@ -51,20 +51,20 @@ class VolumeStorage:
                 f"the engine's volume {path} is not on {self.host.name}",
                 hint="the engine must run on the SUT's host",
             )
-        must_share_disk(self.host, path, lot.home.rpartition("/")[0])
+        must_share_disk(self.host, path, request.home.rpartition("/")[0])
         below = lying_under(self.host, path)
-        return Lodging(path, below.fstype, below.device, volume=lot.name)
+        return DataMount(path, below.fstype, below.device, volume=request.name)
 
-    def clear(self, lot: Lot) -> None:
+    def clear(self, request: DataRequest) -> None:
         """Removed; one that is gone already is no error."""
         try:
-            self._volumes().get(lot.name).remove(force=True)
+            self._volumes().get(request.name).remove(force=True)
         except NotFound:
             pass
         except (DockerException, RequestException) as error:
-            raise RunFailed(f"the volume {lot.name} cannot be removed: {error}") from error
-        self.ledger.forget(Kind.VOLUME, lot.name, host=self.host.name)
-        remove_tree(self.host, lot.home)
+            raise RunFailed(f"the volume {request.name} cannot be removed: {error}") from error
+        self.ledger.forget(Kind.VOLUME, request.name, host=self.host.name)
+        remove_tree(self.host, request.home)
 
     def _volumes(self) -> VolumeCollection:
         if self.engine is None:

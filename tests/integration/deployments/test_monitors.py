@@ -61,7 +61,7 @@ class Watch:
 
 @pytest.fixture
 def watch(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Watch:
-    why = {name: MONITORS[name].lacks(host, 1.0, {}) for name in ("probe", *NAMES)}
+    why = {name: MONITORS[name].why_unavailable(host, 1.0, {}) for name in ("probe", *NAMES)}
     missing = [f"{name}: {told}" for name, told in why.items() if told is not None]
     if missing:
         left_out("; ".join(missing))
@@ -136,7 +136,7 @@ def test_a_bare_task_has_no_docker_stats_and_all_else(
 def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
     watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: LocalHost, ledger: SqliteLedger
 ) -> None:
-    lacks = MONITORS["cadvisor"].lacks(host, 1.0, {})
+    lacks = MONITORS["cadvisor"].why_unavailable(host, 1.0, {})
     if lacks is not None:
         pytest.skip(lacks)  # in no package and no registry: CADVISOR=PATH
     watch.bench.settings.monitors = {"cadvisor": MonitorSpec()}

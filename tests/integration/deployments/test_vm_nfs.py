@@ -14,7 +14,7 @@ import pytest
 from tests.integration.deployments.machines import LONG_S, MakeMachine
 
 from tare.deployments import Deployment, Instance, Limits, Task
-from tare.deployments.directories import let_go
+from tare.deployments.directories import force_unmount
 from tare.deployments.observe import mounts_of
 from tare.deployments.vm import kernel as vm_kernel
 from tare.deployments.vm.guest import GuestHost
@@ -23,8 +23,8 @@ from tare.images import Image
 from tare.sites import Completed
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage.nfs_client import Exported, mount_export
-from tare.storage.nfs_server import Household, Server
+from tare.storage.nfs.client import NfsMount, mount_export
+from tare.storage.nfs.server import GaneshaServer, NfsEndpoint
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -65,14 +65,14 @@ def equipped(image: Image, tmp_path: Path) -> Image:
 
 
 @pytest.fixture
-def server(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Iterator[Server]:
+def server(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Iterator[NfsEndpoint]:
     home = tmp_path / "served"
     home.mkdir()
-    house = Household(host, ledger, str(home), f"tare-test-{uuid4().hex[:8]}")
+    ganesha = GaneshaServer(host, ledger, str(home), f"tare-test-{uuid4().hex[:8]}")
     try:
-        yield house.serve(sync=False)
+        yield ganesha.serve(sync=False)
     finally:
-        house.end()
+        ganesha.end()
 
 
 def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dead(  # noqa: PLR0917 - fixtures
@@ -80,7 +80,7 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
     make: MakeMachine,
     started: Callable[[Deployment, Task], Instance],
     equipped: Image,
-    server: Server,
+    server: NfsEndpoint,
     host: LocalHost,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -94,8 +94,8 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
     instance = started(vm, task)
     inside = Inside.of(host, instance)
 
-    exported = Exported(server.address, "10.0.2.15", rsize="64K", wsize="32K")
-    mount = mount_export(inside, exported, MOUNTED)
+    nfs_mount = NfsMount(server.address, "10.0.2.15", rsize="64K", wsize="32K")
+    mount = mount_export(inside, nfs_mount, MOUNTED)
     assert mount.fstype == "nfs4"
     assert {f"addr={server.address}", "vers=4.2", "softerr", "rsize=65536", "wsize=32768"} <= set(
         mount.super_options
@@ -116,7 +116,7 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
     host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=10)
     late = vm.exec(instance, ["sh", "-c", f"echo late > {MOUNTED}/data/late"], timeout_s=2 * LONG_S)
     assert late.code != 0  # in the end, where a hard mount would wait for ever
-    assert let_go(inside, MOUNTED)
+    assert force_unmount(inside, MOUNTED)
     assert MOUNTED not in (inside.read("/proc/self/mountinfo") or b"").decode()
     with pytest.raises(EnvironmentLacks, match="cannot be mounted"):
-        mount_export(inside, exported, MOUNTED)
+        mount_export(inside, nfs_mount, MOUNTED)

@@ -16,7 +16,7 @@ from tare.deployments import Deployment, MachineSetting
 from tare.deployments.mounts import lying_under
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage import Lot
+from tare.storage import DataRequest
 from tare.storage.registry import STORAGES
 from tare.study.values import NetworkKind
 
@@ -48,34 +48,37 @@ def test_the_disk_lies_where_the_level_says(  # noqa: PLR0917 - fixtures
 ) -> None:
     deployment: Deployment = request.getfixturevalue(FIXTURES[kind])
     spec = SPECS[name].model_copy(update=SIZED.get(name, {}))
-    lot = Lot(str(tmp_path / "place"), f"tare-test-{uuid4().hex[:8]}", 1 << 20)
+    data_request = DataRequest(str(tmp_path / "place"), f"tare-test-{uuid4().hex[:8]}", 1 << 20)
     storage = STORAGES[spec.kind](host, ledger, engine)
     machine = MachineSetting(cache=CACHES.get(name, "none"), disk_bytes=64 << 20)
     try:
-        lodging = storage.lodge(lot, spec)
-        data = Path(lodging.path)
+        data_mount = storage.prepare(data_request, spec)
+        data = Path(data_mount.path)
         data.mkdir(exist_ok=True)
         (data / "seed").write_text("sown")
         for path in (data, data / "seed"):
             os.chown(path, 900, 901)
         bare = replace(make(*SERVE, network=NetworkKind.TAP, machine=machine), binds=())
-        instance = deployment.start(lodging.given(bare, "/data"))
+        instance = deployment.start(data_mount.add_to(bare, "/data"))
         try:
             assert answer_of(instance) == b"answered\n"
             seen = deployment.observe(instance)
-            assert lodging.seen_wrong(seen.mounts["/data"]) is None
-            assert seen.mounts["/data"].split()[0] == FSTYPES.get(name, lodging.fstype)
+            assert data_mount.mismatch(seen.mounts["/data"]) is None
+            assert seen.mounts["/data"].split()[0] == FSTYPES.get(name, data_mount.fstype)
             assert seen.guest is not None
             inside, outside = seen.guest["mounts"]["/data"], seen.guest["disk_files"]["/data"]
-            if lodging.layer is None:
+            if data_mount.layer is None:
                 assert (inside.split()[0], outside) == ("ext4", seen.mounts["/data"])
             else:
-                assert (inside, outside.split()[0]) == (seen.mounts["/data"], lying_under(host, lot.home).fstype)
+                assert (inside, outside.split()[0]) == (
+                    seen.mounts["/data"],
+                    lying_under(host, data_request.home).fstype,
+                )
             script = "cat /data/seed; echo more >> /data/seed; cat /data/seed; stat -c %u:%g /data"
             told = deployment.exec(instance, ["sh", "-c", script], timeout_s=LONG_S)
             assert (told.code, told.stdout) == (0, b"sownsownmore\n900:901\n"), told.stderr
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
-        storage.clear(lot)
-    assert not Path(lot.home).exists()
+        storage.clear(data_request)
+    assert not Path(data_request.home).exists()

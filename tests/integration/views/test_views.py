@@ -21,7 +21,7 @@ from tare.analyze.views.compare import Comparison, compare
 from tare.analyze.views.of_run import observed
 from tare.analyze.views.summary import Views, views_of
 from tare.images import Image
-from tare.monitors import Scene, Watched
+from tare.monitors import MonitorContext, WatchedProcess
 from tare.monitors.registry import MONITORS
 from tare.run.clock import SystemClock
 from tare.run.monitoring import watch as monitoring
@@ -82,7 +82,7 @@ def watch(engine: DockerClient, host: LocalHost, image: Image, tmp_path: Path) -
 
     def run(script: str, share: float = 1.0, tools: tuple[str, ...] = TOOLS) -> Seen:
         for name in tools:
-            lacks = MONITORS[name].lacks(host, 1.0, {})
+            lacks = MONITORS[name].why_unavailable(host, 1.0, {})
             assert lacks is None, lacks
         with contained(engine, image, script, share) as sut:
             ledger = SqliteLedger(tmp_path / "ledger.sqlite")
@@ -108,9 +108,9 @@ def watch(engine: DockerClient, host: LocalHost, image: Image, tmp_path: Path) -
     return run
 
 
-def at_work(name: str, host: LocalHost, sut: Watched, raw: Path, ledger: SqliteLedger) -> monitoring.Watch:
+def at_work(name: str, host: LocalHost, sut: WatchedProcess, raw: Path, ledger: SqliteLedger) -> monitoring.Watch:
     """A monitor that looks at one container."""
-    scene = Scene(
+    scene = MonitorContext(
         host=host,
         directory=str(raw / DIRECTORY / name),
         interval_s=TRACE_S if name == "probe" else 1.0,
@@ -121,7 +121,7 @@ def at_work(name: str, host: LocalHost, sut: Watched, raw: Path, ledger: SqliteL
 
 
 @contextmanager
-def contained(engine: DockerClient, image: Image, script: str, share: float) -> Iterator[Watched]:
+def contained(engine: DockerClient, image: Image, script: str, share: float) -> Iterator[WatchedProcess]:
     """A container that runs a script, on its own disk, as what a run watches."""
     container = engine.containers.run(
         str(image.engine_id),
@@ -138,7 +138,7 @@ def contained(engine: DockerClient, image: Image, script: str, share: float) -> 
     try:
         container.reload()
         pid = int(container.attrs["State"]["Pid"])
-        yield Watched("sut", pid, own_cgroup=True, tree=True, container_id=str(container.id))
+        yield WatchedProcess("sut", pid, own_cgroup=True, tree=True, container_id=str(container.id))
     finally:
         container.remove(force=True, v=True)
 
@@ -182,7 +182,7 @@ def test_cpu_agrees_with_docker_stats_mpstat_and_pidstat(watch: Watch, share: fl
 
 
 def test_cadvisor_s_prometheus_agrees_with_its_view(watch: Watch, host: LocalHost) -> None:
-    lacks = MONITORS["cadvisor"].lacks(host, 1.0, {})
+    lacks = MONITORS["cadvisor"].why_unavailable(host, 1.0, {})
     if lacks is not None:
         pytest.skip(lacks)  # in no package and no registry: CADVISOR=PATH
     seen = watch("while :; do :; done", 0.5, ("probe", "cadvisor"))

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 import tare.cli.images as command
 from tare.cli import app
 from tare.errors import EnvironmentLacks, StudyError
-from tare.images.shelf import Shelf
+from tare.images.image_store import ImageStore
 from tare.run.local import Engine
 from tare.sites.layout import ENV, Layout
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -117,7 +117,7 @@ def test_one_that_is_not_known_stops_the_removal_of_all(home: Path) -> None:
 def test_one_in_use_is_refused_and_the_others_removed(home: Path) -> None:
     used, free = tree("build", "fake:a", "fake:b")["images"]
     layout = Layout(home)
-    Shelf(layout, SqliteLedger(layout.ledger)).hold(used["digest"])
+    ImageStore(layout, SqliteLedger(layout.ledger)).hold(used["digest"])
     shown = images("remove", "fake:a", "fake:b")
     assert shown.exit_code == EnvironmentLacks.exit_code
     assert shown.stdout == f"removed {free['digest'][:12]} fake:b\n"

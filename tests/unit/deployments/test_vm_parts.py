@@ -12,7 +12,7 @@ import pytest
 from tare.deployments import MACHINES, Bind, Endpoint, MachineSetting
 from tare.deployments.network.path import Connection, Hop, Side, decide_guest_path
 from tare.deployments.registry import DEPLOYMENTS
-from tare.deployments.vm.accelerator import Verdict, accelerator_of, found_out
+from tare.deployments.vm.accelerator import Verdict, accelerator_of, cached_accelerator
 from tare.deployments.vm.command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv
 from tare.deployments.vm.disks import data_disk, take_back
 from tare.deployments.vm.guest import words_of
@@ -79,12 +79,12 @@ def test_a_kvm_that_was_not_there_is_looked_for_again_and_what_a_trial_has_shown
         }
     )
     assert accelerator_of(host, layout, kernel) == Verdict(Accelerator.TCG, "there is no /dev/kvm")
-    assert found_out(host, layout) is None
+    assert cached_accelerator(host, layout) is None
     host.answers["test", "-c", "/dev/kvm"] = Completed((), 0)
     assert accelerator_of(host, layout, kernel) == Verdict(Accelerator.KVM, None)
-    assert found_out(host, layout) == Verdict(Accelerator.KVM, None)
+    assert cached_accelerator(host, layout) == Verdict(Accelerator.KVM, None)
     host.answers[QEMU, "--version"] = Completed((), 0, b"QEMU emulator version 9.0.0\n")
-    assert found_out(host, layout) is None
+    assert cached_accelerator(host, layout) is None
 
 
 def test_on_the_user_network_qemu_must_hold_the_clients_connection() -> None:

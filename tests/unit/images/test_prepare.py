@@ -18,8 +18,8 @@ from tare.errors import EnvironmentLacks, StoreError, StudyError
 from tare.images import Archive, ImageConfig, Workshop
 from tare.images import prepare as module
 from tare.images.fake import FakeImages
+from tare.images.image_store import ImageStore
 from tare.images.registry import IMAGE_SOURCES
-from tare.images.shelf import Shelf
 from tare.sites.ledger import Kind
 
 
@@ -51,14 +51,14 @@ def use(monkeypatch: pytest.MonkeyPatch, source: FakeImages) -> None:
 
 
 def test_an_image_is_made_once_and_then_found(
-    prepared: Prepared, shelf: Shelf, fetched: Callable[[], list[str]]
+    prepared: Prepared, image_store: ImageStore, fetched: Callable[[], list[str]]
 ) -> None:
     first, again = prepared("fake:a"), prepared("fake:a")
     assert first == again
     assert fetched() == ["a"]
     assert (Path(first.rootfs) / "text").read_text() == "a"
     assert first.engine_id is None
-    assert left_on(shelf) == []
+    assert left_on(image_store) == []
 
 
 def test_rebuild_makes_it_anew_and_keeps_the_tree_that_is_the_same(
@@ -71,21 +71,21 @@ def test_rebuild_makes_it_anew_and_keeps_the_tree_that_is_the_same(
     assert Path(first.rootfs).stat().st_ino == inode
 
 
-def test_rebuild_mends_a_tree_that_was_changed(prepared: Prepared, shelf: Shelf) -> None:
+def test_rebuild_mends_a_tree_that_was_changed(prepared: Prepared, image_store: ImageStore) -> None:
     image = prepared("fake:a")
     (Path(image.rootfs) / "text").write_text("changed")
     assert prepared("fake:a", rebuild=True) == image
     assert (Path(image.rootfs) / "text").read_text() == "a"
-    assert left_on(shelf) == []
+    assert left_on(image_store) == []
 
 
-def test_rebuild_does_not_replace_a_changed_tree_under_a_run(prepared: Prepared, shelf: Shelf) -> None:
+def test_rebuild_does_not_replace_a_changed_tree_under_a_run(prepared: Prepared, image_store: ImageStore) -> None:
     image = prepared("fake:a", hold=True)
     (Path(image.rootfs) / "text").write_text("changed")
     with pytest.raises(EnvironmentLacks, match="a running tare is using"):
         prepared("fake:a", rebuild=True)
     assert (Path(image.rootfs) / "text").read_text() == "changed"
-    assert left_on(shelf) == []
+    assert left_on(image_store) == []
 
 
 def test_another_image_is_another_tree(prepared: Prepared) -> None:
@@ -111,11 +111,11 @@ def test_the_same_tree_with_another_configuration_is_another_image(
 
 
 def test_a_lost_key_leads_to_the_same_tree_again(
-    prepared: Prepared, shelf: Shelf, fetched: Callable[[], list[str]]
+    prepared: Prepared, image_store: ImageStore, fetched: Callable[[], list[str]]
 ) -> None:
     image = prepared("fake:a")
     inode = Path(image.rootfs).stat().st_ino
-    for key in (shelf.layout.images / "keys").iterdir():
+    for key in (image_store.layout.images / "keys").iterdir():
         key.unlink()
     assert prepared("fake:a") == image
     assert fetched() == ["a", "a"]
@@ -123,10 +123,10 @@ def test_a_lost_key_leads_to_the_same_tree_again(
 
 
 @pytest.mark.parametrize("lost", ["image.json", "rootfs"])
-def test_half_an_image_is_never_taken_for_whole(prepared: Prepared, shelf: Shelf, lost: str) -> None:
+def test_half_an_image_is_never_taken_for_whole(prepared: Prepared, image_store: ImageStore, lost: str) -> None:
     """As a loss of power leaves it (image.json is written last), or somebody's rm (then the rebuild mends it)."""
     image = prepared("fake:a")
-    home = shelf.layout.images / image.digest
+    home = image_store.layout.images / image.digest
     if lost == "rootfs":
         (home / "rootfs" / "text").unlink()
         (home / "rootfs").rmdir()
@@ -137,17 +137,19 @@ def test_half_an_image_is_never_taken_for_whole(prepared: Prepared, shelf: Shelf
     assert (Path(image.rootfs) / "text").read_text() == "a"
 
 
-def test_a_damaged_description_is_one_error_that_says_what_to_do(prepared: Prepared, shelf: Shelf) -> None:
+def test_a_damaged_description_is_one_error_that_says_what_to_do(
+    prepared: Prepared, image_store: ImageStore
+) -> None:
     image = prepared("fake:a")
     for text in ("{", "[]", '{"format": 1}', '{"format": 1, "image": {"config": {}}}'):
-        (shelf.layout.images / image.digest / "image.json").write_text(text)
+        (image_store.layout.images / image.digest / "image.json").write_text(text)
         with pytest.raises(StoreError, match=r"damaged.*\(remove .*"):
             prepared("fake:a")
 
 
-def test_a_shelf_of_a_newer_tare_is_refused(prepared: Prepared, shelf: Shelf) -> None:
+def test_a_shelf_of_a_newer_tare_is_refused(prepared: Prepared, image_store: ImageStore) -> None:
     image = prepared("fake:a")
-    (shelf.layout.images / image.digest / "image.json").write_text('{"format": 2}')
+    (image_store.layout.images / image.digest / "image.json").write_text('{"format": 2}')
     with pytest.raises(StoreError, match="newer tare"):
         prepared("fake:a")
 
@@ -160,21 +162,21 @@ def test_a_shelf_of_a_newer_tare_is_refused(prepared: Prepared, shelf: Shelf) ->
     ],
 )
 def test_a_full_disk_or_missing_rights_are_one_sentence_and_leave_nothing(
-    prepared: Prepared, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, error: OSError, shown: str
+    prepared: Prepared, image_store: ImageStore, monkeypatch: pytest.MonkeyPatch, error: OSError, shown: str
 ) -> None:
     def fail(scratch: Path) -> None:
         raise error
 
-    use(monkeypatch, Counting(shelf.layout.home / "log", fail))
+    use(monkeypatch, Counting(image_store.layout.home / "log", fail))
     with pytest.raises(EnvironmentLacks, match=shown) as raised:
         prepared("fake:a")
     assert "\n" not in str(raised.value)
-    assert left_on(shelf) == []
-    assert shelf.all() == ()
+    assert left_on(image_store) == []
+    assert image_store.all() == ()
 
 
 def test_ctrl_c_leaves_nothing(
-    prepared: Prepared, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    prepared: Prepared, image_store: ImageStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def interrupt(scratch: Path) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -182,49 +184,49 @@ def test_ctrl_c_leaves_nothing(
     use(monkeypatch, Counting(tmp_path / "log", interrupt))
     with pytest.raises(KeyboardInterrupt):
         prepared("fake:a")
-    assert left_on(shelf) == []
-    assert list(shelf.ledger.entries()) == []
+    assert left_on(image_store) == []
+    assert list(image_store.ledger.entries()) == []
 
 
 BUILDER = Path(__file__).with_name("slow_builder.py")
 
 
-def building(shelf: Shelf, log: Path, pause_s: float) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, str(BUILDER), str(shelf.layout.home), str(log), str(pause_s)]
+def building(image_store: ImageStore, log: Path, pause_s: float) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, str(BUILDER), str(image_store.layout.home), str(log), str(pause_s)]
     return subprocess.Popen(argv)
 
 
-def test_two_processes_at_once_make_it_once(shelf: Shelf, tmp_path: Path) -> None:
-    both = [building(shelf, tmp_path / "log", 0.3) for _ in range(2)]
+def test_two_processes_at_once_make_it_once(image_store: ImageStore, tmp_path: Path) -> None:
+    both = [building(image_store, tmp_path / "log", 0.3) for _ in range(2)]
     assert [each.wait(60) for each in both] == [0, 0]
     assert (tmp_path / "log").read_text() == "x"
-    assert len(shelf.all()) == 1
+    assert len(image_store.all()) == 1
 
 
 def test_what_a_killed_builder_left_is_cleared_by_the_next(
-    prepared: Prepared, shelf: Shelf, tmp_path: Path
+    prepared: Prepared, image_store: ImageStore, tmp_path: Path
 ) -> None:
-    killed = building(shelf, tmp_path / "log", 60.0)
+    killed = building(image_store, tmp_path / "log", 60.0)
     deadline = time.monotonic() + 60
     while not (tmp_path / "log").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     killed.kill()
     killed.wait(60)
-    assert [path.name.startswith(".scratch-") for path in shelf.layout.images.glob(".*")] == [True]
-    assert shelf.all() == ()
+    assert [path.name.startswith(".scratch-") for path in image_store.layout.images.glob(".*")] == [True]
+    assert image_store.all() == ()
     prepared("fake:a")
-    assert left_on(shelf) == []
-    assert len(shelf.all()) == 1
+    assert left_on(image_store) == []
+    assert len(image_store.all()) == 1
 
 
-def test_an_unknown_recipe_is_an_error_with_a_hint(prepared: Prepared, shelf: Shelf) -> None:
+def test_an_unknown_recipe_is_an_error_with_a_hint(prepared: Prepared, image_store: ImageStore) -> None:
     with pytest.raises(StudyError, match=r'no image recipe .mariadbb.*did you mean "mariadb"'):
         prepared("mariadbb")
-    assert left_on(shelf) == []
+    assert left_on(image_store) == []
 
 
-def test_everything_on_the_shelf_stands_in_the_ledger_as_kept(prepared: Prepared, shelf: Shelf) -> None:
+def test_everything_on_the_shelf_stands_in_the_ledger_as_kept(prepared: Prepared, image_store: ImageStore) -> None:
     prepared("fake:a")
-    made = {(entry.kind, Path(entry.ident).parent, entry.keep) for entry in shelf.ledger.entries()}
-    images = shelf.layout.images
+    made = {(entry.kind, Path(entry.ident).parent, entry.keep) for entry in image_store.ledger.entries()}
+    images = image_store.layout.images
     assert made == {(Kind.PATH, images, True), (Kind.PATH, images / "keys", True)}

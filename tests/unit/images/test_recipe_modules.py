@@ -10,7 +10,7 @@ import pytest
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images.recipe.file import read_recipe, recipe_key
 from tare.images.recipe.maven_module import build_jars
-from tare.images.recipe.recipe import Brought, write_layer
+from tare.images.recipe.recipe import FetchedFiles, write_layer
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 
@@ -62,13 +62,13 @@ def test_jars_and_trees_are_in_the_layer_with_modes_and_without_dates(recipe: Pa
     with tarfile.open(base, "w"):
         pass
     with pytest.raises(StudyError, match="no user 'root'"):
-        write_layer(read_recipe(recipe), recipe, base, layer, Brought({"/opt/mine/lib": [jar]}))
+        write_layer(read_recipe(recipe), recipe, base, layer, FetchedFiles({"/opt/mine/lib": [jar]}))
     passwd = tmp_path / "etc" / "passwd"
     passwd.parent.mkdir()
     passwd.write_text("root:x:0:0::/root:/bin/sh\n")
     with tarfile.open(base, "w") as tar:
         tar.add(passwd, "./etc/passwd")
-    write_layer(read_recipe(recipe), recipe, base, layer, Brought({"/opt/mine/lib": [jar]}))
+    write_layer(read_recipe(recipe), recipe, base, layer, FetchedFiles({"/opt/mine/lib": [jar]}))
     with tarfile.open(layer) as tar:
         found = {member.name: member for member in tar}
     assert {"opt/mine/lib/mine.jar", "opt/tree", "opt/tree/bin", "opt/tree/bin/run"} <= set(found)

@@ -11,19 +11,19 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import Scene, Watched
+from tare.monitors import MonitorContext, WatchedProcess
 from tare.monitors.registry import MONITORS
 from tare.monitors.samples import SAMPLES
 from tare.sites.fake import FakeHost
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "monitors" / "cadvisor"
 CADVISOR = MONITORS["cadvisor"]
-SUT = Watched("sut", 7, own_cgroup=True)
+SUT = WatchedProcess("sut", 7, own_cgroup=True)
 CPU = "container_cpu_usage_seconds_total"
 
 
-def scene(*watched: Watched, **options: str) -> Scene:
-    return Scene(FakeHost(), "/run/m", interval_s=1.0, most_s=100.0, watched=watched, options=options)
+def scene(*watched: WatchedProcess, **options: str) -> MonitorContext:
+    return MonitorContext(FakeHost(), "/run/m", interval_s=1.0, most_s=100.0, watched=watched, options=options)
 
 
 def read(directory: Path) -> pl.DataFrame:
@@ -117,7 +117,7 @@ def test_a_metric_without_a_series_is_nothing_and_not_zero(tmp_path: Path) -> No
 
 
 def test_it_watches_a_control_group_of_its_own_only() -> None:
-    assert CADVISOR.programs(scene(Watched("sut", 7))) == ()
+    assert CADVISOR.programs(scene(WatchedProcess("sut", 7))) == ()
     (program,) = CADVISOR.programs(scene(SUT, binary="/opt/cadvisor"))
     assert program.files["pids"] == "7 sut\n"
     assert program.argv[-5:] == ("/run/m", "/opt/cadvisor", "prometheus", "1", "100")
@@ -125,7 +125,7 @@ def test_it_watches_a_control_group_of_its_own_only() -> None:
 
 
 def test_a_program_that_comes_later_is_handed_over() -> None:
-    handed = CADVISOR.hand(scene(), (SUT, Watched("client", 9, own_cgroup=True)))
+    handed = CADVISOR.update_targets(scene(), (SUT, WatchedProcess("client", 9, own_cgroup=True)))
     assert handed is not None
     assert (handed.file, handed.content, handed.signal) == ("pids", "7 sut\n", "HUP")
 
@@ -135,7 +135,7 @@ def test_a_program_that_comes_later_is_handed_over() -> None:
 )
 def test_what_is_not_there_is_told_with_a_way_forward(missing: str, words: str) -> None:
     host = FakeHost(answers={(missing, "--version"): RunFailed(f"{missing} cannot be run")})
-    told = CADVISOR.lacks(host, 1.0, {"binary": "/opt/cadvisor"})
+    told = CADVISOR.why_unavailable(host, 1.0, {"binary": "/opt/cadvisor"})
     assert told is not None
     assert words in told
 
@@ -143,8 +143,8 @@ def test_what_is_not_there_is_told_with_a_way_forward(missing: str, words: str) 
 def test_the_program_is_the_study_s_else_the_environment_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CADVISOR", "/elsewhere")
     host = FakeHost()
-    assert CADVISOR.lacks(host, 1.0, {}) is None
-    assert CADVISOR.lacks(host, 1.0, {"binary": "/opt/cadvisor"}) is None
+    assert CADVISOR.why_unavailable(host, 1.0, {}) is None
+    assert CADVISOR.why_unavailable(host, 1.0, {"binary": "/opt/cadvisor"}) is None
     assert host.ran() == [
         (each, "--version") for each in ("/elsewhere", "prometheus", "/opt/cadvisor", "prometheus")
     ]
@@ -152,4 +152,4 @@ def test_the_program_is_the_study_s_else_the_environment_s(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("interval_s", "options"), [(0.05, {}), (0.1005, {}), (1.0, {"port": 1})])
 def test_what_it_cannot_be_asked_is_told(interval_s: float, options: dict[str, Any]) -> None:
-    assert CADVISOR.lacks(FakeHost(), interval_s, options) is not None
+    assert CADVISOR.why_unavailable(FakeHost(), interval_s, options) is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import Scene, Watched
+from tare.monitors import MonitorContext, WatchedProcess
 from tare.monitors.probe import Probe, targets, told
 from tare.sites import Completed
 from tare.sites.binaries import PROBE, candidates
@@ -24,8 +24,8 @@ def real() -> dict[str, Any]:
     return tree
 
 
-def scene(host: FakeHost, *watched: Watched) -> Scene:
-    return Scene(host, "/run/m", interval_s=0.1, most_s=100.0, watched=watched)
+def scene(host: FakeHost, *watched: WatchedProcess) -> MonitorContext:
+    return MonitorContext(host, "/run/m", interval_s=0.1, most_s=100.0, watched=watched)
 
 
 def host_with(*programs: str) -> FakeHost:
@@ -34,23 +34,25 @@ def host_with(*programs: str) -> FakeHost:
 
 def test_a_host_with_the_program_in_either_place_lacks_nothing() -> None:
     for path in candidates(PROBE):
-        assert Probe().lacks(host_with(path), 0.1, {}) is None
+        assert Probe().why_unavailable(host_with(path), 0.1, {}) is None
 
 
 def test_a_host_without_it_or_with_one_too_old_is_told_how_to_get_it() -> None:
     old = FakeHost(answers={(next(candidates(PROBE)), "record", "--help"): Completed((), 0, b"--hz")})
     for host in (FakeHost(), old):
-        assert "make setup" in (Probe().lacks(host, 0.1, {}) or "")
+        assert "make setup" in (Probe().why_unavailable(host, 0.1, {}) or "")
 
 
 @pytest.mark.parametrize("interval_s", [0.0009, 11.0])
 def test_an_interval_that_the_probe_cannot_keep_is_told(interval_s: float) -> None:
-    assert "change interval_s" in (Probe().lacks(host_with(*candidates(PROBE)), interval_s, {}) or "")
+    assert "change interval_s" in (Probe().why_unavailable(host_with(*candidates(PROBE)), interval_s, {}) or "")
 
 
 def test_a_recording_names_host_targets_rate_and_its_longest_time() -> None:
     binary = list(candidates(PROBE))[1]
-    (program,) = Probe().programs(scene(host_with(binary), Watched("sut", 7, own_cgroup=True), Watched("tare", 1)))
+    (program,) = Probe().programs(
+        scene(host_with(binary), WatchedProcess("sut", 7, own_cgroup=True), WatchedProcess("tare", 1))
+    )
     assert program.argv[:4] == (binary, "record", "--out", "/run/m/trace")
     words = " ".join(program.argv)
     for wanted in ("--hz 10 ", "--host ", "--duration 100 ", "--cgroup sut=pid:7 ", "--pid sut=7 ", "--pid tare=1"):
@@ -60,18 +62,20 @@ def test_a_recording_names_host_targets_rate_and_its_longest_time() -> None:
 @pytest.mark.parametrize(
     ("watched", "wanted"),
     [
-        (Watched("a", 7), [("pid", "a=7")]),
-        (Watched("a", 7, tree=True), [("pid", "a=7,tree")]),
-        (Watched("a", 7, own_cgroup=True), [("cgroup", "a=pid:7"), ("pid", "a=7")]),
-        (Watched("a", 7, own_network=True), [("pid", "a=7"), ("netns", "a=7")]),
+        (WatchedProcess("a", 7), [("pid", "a=7")]),
+        (WatchedProcess("a", 7, tree=True), [("pid", "a=7,tree")]),
+        (WatchedProcess("a", 7, own_cgroup=True), [("cgroup", "a=pid:7"), ("pid", "a=7")]),
+        (WatchedProcess("a", 7, own_network=True), [("pid", "a=7"), ("netns", "a=7")]),
     ],
 )
-def test_a_root_control_group_is_never_sampled_as_ones_own(watched: Watched, wanted: list[tuple[str, str]]) -> None:
+def test_a_root_control_group_is_never_sampled_as_ones_own(
+    watched: WatchedProcess, wanted: list[tuple[str, str]]
+) -> None:
     assert list(targets(watched)) == wanted
 
 
 def test_what_comes_later_is_handed_over_by_a_file_and_sighup() -> None:
-    handed = Probe().hand(scene(FakeHost()), (Watched("client", 9, own_cgroup=True),))
+    handed = Probe().update_targets(scene(FakeHost()), (WatchedProcess("client", 9, own_cgroup=True),))
     assert handed is not None
     assert (handed.content, handed.signal) == ("cgroup client=pid:9\npid client=9\n", "HUP")
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import Monitor, Reading, Scene, Watched
+from tare.monitors import Monitor, MonitorContext, Reading, WatchedProcess
 from tare.monitors.docker_stats import used_memory
 from tare.monitors.registry import MONITORS
 from tare.monitors.samples import SAMPLES, moments, stamped
@@ -19,11 +19,11 @@ from tare.sites.fake import FakeHost
 DATA = Path(__file__).resolve().parents[2] / "data" / "monitors"
 SECOND = 1_000_000_000
 TOOLS = ("mpstat", "iostat", "sar", "pidstat", "docker-stats")
-WATCHED = (Watched("sut", 2879, own_cgroup=True, container_id="c0ffee"), Watched("dockerd", 5788))
+WATCHED = (WatchedProcess("sut", 2879, own_cgroup=True, container_id="c0ffee"), WatchedProcess("dockerd", 5788))
 
 
-def scene(interval_s: float = 1.0, watched: tuple[Watched, ...] = WATCHED) -> Scene:
-    return Scene(FakeHost(), "/run/m", interval_s=interval_s, most_s=100.0, watched=watched)
+def scene(interval_s: float = 1.0, watched: tuple[WatchedProcess, ...] = WATCHED) -> MonitorContext:
+    return MonitorContext(FakeHost(), "/run/m", interval_s=interval_s, most_s=100.0, watched=watched)
 
 
 def read(name: str, directory: Path = DATA) -> Reading:
@@ -186,36 +186,40 @@ def test_sysstat_is_stamped_counted_by_its_children_and_ends_by_itself(name: str
     assert program.argv[4:6] == ("/run/m/ready", name)
     assert program.argv[-2:] == ("2", "51")
     assert (program.stop, program.counts_itself, program.started) == ("INT", False, "/run/m/ready")
-    assert monitor.lacks(FakeHost(), 1.0, {}) is None
+    assert monitor.why_unavailable(FakeHost(), 1.0, {}) is None
 
 
 @pytest.mark.parametrize(
     ("name", "interval_s"), [("mpstat", 0.5), ("sar", 1.5), ("docker-stats", 2.0), ("docker-stats", 0.5)]
 )
 def test_an_interval_that_a_tool_cannot_keep_is_told(name: str, interval_s: float) -> None:
-    assert "interval_s" in (MONITORS[name].lacks(FakeHost(), interval_s, {}) or "")
+    assert "interval_s" in (MONITORS[name].why_unavailable(FakeHost(), interval_s, {}) or "")
 
 
 def test_a_tool_that_is_not_installed_is_told_with_its_package() -> None:
     host = FakeHost(answers={("mpstat", "-V"): RunFailed("mpstat cannot be run on fake")})
-    assert MONITORS["mpstat"].lacks(host, 1.0, {}) == "mpstat is not installed; apt-get install sysstat"
+    assert MONITORS["mpstat"].why_unavailable(host, 1.0, {}) == "mpstat is not installed; apt-get install sysstat"
 
 
 def test_docker_stats_watches_containers_only() -> None:
-    bare = (Watched("sut", 7, own_cgroup=True),)
+    bare = (WatchedProcess("sut", 7, own_cgroup=True),)
     assert MONITORS["docker-stats"].programs(scene(watched=bare)) == ()
     (program,) = MONITORS["docker-stats"].programs(scene())
     assert program.files["containers"] == "c0ffee\n"
 
 
 def test_docker_stats_is_told_of_a_program_that_comes_later() -> None:
-    alone = (Watched("dockerd", 1),)
+    alone = (WatchedProcess("dockerd", 1),)
     (program,) = MONITORS["docker-stats"].programs(scene(watched=alone))
     assert program.files["containers"] == ""
-    handed = MONITORS["docker-stats"].hand(scene(watched=alone), (Watched("sut", 7, container_id="ab"),))
+    handed = MONITORS["docker-stats"].update_targets(
+        scene(watched=alone), (WatchedProcess("sut", 7, container_id="ab"),)
+    )
     assert handed is not None
     assert (handed.file, handed.content, handed.signal) == ("containers", "ab\n", "HUP")
-    assert MONITORS["docker-stats"].hand(scene(), (Watched("client", 7, container_id="ab"),)) is None
+    assert (
+        MONITORS["docker-stats"].update_targets(scene(), (WatchedProcess("client", 7, container_id="ab"),)) is None
+    )
 
 
 def test_delay_is_what_scatters_about_an_even_grid() -> None:

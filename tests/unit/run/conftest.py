@@ -116,7 +116,7 @@ def make_rig(directory: Path) -> Rig:
         host_facts=lambda: {"name": "test"},
         engine_facts=lambda: None,
         sweep=tuple,
-        repin=lambda instance, cpus: None,
+        set_cpus=lambda instance, cpus: None,
     )
     staging = directory / "staging"
     staging.mkdir()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tare.deployments import Instance, Task
 from tare.images import Image, ImageConfig
-from tare.monitors import Watched
+from tare.monitors import WatchedProcess
 from tare.run.clock import SystemClock
 from tare.run.monitoring.scene import around
 from tare.run.usage.cpu import Meter
@@ -31,7 +31,7 @@ def worked(host: FakeHost, process: Process, ticks: int) -> None:
 def test_it_stands_in_the_trace_with_all_that_it_starts() -> None:
     host = FakeHost()
     server = host.spawn("ganesha.nfsd")
-    assert Watched("storage", server.pid, tree=True) in around(host, {}, [server])
+    assert WatchedProcess("storage", server.pid, tree=True) in around(host, {}, [server])
     assert not [each for each in around(host, {}) if each.name == "storage"]
 
 

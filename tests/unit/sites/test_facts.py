@@ -14,7 +14,7 @@ import pytest
 
 from tare.errors import RunFailed
 from tare.sites import Completed
-from tare.sites.engine_facts import engine_facts
+from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
 from tare.sites.fake import FakeHost
 from tare.sites.local import LocalHost

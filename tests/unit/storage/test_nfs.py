@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.deployments.mounts import parse_mountinfo, told_of
+from tare.deployments.mounts import describe_mount, parse_mountinfo
 from tare.deployments.network.bridge import free_network
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Completed
@@ -15,17 +15,17 @@ from tare.sites.fake import FakeHost
 from tare.sites.ledger import Kind
 from tare.sites.process import to_ident
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage import Lot
-from tare.storage.nfs import NfsStorage
-from tare.storage.nfs_client import Exported, mount_export, mount_options, must_be, why_no_nfs
-from tare.storage.nfs_server import Household, config_text, listens, server_argv
+from tare.storage import DataRequest
+from tare.storage.nfs.client import NfsMount, mount_export, mount_options, verify_export, why_no_nfs
+from tare.storage.nfs.nfs import NfsStorage
+from tare.storage.nfs.server import GaneshaServer, config_text, listens, server_argv
 from tare.study.model import StorageSpec
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "storage"
 MOUNTINFO = (DATA / "nfs_mountinfo.txt").read_bytes()
 """Of a Debian cloud kernel that has mounted a server of tare's, with rsize and wsize asked for."""
 MOUNTED, SERVER = "/mnt/nfs", "10.231.0.2"
-EXPORTED = Exported(SERVER, "10.231.0.1")
+EXPORTED = NfsMount(SERVER, "10.231.0.1")
 WITH_CLIENT = {"/proc/filesystems": b"nodev\tsysfs\n\text4\nnodev\tnfs\nnodev\tnfs4\n"}
 WITHOUT = {"/proc/filesystems": b"nodev\tsysfs\n\text4\nnodev\tnfsd\n"}
 
@@ -66,7 +66,7 @@ def test_a_server_that_listens_is_seen_in_its_own_namespace() -> None:
 
 
 def test_names_of_links_fit_and_differ(ledger: SqliteLedger) -> None:
-    links = {Household(FakeHost(), ledger, "/x", name).link for name in ("tare-a-1", "tare-a-2")}
+    links = {GaneshaServer(FakeHost(), ledger, "/x", name).link for name in ("tare-a-1", "tare-a-2")}
     assert len(links) == 2
     assert all(len(link) <= 15 for link in links)
 
@@ -76,7 +76,7 @@ def test_a_mount_says_all_that_a_helper_program_would_find_out() -> None:
     assert {"vers=4.2", "proto=tcp", "sec=sys", "softerr", "nosharecache"} <= set(options)
     assert {f"addr={SERVER}", "clientaddr=10.231.0.1"} <= set(options)
     assert not [option for option in options if option.startswith(("rsize", "wsize"))]
-    sized = mount_options(Exported(SERVER, "10.231.0.1", rsize="64K", wsize="1M")).split(",")
+    sized = mount_options(NfsMount(SERVER, "10.231.0.1", rsize="64K", wsize="1M")).split(",")
     assert {"rsize=65536", "wsize=1048576"} <= set(sized)
 
 
@@ -121,12 +121,12 @@ def a_client(magic: bytes = b"6969\n", mountinfo: bytes = MOUNTINFO) -> FakeHost
 def the_server() -> str:
     """Whom the captured mount is of."""
     (mount,) = (each for each in parse_mountinfo(MOUNTINFO.decode()) if each.target == MOUNTED)
-    return told_of(mount).split()[2]
+    return describe_mount(mount).split()[2]
 
 
 def test_what_was_mounted_is_held_against_what_was_asked_for() -> None:
-    exported = Exported(the_server(), "10.0.2.15", rsize="64K", wsize="32K")
-    mount = mount_export(a_client(), exported, MOUNTED)
+    nfs_mount = NfsMount(the_server(), "10.0.2.15", rsize="64K", wsize="32K")
+    mount = mount_export(a_client(), nfs_mount, MOUNTED)
     assert (mount.fstype, mount.target) == ("nfs4", MOUNTED)
 
 
@@ -140,9 +140,9 @@ def test_what_was_mounted_is_held_against_what_was_asked_for() -> None:
     ],
 )
 def test_a_mount_of_something_else_is_refused(client: FakeHost, changed: dict[str, str], told: str) -> None:
-    exported = Exported(**{"address": the_server(), "near": "10.0.2.15", **changed})
+    nfs_mount = NfsMount(**{"address": the_server(), "near": "10.0.2.15", **changed})
     with pytest.raises(EnvironmentLacks, match=told):
-        mount_export(client, exported, MOUNTED)
+        mount_export(client, nfs_mount, MOUNTED)
 
 
 def test_a_mount_that_fails_tells_the_kernels_words() -> None:
@@ -168,10 +168,10 @@ def test_both_ends_must_show_one_directory_on_one_device(inodes: bytes, served_o
         },
     )
     if told is None:
-        must_be(host, MOUNTED, "/x/export", 7)
+        verify_export(host, MOUNTED, "/x/export", 7)
         return
     with pytest.raises(EnvironmentLacks, match=told):
-        must_be(host, MOUNTED, "/x/export", 7)
+        verify_export(host, MOUNTED, "/x/export", 7)
 
 
 def test_data_are_put_past_the_mount_that_the_task_is_given(ledger: SqliteLedger) -> None:
@@ -201,11 +201,13 @@ def test_data_are_put_past_the_mount_that_the_task_is_given(ledger: SqliteLedger
         ("stat", "-f"): Completed((), 0, b"6969\n"),
         ("stat", "-c"): Completed((), 0, b"42\n42\n"),
     }
-    lodging = NfsStorage(host, ledger).lodge(Lot(home, "tare-a", 0), StorageSpec(kind="nfs", sync=True))
-    assert (lodging.path, lodging.source) == (f"{home}/export/data", f"{home}/mount/data")
-    assert lodging.seen_wrong(f"nfs4 0:53 {address}") is None
-    assert lodging.server is not None
-    assert lodging.server.pid == pid
+    data_mount = NfsStorage(host, ledger).prepare(
+        DataRequest(home, "tare-a", 0), StorageSpec(kind="nfs", sync=True)
+    )
+    assert (data_mount.path, data_mount.source) == (f"{home}/export/data", f"{home}/mount/data")
+    assert data_mount.mismatch(f"nfs4 0:53 {address}") is None
+    assert data_mount.server is not None
+    assert data_mount.server.pid == pid
     assert "NFS_Commit = true;" in host.files[f"{home}/ganesha.conf"].decode()
     (mount,) = (argv for argv in host.ran() if argv[0] == "mount")
     assert f"clientaddr={near}" in mount[5]
@@ -218,8 +220,8 @@ def test_the_mount_goes_before_its_server_and_nothing_stays_in_the_ledger(ledger
     host.answers["realpath",] = Completed((), 0, b"/var/tare/x\n")
     server = host.spawn("ganesha.nfsd")
     host.files["/var/tare/x/server"] = to_ident(server).encode()
-    lot = Lot("/var/tare/x", "tare-a", 0)
-    link = Household(host, ledger, "/var/tare/x", "tare-a").link
+    request = DataRequest("/var/tare/x", "tare-a", 0)
+    link = GaneshaServer(host, ledger, "/var/tare/x", "tare-a").link
     host.files[f"/sys/class/net/{link}/ifindex"] = b"7\n"
     for kind, ident in (
         (Kind.MOUNT, "/var/tare/x/mount"),
@@ -233,7 +235,7 @@ def test_the_mount_goes_before_its_server_and_nothing_stays_in_the_ledger(ledger
         return Completed(tuple(argv), 0)
 
     host.answers["umount",] = gone
-    NfsStorage(host, ledger).clear(lot)
+    NfsStorage(host, ledger).clear(request)
     programs = [argv[0] for argv in host.ran()]
     assert programs.index("umount") < programs.index("python3") < programs.index("ip") < programs.index("rm")
     (umount,) = (argv for argv in host.ran() if argv[0] == "umount")
@@ -255,14 +257,14 @@ def test_a_mount_that_stays_keeps_its_server(ledger: SqliteLedger) -> None:
     host.files["/var/tare/x/server"] = to_ident(server).encode()
     ledger.note(Kind.SERVER, to_ident(server), host="fake")
     with pytest.raises(RunFailed, match="still mounted"):
-        NfsStorage(host, ledger).clear(Lot("/var/tare/x", "tare-a", 0))
+        NfsStorage(host, ledger).clear(DataRequest("/var/tare/x", "tare-a", 0))
     assert [entry.kind for entry in ledger.entries()] == [Kind.SERVER]
 
 
 def test_a_host_without_a_client_starts_no_server(ledger: SqliteLedger) -> None:
     host = FakeHost(files=dict(WITHOUT))
     with pytest.raises(EnvironmentLacks, match="storage `nfs` cannot be had"):
-        NfsStorage(host, ledger).lodge(Lot("/var/tare/x", "tare-a", 0), StorageSpec(kind="nfs"))
+        NfsStorage(host, ledger).prepare(DataRequest("/var/tare/x", "tare-a", 0), StorageSpec(kind="nfs"))
     assert not [asked for asked in host.asked if asked.what in ("start", "put")]
 
 

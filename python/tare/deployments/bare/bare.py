@@ -18,7 +18,7 @@ from tare.deployments.defaults import SCRATCH, SHM_BYTES, environment, user
 from tare.deployments.directories import remove_tree
 from tare.deployments.observe import observe
 from tare.deployments.rlimits import ceilings, rlimits
-from tare.deployments.shared import Commons
+from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
@@ -43,7 +43,7 @@ class Bare:
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> None:
         self._host = host
         self._ledger = ledger
-        self._commons = Commons(host, ledger, engine)
+        self._commons = SharedResources(host, ledger, engine)
 
     def start(self, task: Task) -> Instance:
         """All that is made is noted first; what fails takes away what was made before it."""

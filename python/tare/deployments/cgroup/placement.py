@@ -1,8 +1,4 @@
-"""Where on a host the tasks of a run stand: all of them, bare or not, under one parent cgroup.
-
-An engine with the `cgroupfs` driver takes the parent as a path, one with the `systemd` driver as a slice;
-a bare task goes where the engine would put a container. See docs/decisions/0006-one-parent-cgroup.md.
-"""
+"""Control groups of a run and its tasks: how this host makes them, and moving a running task to other CPUs."""
 
 from __future__ import annotations
 
@@ -12,17 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tare.deployments import Limits, Task
-from tare.deployments.cgroup.hierarchy import Cgroups, Write, leaf_writes, parent_writes, parse_cgroups
+from tare.deployments import Instance, Limits, Task
+from tare.deployments.cgroup.hierarchy import (
+    Cgroups,
+    Write,
+    leaf_writes,
+    parent_writes,
+    parse_cgroups,
+    parse_proc_cgroup,
+)
 from tare.deployments.defaults import cpu_quota_us
 from tare.deployments.disks import Read, disks
+from tare.deployments.observe import parse_status
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
+from tare.sites.reading import cpu_list
 from tare.study.values import CgroupPlace
 
 if TYPE_CHECKING:
     from docker import DockerClient
+
 
 WARDEN = Path(__file__).with_name("warden.py")
 _CALL_S = 30.0
@@ -256,3 +262,27 @@ def warden(host: Host, *words: str, timeout_s: float = _CALL_S) -> str:
     """Run the script of warden.py on the host."""
     argv = ["python3", "-I", "-S", "-", *words]
     return host.run(argv, timeout_s=timeout_s, stdin=WARDEN.read_bytes()).text
+
+
+def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
+    """Put all processes of a task on the CPUs of a list, and see that they are. Raises `RunFailed` if not."""
+    pid, name = instance.process.pid, instance.task.name
+    cgroups = parse_cgroups(_text(host, "/proc/self/mountinfo"))
+    paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup"))
+    path = next((path for names, path in paths.items() if "cpuset" in names.split(",")), paths.get(""))
+    mount = cgroups.mount_of("cpuset")
+    if mount is None or path is None or instance.task.cgroup_parent.rpartition("/")[2] not in path:
+        raise RunFailed(
+            f"{name} has no cpuset control group of its own, so it cannot be moved to CPUs {cpus}",
+            hint="limit it by tare (cgroup: run), on a kernel with the cpuset controller",
+        )
+    host.put(cpus.encode(), f"{mount}/{path.strip('/')}/cpuset.cpus")
+    allowed = parse_status(_text(host, f"/proc/{pid}/status")).get("Cpus_allowed_list")
+    if allowed is None:
+        raise RunFailed(f"{name} ended before it was moved to CPUs {cpus}")
+    if set(cpu_list(allowed) or ()) != set(cpu_list(cpus) or ()):
+        raise RunFailed(f"{name} was to be moved to CPUs {cpus} and stands on {allowed}")
+
+
+def _text(host: Host, path: str) -> str:
+    return (host.read(path) or b"").decode(errors="replace")

@@ -21,7 +21,7 @@ from tare.deployments.disks import disks
 from tare.deployments.network.bridge import RUN_LABEL, labels
 from tare.deployments.observe import observe
 from tare.deployments.rlimits import ceilings, rlimits
-from tare.deployments.shared import Commons
+from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
@@ -51,7 +51,7 @@ class Container:
         self._host = host
         self._ledger = ledger
         self._engine = engine
-        self._commons = Commons(host, ledger, engine)
+        self._commons = SharedResources(host, ledger, engine)
 
     def start(self, task: Task) -> Instance:
         """The container's name is noted before it exists; what fails takes away what was made before it."""

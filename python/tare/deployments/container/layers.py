@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from docker.errors import ImageNotFound
 
 from tare.deployments import Layer, Task
-from tare.deployments.directories import settle
+from tare.deployments.directories import sync_and_evict
 from tare.deployments.mounts import must_share_disk
 from tare.deployments.network.bridge import labels
 from tare.errors import EnvironmentLacks, RunFailed
@@ -38,7 +38,7 @@ def fill(host: Host, container: EngineContainer, task: Task, layer: Layer) -> No
         _like(host, f"{task.image.rootfs}{part}", f"{upper}{part}")
     target = f"{upper}{layer.target}"
     host.run(["cp", "-a", "--reflink=auto", "-T", "--", layer.source, target], timeout_s=_COPY_S)
-    settle(host, target, warmed=layer.warmed)
+    sync_and_evict(host, target, warmed=layer.warmed)
 
 
 def image_with(engine: DockerClient, host: Host, ledger: Ledger, task: Task, layer: Layer) -> str:
@@ -66,7 +66,7 @@ def settle_below(host: Host, container: EngineContainer, layer: Layer) -> None:
     there = [path for path in below if host.run(["test", "-d", path], timeout_s=_CALL_S, check=False).code == 0]
     if not there:
         raise RunFailed(f"the data are in no layer below {layer.target}, so that nothing could be copied up")
-    settle(host, there[0], warmed=layer.warmed)
+    sync_and_evict(host, there[0], warmed=layer.warmed)
 
 
 def drop_image(engine: DockerClient, host: Host, ledger: Ledger, task: Task) -> None:

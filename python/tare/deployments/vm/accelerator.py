@@ -62,7 +62,7 @@ def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
     return verdict
 
 
-def found_out(host: Host, layout: Layout) -> Verdict | None:
+def cached_accelerator(host: Host, layout: Layout) -> Verdict | None:
     """What a trial has shown that still counts; `None` where there was none, or it cannot be read."""
     try:
         return _known(host.read(_path(layout)), _mark(host), _uptime_s(host))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tare.deployments import Bind, MachineSetting
 from tare.deployments.defaults import SCRATCH
-from tare.deployments.directories import settle
+from tare.deployments.directories import sync_and_evict
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
 from tare.sites.ledger import Kind, Ledger
@@ -57,7 +57,7 @@ def data_disk(host: Host, bind: Bind, path: str, setting: MachineSetting) -> Non
     size = min(setting.disk_bytes, _RUN_BYTES) if is_scratch(bind) else setting.disk_bytes
     make_disk(host, bind.source, path, size, inodes=max(size // _BYTES_AN_INODE, _FEWEST_INODES))
     own_root(host, bind.source, path)
-    settle(host, path, warmed=False)
+    sync_and_evict(host, path, warmed=False)
 
 
 def take_back(host: Host, bind: Bind, path: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tare.deployments.vm.cpio import Entry, archive, directory, link, program
-from tare.deployments.vm.packages import CALL_S, Parcel, kept_version, unpack
+from tare.deployments.vm.packages import CALL_S, PackageSet, kept_version, unpack
 from tare.deployments.vm.runtime import Runtime, entries
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
@@ -68,10 +68,10 @@ class _Package:
     host: Host
     hint: str = _HINT
 
-    def choose(self) -> Parcel:
+    def choose(self) -> PackageSet:
         """The release's current one."""
         version = _newest(self.host)
-        return Parcel(version, (version,))
+        return PackageSet(version, (version,))
 
     def arrange(self, scratch: str) -> None:
         """`vmlinuz` and `modules`."""

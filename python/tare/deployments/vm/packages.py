@@ -21,7 +21,7 @@ def kept_version(host: Host, home: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PackageSet:
     """`version`: what is told of it. `packages`: by name."""
 
     version: str
@@ -36,7 +36,7 @@ class Wanted(Protocol):
         """What to do where apt has none of them."""
         ...
 
-    def choose(self) -> Parcel:
+    def choose(self) -> PackageSet:
         """Those that this apt offers."""
         ...
 
@@ -55,18 +55,20 @@ def unpack(host: Host, ledger: Ledger, home: str, wanted: Wanted) -> str:
         ledger.note(Kind.PATH, scratch, host=host.name)
         remove_tree(host, scratch)
         host.run(["install", "-d", "-m", "0755", "--", scratch], timeout_s=CALL_S)
-        parcel = wanted.choose()
-        host.run(["env", f"--chdir={scratch}", "apt-get", "-qq", "download", *parcel.packages], timeout_s=FETCH_S)
+        package_set = wanted.choose()
+        host.run(
+            ["env", f"--chdir={scratch}", "apt-get", "-qq", "download", *package_set.packages], timeout_s=FETCH_S
+        )
         for each in host.run(["find", scratch, "-name", "*.deb"], timeout_s=CALL_S).text.split():
             host.run(["dpkg-deb", "-x", each, f"{scratch}/root"], timeout_s=FETCH_S)
             host.run(["rm", "-f", "--", each], timeout_s=CALL_S)
         wanted.arrange(scratch)
         host.run(["rm", "-rf", "--", f"{scratch}/root"], timeout_s=CALL_S)
-        host.put(parcel.version.encode(), f"{scratch}/version")
+        host.put(package_set.version.encode(), f"{scratch}/version")
         host.run(["mv", "-T", "--", scratch, home], timeout_s=CALL_S)
     except RunFailed as error:
         raise EnvironmentLacks(f"nothing to make virtual machines of: {error.what}", hint=wanted.hint) from error
     finally:
         remove_tree(host, scratch)
         ledger.forget(Kind.PATH, scratch, host=host.name)
-    return parcel.version
+    return package_set.version

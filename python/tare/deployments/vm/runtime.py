@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.deployments.vm.cpio import Entry, directory, program
-from tare.deployments.vm.packages import CALL_S, Parcel, kept_version, unpack
+from tare.deployments.vm.packages import CALL_S, PackageSet, kept_version, unpack
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.layout import Layout
@@ -81,14 +81,14 @@ class _Packages:
     host: Host
     hint: str = _HINT
 
-    def choose(self) -> Parcel:
+    def choose(self) -> PackageSet:
         """As for a machine on which nothing is installed: what this one has, the guest has not."""
         nothing = ["-o", "Dir::State::status=/dev/null", "--no-install-recommends"]
         words = ["env", "LC_ALL=C", "apt-get", "--simulate", *nothing, "install", PACKAGE]
         found = simulated(self.host.run(words, timeout_s=CALL_S).text)
         if PACKAGE not in found:
             raise EnvironmentLacks(f"apt knows no package {PACKAGE}", hint=_HINT)
-        return Parcel(found[PACKAGE], (*found, PROFILES))
+        return PackageSet(found[PACKAGE], (*found, PROFILES))
 
     def arrange(self, scratch: str) -> None:
         """`crun`, `lib` and `seccomp.json`."""

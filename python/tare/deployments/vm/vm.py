@@ -19,7 +19,7 @@ from tare.deployments.cgroup.placement import warden
 from tare.deployments.defaults import SCRATCH, SHM_BYTES
 from tare.deployments.directories import remove_tree
 from tare.deployments.observe import observe
-from tare.deployments.shared import Commons
+from tare.deployments.shared_resources import SharedResources
 from tare.deployments.vm.accelerator import Verdict, accelerator_of
 from tare.deployments.vm.command import Disk, Hardware, Wiring, qemu_argv
 from tare.deployments.vm.disks import data_disk, root_disk, take_back
@@ -65,7 +65,7 @@ class Vm:
         self._host = host
         self._inside = inside(host, ledger)
         self._ledger = ledger
-        self._commons = Commons(host, ledger, engine)
+        self._commons = SharedResources(host, ledger, engine)
         self._layout = default_layout()
 
     @cached_property

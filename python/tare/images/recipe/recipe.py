@@ -60,12 +60,12 @@ class Recipe:
             each.path: build_program(workshop.host, each, scratch / f"program-{number}")
             for number, each in enumerate(recipe.programs)
         }
-        write_layer(recipe, path, base, own, Brought(jars, tars, programs))
+        write_layer(recipe, path, base, own, FetchedFiles(jars, tars, programs))
         return Archive((base, own), recipe.config)
 
 
 @dataclass(frozen=True)
-class Brought:
+class FetchedFiles:
     """What was built or fetched for a recipe, by path in the image: jars of modules, tars of archives, programs."""
 
     jars: Mapping[str, Sequence[Path]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Brought:
     programs: Mapping[str, BuiltProgram] = field(default_factory=dict)
 
 
-_NOTHING = Brought()
+_NOTHING = FetchedFiles()
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def write_layer(
     path: Path,
     base: Path,
     target: Path,
-    brought: Brought = _NOTHING,
+    brought: FetchedFiles = _NOTHING,
 ) -> None:
     """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files."""
     accounts = _read_accounts(base)
@@ -119,7 +119,7 @@ def write_layer(
 
 
 def _add_brought(
-    tar: tarfile.TarFile, recipe: RecipeFile, brought: Brought, owner: Callable[[str], _Owner]
+    tar: tarfile.TarFile, recipe: RecipeFile, brought: FetchedFiles, owner: Callable[[str], _Owner]
 ) -> None:
     for module in recipe.modules:
         _add_jars(tar, module.path.strip("/"), brought.jars[module.path], owner(module.owner))

@@ -20,7 +20,7 @@ from tare.run.attempt.directory import Room
 from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, gone, nodes_of
 from tare.run.machine import Machine
 from tare.sites import Process
-from tare.storage import Lodging
+from tare.storage import DataMount
 from tare.study.machine_spec import VmSpec
 from tare.study.model import ArmSettings, LimitsSpec, Placement
 from tare.study.values import NetworkKind, size_bytes
@@ -52,7 +52,7 @@ class Bench:
     ports: tuple[int, ...]
     """One for each node: at the first all of them listen, each at an address of its own."""
     secrets: Secrets
-    lodgings: tuple[Lodging, ...] = ()
+    data_mounts: tuple[DataMount, ...] = ()
     """Where each node's data are; empty: in the room, as while they are loaded."""
     kin: str | None = None
     """The token of the attempt whose server it goes on with; `None` where it has its own."""
@@ -62,14 +62,14 @@ class Bench:
         """The SUT's nodes, or the one program that is itself the SUT."""
         return nodes_of(self.settings.sut.nodes)
 
-    def housed(self, node: Node) -> Lodging:
+    def housed(self, node: Node) -> DataMount:
         """Where a node's data are and how its task gets at them."""
-        return self.lodgings[node.number - 1] if self.lodgings else Lodging(node.below(self.room.data), "")
+        return self.data_mounts[node.number - 1] if self.data_mounts else DataMount(node.below(self.room.data), "")
 
     @property
     def storages(self) -> tuple[Process, ...]:
         """What serves the nodes' data, where there is something that does."""
-        return tuple(each.server for each in self.lodgings if each.server is not None)
+        return tuple(each.server for each in self.data_mounts if each.server is not None)
 
     @property
     def database(self) -> Database:
@@ -144,7 +144,7 @@ class Bench:
             listen=plan.listen if plan.member is not None else _LOOPBACK,
             machine=machine_of(sut.vm),
         )
-        task = self.housed(node).given(task, plan.data_dir)
+        task = self.housed(node).add_to(task, plan.data_dir)
         host = self.machine.site.sut
         before = oom_kills(host)
         try:
@@ -200,7 +200,7 @@ class Bench:
             binds=(Bind(run_dir, self.client_run_dir(name)),),
         )
         (node,) = self.nodes
-        task = self.housed(node).given(task, self.data_dir(node))
+        task = self.housed(node).add_to(task, self.data_dir(node))
         return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
 
     def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tare.databases import Secrets
 from tare.deployments import Instance
-from tare.deployments.directories import settle
+from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
@@ -37,7 +37,7 @@ from tare.run.parity.observed import Onlooker, each_node, observation
 from tare.run.parity.references import server_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.usage.cpu import Meter
-from tare.storage import Lot
+from tare.storage import DataRequest
 from tare.study.model import Arm
 from tare.workloads import ClientCommand, Parameters, left_by
 
@@ -128,8 +128,8 @@ class Phases:
         with self.watch.phase(Phase.PROVISION):
             self.found.continues = before.run_id
             self.found.snapshot = before.snapshot
-            lodgings = tuple(was.housed(node) for node in was.nodes)
-            bench = replace(self._provision(), ports=was.ports, lodgings=lodgings, kin=was.group)
+            data_mounts = tuple(was.housed(node) for node in was.nodes)
+            bench = replace(self._provision(), ports=was.ports, data_mounts=data_mounts, kin=was.group)
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
             if sut is not None:
@@ -207,16 +207,18 @@ class Phases:
         storage = self.machine.storage(spec.kind)
         for node in bench.nodes:
             data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
-            lot = Lot(node.below(bench.room.storage), node.named(f"tare-{bench.token}"), data_bytes)
-            self.teardown.add("removing the data", partial(storage.clear, lot))
-            lodging = storage.lodge(lot, spec)
-            bench = replace(bench, lodgings=(*bench.lodgings, lodging))
+            request = DataRequest(node.below(bench.room.storage), node.named(f"tare-{bench.token}"), data_bytes)
+            self.teardown.add("removing the data", partial(storage.clear, request))
+            data_mount = storage.prepare(request, spec)
+            bench = replace(bench, data_mounts=(*bench.data_mounts, data_mount))
             if snapshot is None:
-                bench.room.empty_data(self.job.images.sut, lodging.path)
+                bench.room.empty_data(self.job.images.sut, data_mount.path)
             else:
-                copy_snapshot(host, snapshot, lodging.path, node.part, warmed=spec.cache == "warmed")
-                if lodging.entry is not None and spec.cache == "warmed":
-                    settle(host, lodging.entry, warmed=True)  # the cache of a mount, above that of its server
+                copy_snapshot(host, snapshot, data_mount.path, node.part, warmed=spec.cache == "warmed")
+                if data_mount.entry is not None and spec.cache == "warmed":
+                    sync_and_evict(
+                        host, data_mount.entry, warmed=True
+                    )  # the cache of a mount, above that of its server
         return bench
 
     def _warm_up(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tare.deployments.directories import settle
+from tare.deployments.directories import sync_and_evict
 from tare.errors import RunFailed
 from tare.sites import Host
 from tare.sites.layout import Layout
@@ -118,7 +118,7 @@ def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *
     """An identical copy of a node's part at `target`, and the page cache alike: every run starts from the same."""
     source = _within(snapshot.data, part)
     host.run(["cp", "-a", "--reflink=auto", "-T", "--", source, target], timeout_s=_COPY_S)
-    settle(host, target, warmed=warmed)
+    sync_and_evict(host, target, warmed=warmed)
     if listing_digest(host, target) != snapshot.parts[part]:
         raise RunFailed(f"{target} is not an identical copy of the snapshot {snapshot.key}")
 

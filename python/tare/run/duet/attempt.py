@@ -147,7 +147,7 @@ def _swap(meeting: Rendezvous, machine: Machine) -> None:
     try:
         for one in meeting.playing or ():
             for task in one.tasks:
-                machine.repin(task, one.moves_to)
+                machine.set_cpus(task, one.moves_to)
     except (TareError, OSError) as error:
         meeting.break_off(f"the CPU sets of the duet could not be swapped: {error}")
         return

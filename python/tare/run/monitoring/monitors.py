@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.deployments import Instance
-from tare.monitors import SUT, Monitor, Scene, Watched
+from tare.monitors import SUT, Monitor, MonitorContext, WatchedProcess
 from tare.monitors.probe import TRACE
 from tare.plan.model import Plan
 from tare.run.attempt.bench import Bench
@@ -40,8 +40,8 @@ class Monitors:
     running: dict[str, Watch] = field(default_factory=dict)
     ended: list[Watch] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
-    watched: tuple[Watched, ...] = ()
-    later: tuple[Watched, ...] = ()
+    watched: tuple[WatchedProcess, ...] = ()
+    later: tuple[WatchedProcess, ...] = ()
     before: Look | None = None
     after: Look | None = None
 
@@ -53,7 +53,9 @@ class Monitors:
     def begin_measure(self, bench: Bench, parameters: Parameters) -> None:
         """Start the monitors that the study names; those that it can do without, where they can be had."""
         for name, spec in others_of(bench.settings).items():
-            why = self.machine.monitors[name].lacks(bench.room.host, interval_of(name, spec, 0.0), spec.options)
+            why = self.machine.monitors[name].why_unavailable(
+                bench.room.host, interval_of(name, spec, 0.0), spec.options
+            )
             if why is not None and spec.optional:
                 self.absent[name] = why
             else:
@@ -113,7 +115,7 @@ class Monitors:
 
     def _start(self, bench: Bench, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
         seconds = parameters.warmup_s + parameters.measure_s + parameters.cooldown_s
-        scene = Scene(
+        scene = MonitorContext(
             host=bench.room.host,
             directory=f"{bench.room.raw}/{DIRECTORY}/{name}",
             interval_s=interval_of(name, spec, seconds),
@@ -163,7 +165,7 @@ def lacking_monitors(plan: Plan, monitors: Mapping[str, Monitor], host: Host) ->
     found = {}
     for settings in (arm.settings for arm in plan.study.arms):
         for name, spec in {TRACER: tracer_of(settings), **others_of(settings)}.items():
-            why = monitors[name].lacks(host, interval_of(name, spec, 0.0), spec.options)
+            why = monitors[name].why_unavailable(host, interval_of(name, spec, 0.0), spec.options)
             if why is not None and not (spec.optional and name != TRACER):
                 found[name] = why
     return found

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tare.deployments import Instance
 from tare.errors import TareError
-from tare.monitors import OF_SUT, Watched
+from tare.monitors import OF_SUT, WatchedProcess
 from tare.sites import Host, Process
 from tare.sites.local import own_process
 from tare.study.values import NetworkKind
@@ -23,25 +23,25 @@ _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUB
 _CALL_S = 10.0
 
 
-def around(host: Host, sut: Mapping[str, Instance], storages: Iterable[Process] = ()) -> tuple[Watched, ...]:
+def around(host: Host, sut: Mapping[str, Instance], storages: Iterable[Process] = ()) -> tuple[WatchedProcess, ...]:
     """The servers by name, where there are any, with what is between and behind them, and tare itself.
 
     `storages`: what serves their data.
     """
     running = dict(_running(host))
-    daemons = [Watched(command, pid) for pid, command in running.items() if command in _DAEMONS]
-    others = (*daemons, Watched("tare", own_process().pid))
+    daemons = [WatchedProcess(command, pid) for pid, command in running.items() if command in _DAEMONS]
+    others = (*daemons, WatchedProcess("tare", own_process().pid))
     servers = [watched for name, instance in sut.items() for watched in side(host, name, instance)]
     proxies = [
-        Watched("proxy", pid)
+        WatchedProcess("proxy", pid)
         for pid, command in running.items()
         if command == _PROXY and any(_carries(host, pid, instance) for instance in sut.values())
     ]
-    serving = (Watched("storage", process.pid, tree=True) for process in storages)
+    serving = (WatchedProcess("storage", process.pid, tree=True) for process in storages)
     return (*servers, *proxies, *serving, *others)
 
 
-def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
+def side(host: Host, name: str, instance: Instance) -> tuple[WatchedProcess, ...]:
     """A started task, and the shim that holds it where it is a container.
 
     A task without a control group of its own is its process and what that started.
@@ -50,7 +50,7 @@ def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
     groups = (host.read(f"/proc/{pid}/cgroup") or b"").decode(errors="replace")
     own_cgroup = task.cgroup_parent.rpartition("/")[2] in groups
     boxed = instance.container_id is not None
-    watched = Watched(
+    watched = WatchedProcess(
         name,
         pid,
         own_cgroup=own_cgroup,
@@ -62,7 +62,7 @@ def side(host: Host, name: str, instance: Instance) -> tuple[Watched, ...]:
     return (
         (watched,)
         if shim is None
-        else (watched, Watched("shim" if re.match(OF_SUT, name) else f"{name}-shim", shim))
+        else (watched, WatchedProcess("shim" if re.match(OF_SUT, name) else f"{name}-shim", shim))
     )
 
 

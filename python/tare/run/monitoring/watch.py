@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from tare.errors import RunFailed, TareError, TimedOut
-from tare.monitors import Monitor, Program, Reading, Scene, Watched
+from tare.monitors import Monitor, MonitorContext, Program, Reading, WatchedProcess
 from tare.run.clock import Clock, Deadline
 from tare.run.record import NOTHING
 from tare.run.usage.driven import Span
@@ -50,7 +50,7 @@ class Watch:
 
     name: str
     monitor: Monitor
-    scene: Scene
+    scene: MonitorContext
     spec: MonitorSpec
     ledger: Ledger
     clock: Clock
@@ -75,9 +75,9 @@ class Watch:
             if not alive(self.scene.host, process):
                 raise RunFailed(f"the monitor {self.name} ended: {self._last_words(name)}")
 
-    def hand(self, later: tuple[Watched, ...]) -> None:
+    def hand(self, later: tuple[WatchedProcess, ...]) -> None:
         """Tell it of what has come."""
-        handed = self.monitor.hand(self.scene, later)
+        handed = self.monitor.update_targets(self.scene, later)
         if handed is None:
             return
         host = self.scene.host
@@ -88,7 +88,7 @@ class Watch:
     def harvest(self) -> None:
         """Fetch what must be asked of it while it is at work."""
         host, directory = self.scene.host, self.scene.directory
-        for file, argv in self.monitor.harvest(self.scene).items() if self.running else ():
+        for file, argv in self.monitor.final_commands(self.scene).items() if self.running else ():
             host.put(host.run(argv, timeout_s=_STOP_S).stdout, f"{directory}/{file}")
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ class Watch:
     @property
     def counted(self) -> tuple[str, ...]:
         """What cpu_clock.py is to be asked for it."""
-        if self.monitor.tells_cost:
+        if self.monitor.reports_cost:
             return ()
         running = self.running.values()
         return tuple(

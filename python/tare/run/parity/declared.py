@@ -7,7 +7,7 @@ from typing import Any
 
 from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
-from tare.storage import Lodging
+from tare.storage import DataMount
 from tare.study.model import ArmSettings, Placement, StorageSpec
 from tare.study.values import CgroupPlace, NetworkKind, cpu_set, size_bytes
 
@@ -29,7 +29,9 @@ def undeclared(
     return (*found, *_machine(settings, parity.get("sut")), *_hop(settings, path))
 
 
-def not_lodged(spec: StorageSpec, lodging: Lodging, data_dir: str, parity: Mapping[str, Any]) -> tuple[str, ...]:
+def not_lodged(
+    spec: StorageSpec, data_mount: DataMount, data_dir: str, parity: Mapping[str, Any]
+) -> tuple[str, ...]:
     """Whether the SUT sees its data directory on what was made for it: a sentence where it does not.
 
     By its own mounts (/proc/PID/mountinfo): file system and device number.
@@ -38,7 +40,7 @@ def not_lodged(spec: StorageSpec, lodging: Lodging, data_dir: str, parity: Mappi
     if not isinstance(seen, Mapping) or not seen.get("cgroups"):
         return ()
     found = (seen.get("mounts") or {}).get(data_dir)
-    promised = lodging.seen_wrong(found)
+    promised = data_mount.mismatch(found)
     if promised is None:
         return ()
     return (

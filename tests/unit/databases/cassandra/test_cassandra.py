@@ -18,9 +18,8 @@ from ruamel.yaml import YAML
 from tare.databases import Member, Secrets, ServerPlan
 from tare.databases.cassandra import cql_query
 from tare.databases.cassandra.cassandra import Cassandra
-from tare.databases.cassandra.cluster import CassandraCluster
 from tare.databases.cassandra.effective import PER_RUN, parse_log, parse_tables
-from tare.databases.cassandra.nodetool import jmx_port
+from tare.databases.cassandra.nodetool import CassandraCluster, jmx_port
 from tare.databases.extensions import node_address
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed

@@ -13,7 +13,7 @@ import pytest
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images.recipe.archive import archive_files, fetch_archive
 from tare.images.recipe.file import AddedArchive, read_recipe, recipe_key
-from tare.images.recipe.recipe import Brought, write_layer
+from tare.images.recipe.recipe import FetchedFiles, write_layer
 from tare.sites import Completed
 from tare.sites.fake import FakeHost
 
@@ -85,7 +85,7 @@ def test_it_is_in_the_layer_for_its_new_owner_without_dates_and_in_the_key(tmp_p
     passwd.write_text("root:x:0:0::/root:/bin/sh\n")
     with tarfile.open(base, "w") as tar:
         tar.add(passwd, "./etc/passwd")
-    brought = Brought(tars={"/opt/a": made(tmp_path / "a.tar.gz", "a-1/", "a-1/run")})
+    brought = FetchedFiles(tars={"/opt/a": made(tmp_path / "a.tar.gz", "a-1/", "a-1/run")})
     write_layer(read_recipe(recipe), recipe, base, layer, brought)
     with tarfile.open(layer) as tar:
         run = tar.getmember("opt/a/run")

@@ -12,7 +12,7 @@ from tare.images.oci.unpack import unpack
 from tare.images.packages import installed_packages
 from tare.images.recipe.file import AddedProgram, read_recipe, recipe_key
 from tare.images.recipe.go_program import BuiltProgram, build_program
-from tare.images.recipe.recipe import Brought, write_layer
+from tare.images.recipe.recipe import FetchedFiles, write_layer
 from tare.sites import Completed
 from tare.sites.fake import Answer, FakeHost
 
@@ -111,7 +111,7 @@ def test_it_is_in_the_image_and_among_its_packages(recipe: Path, tmp_path: Path)
     built.write_bytes(b"\x7fELF")
     with tarfile.open(base, "w") as tar:
         tar.add(passwd, "./etc/passwd")
-    brought = Brought(programs={PROGRAM.path: BuiltProgram(built, "go1.26.8")})
+    brought = FetchedFiles(programs={PROGRAM.path: BuiltProgram(built, "go1.26.8")})
     write_layer(read_recipe(recipe), recipe, base, tmp_path / "layer.tar", brought)
     root = tmp_path / "root"
     root.mkdir()

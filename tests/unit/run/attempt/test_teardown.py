@@ -46,7 +46,7 @@ def test_a_server_is_given_time_to_end_unless_it_is_of_those_that_are_killed(
 ) -> None:
     graces: dict[str, list[float]] = {}
 
-    class Watched(FakeDeployment):
+    class WatchedProcess(FakeDeployment):
         def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
             graces.setdefault(instance.task.name.rpartition("-")[2], []).append(grace_s)
             super().stop(instance, grace_s)
@@ -55,7 +55,7 @@ def test_a_server_is_given_time_to_end_unless_it_is_of_those_that_are_killed(
         killed: ClassVar[bool] = False
 
     Database.killed = killed
-    rig.swap(deployments={"fake": Watched}, databases={"fake": Database()})
+    rig.swap(deployments={"fake": WatchedProcess}, databases={"fake": Database()})
     (record,) = rig.execute(plans())
     assert record.outcome.ok
     assert graces["sut"][-1] == given  # the last: the server that loads the data was stopped before

@@ -59,7 +59,7 @@ def blocks_of(records: list[RunRecord]) -> list[list[RunRecord]]:
 
 def test_a_block_is_the_baseline_with_each_other_arm_and_both_are_good(rig: Any, duet: Any) -> None:
     moves = Moves()
-    rig.swap(repin=moves)
+    rig.swap(set_cpus=moves)
     records = rig.execute(duet("other"))
     assert all(record.outcome.ok for record in records), [record.outcome for record in records]
     pairs = [{record.arm for record in block} for block in blocks_of(records)]
@@ -69,7 +69,7 @@ def test_a_block_is_the_baseline_with_each_other_arm_and_both_are_good(rig: Any,
 
 
 def test_both_are_measured_at_the_same_time(rig: Any, duet: Any) -> None:
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     for block in blocks_of(rig.execute(duet(warmup_s=0.2))):
         assert all(record.outcome.ok for record in block), reasons_of(block)
         spans = []
@@ -81,7 +81,7 @@ def test_both_are_measured_at_the_same_time(rig: Any, duet: Any) -> None:
 
 
 def test_each_tells_its_partner_its_cpus_and_both_halves(rig: Any, duet: Any) -> None:
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     for first, second in blocks_of(rig.execute(duet())):
         assert first.duet is not None
         assert second.duet is not None
@@ -105,7 +105,7 @@ def test_each_tells_its_partner_its_cpus_and_both_halves(rig: Any, duet: Any) ->
 def test_clients_that_begin_late_are_swapped_half_way_and_cut_where_they_drove(
     rig: Any, duet: Any, fault: str, by: str
 ) -> None:
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     for pair in blocks_of(rig.execute(duet(warmup_s=0.3, fault=fault, measure_s=5.0))):
         started_s = max((record.duet or {}).get("started_s", 0.0) for record in pair)
         for record in pair:
@@ -127,7 +127,7 @@ def test_half_way_is_counted_from_when_the_slower_one_should_begin() -> None:
 
 
 def test_time_spent_together_is_counted_once(rig: Any, duet: Any) -> None:
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     plan = duet()
     records = rig.execute(plan)
     for record in records:
@@ -149,7 +149,7 @@ def _together(record: RunRecord) -> float:
 def test_when_one_fails_both_are_void_and_both_are_tried_again(
     rig: Any, duet: Any, fault: str, tmp_path: Any
 ) -> None:
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     records = rig.execute(duet(retries=1, fault=fault, fault_times=1, fault_log=str(tmp_path / "log")))
     first, again = blocks_of(records)[0][:2], blocks_of(records)[0][2:]
     assert [(record.attempt, record.outcome.ok) for record in first] == [(1, False)] * 2
@@ -162,7 +162,7 @@ def test_when_one_fails_both_are_void_and_both_are_tried_again(
 
 @pytest.mark.parametrize("fault", ["start", "effective"])
 def test_when_one_cannot_be_made_ready_the_other_is_void_too(rig: Any, duet: Any, fault: str) -> None:
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     records = rig.execute(duet(settings={"fault": fault}))
     assert [record.outcome.ok for record in records] == [False] * 2
     assert rig.leftovers == [], [record.notices for record in records]
@@ -172,7 +172,7 @@ def test_a_swap_that_cannot_be_made_voids_both(rig: Any, duet: Any) -> None:
     def refuse(instance: Instance, cpus: str) -> None:
         raise RunFailed(f"no control group for {cpus}")
 
-    rig.swap(repin=refuse)
+    rig.swap(set_cpus=refuse)
     records = rig.execute(duet(measure_s=4.0))
     assert [record.outcome.ok for record in records] == [False] * 2, reasons_of(records)
     assert all("could not be swapped: no control group" in (record.outcome.reason or "") for record in records)
@@ -187,7 +187,7 @@ def _lasted(record: RunRecord) -> float:
 @pytest.mark.parametrize("phase", PHASES)
 def test_ctrl_c_in_any_phase_of_either_tears_both_down(rig: Any, duet: Any, phase: Phase) -> None:
     interrupts = Interrupts()
-    rig.swap(interrupts=interrupts, repin=Moves())
+    rig.swap(interrupts=interrupts, set_cpus=Moves())
     kept: list[RunRecord] = []
     plan = duet("other", cooldown_s=0.1, warmup_s=0.1)
 
@@ -211,7 +211,7 @@ def _take(rig: Any, plan: Plan, observer: Any, into: list[RunRecord]) -> None:
 @pytest.mark.parametrize("phase", [Phase.MEASURE, Phase.TEARDOWN])
 def test_a_crash_in_either_loses_both_and_both_are_made_again(rig: Any, duet: Any, phase: Phase) -> None:
     """Nothing is handed on to be kept before both are over, and then both at once."""
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     plan, kept = duet(), list[RunRecord]()
 
     def die(event: Event) -> None:
@@ -228,7 +228,7 @@ def test_a_crash_in_either_loses_both_and_both_are_made_again(rig: Any, duet: An
 
 
 def test_what_ends_a_thread_ends_the_study(rig: Any, duet: Any) -> None:
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
 
     def die(event: Event) -> None:
         if isinstance(event, PhaseStarted) and event.phase is Phase.MEASURE:
@@ -247,7 +247,7 @@ def test_servers_that_differ_in_what_no_factor_names_are_refused_in_their_first_
     changed = other.model_copy(update={"settings": other.settings.model_copy(update={"sut": sut})})
     arms = (plan.study.arms[0], changed, plan.study.arms[2])
     plan = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": arms})})
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     pair = next(block for block in blocks_of(rig.execute(plan)) if {one.arm for one in block} == {"plain", "other"})
     assert [record.outcome.ok for record in pair] == [False, False]
     assert any(record.outcome.refused and "delay_ms" in (record.outcome.reason or "") for record in pair)
@@ -259,13 +259,13 @@ def test_a_server_that_works_the_disk_is_refused(rig: Any, duet: Any, monkeypatc
         "tare.run.attempt.attempt.with_sut_io",
         lambda usage, raw: {**usage, "sut_read_bytes": 0.0, "sut_write_bytes": None},
     )
-    rig.swap(repin=Moves())
+    rig.swap(set_cpus=Moves())
     records = rig.execute(duet())
     assert not any(record.outcome.ok for record in records)
     assert any(record.outcome.refused and "share the disk" in (record.outcome.reason or "") for record in records)
 
 
 def test_docker_proxy_belongs_to_no_seat(rig: Any, duet: Any) -> None:
-    rig.swap(repin=Moves(), observe_path=lambda server, client: {"hop": "docker-proxy"})
+    rig.swap(set_cpus=Moves(), observe_path=lambda server, client: {"hop": "docker-proxy"})
     records = rig.execute(duet())
     assert any(record.outcome.refused and "docker-proxy" in (record.outcome.reason or "") for record in records)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tare.errors import RunFailed
-from tare.monitors import Program, Reading, Scene
+from tare.monitors import MonitorContext, Program, Reading
 from tare.monitors.fake import FakeMonitor
 from tare.run.monitoring.monitors import interval_of
 from tare.run.monitoring.watch import marked_table
@@ -22,7 +22,7 @@ from tare.study.model import MonitorSpec
 class Blind(FakeMonitor):
     """Runs well and leaves nothing that could be read."""
 
-    def read(self, scene: Scene, directory: Path) -> Reading:
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:
         raise RunFailed("the trace is cut short")
 
 
@@ -32,14 +32,14 @@ class Short(FakeMonitor):
 
     seconds: float
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         return (Program("short", ("sh", "-c", f"echo no space left >&2; sleep {self.seconds}")),)
 
 
 class Stillborn(FakeMonitor):
     """Never begins."""
 
-    def programs(self, scene: Scene) -> tuple[Program, ...]:
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
         return (Program("stillborn", ("false",), started=f"{scene.directory}/begun"),)
 
 
@@ -72,7 +72,7 @@ def test_a_monitor_that_ends_by_itself_fails_the_run(rig: Any, plans: Any, monit
 
 def test_a_monitor_that_ignores_its_signal_is_killed(rig: Any, plans: Any, monkeypatch: Any) -> None:
     class Deaf(FakeMonitor):
-        def programs(self, scene: Scene) -> tuple[Program, ...]:
+        def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
             return (Program("deaf", ("sleep", "60"), stop="CONT"),)
 
     monkeypatch.setattr("tare.run.monitoring.watch._STOP_S", 0.1)
@@ -87,9 +87,9 @@ def test_a_monitor_stands_in_the_ledger_while_it_runs(rig: Any, plans: Any) -> N
     seen: list[str] = []
 
     class Watching(FakeMonitor):
-        def hand(self, scene: Scene, later: Any) -> Any:
+        def update_targets(self, scene: MonitorContext, later: Any) -> Any:
             seen.extend(entry.ident for entry in rig.machine.ledger.entries() if entry.kind == "process")
-            return super().hand(scene, later)
+            return super().update_targets(scene, later)
 
     rig.swap(monitors={"probe": Watching()})
     rig.execute(plans())

@@ -23,7 +23,7 @@ class Around:
 
 
 @dataclass
-class Scene:
+class MonitorContext:
     """Servers by name, and from when on (seconds since the client's start) each has a connection."""
 
     connected_s: dict[str, float]
@@ -68,7 +68,7 @@ class Scene:
 
 
 def test_a_client_that_connects_soon_is_told_of_once() -> None:
-    scene = Scene({"sut": 1.0})
+    scene = MonitorContext({"sut": 1.0})
     ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(1.0)
     assert seen.path == {"hop": "loopback"}
@@ -76,7 +76,7 @@ def test_a_client_that_connects_soon_is_told_of_once() -> None:
 
 
 def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it() -> None:
-    scene = Scene({"sut": 42.3})
+    scene = MonitorContext({"sut": 42.3})
     (first_s, first), (then_s, then) = scene.told(scene.onlooker(), 60.0)
     assert first_s == pytest.approx(EAGER_S)
     assert first.path is None
@@ -86,7 +86,7 @@ def test_a_client_that_connects_late_is_told_of_without_a_path_and_again_with_it
 
 
 def test_connections_to_all_nodes_are_waited_for() -> None:
-    scene = Scene({"sut-1": 0.5, "sut-2": 2.0, "sut-3": 1.0})
+    scene = MonitorContext({"sut-1": 0.5, "sut-2": 2.0, "sut-3": 1.0})
     ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
     assert at_s == pytest.approx(2.0)
     assert list(seen.paths) == list(seen.of_nodes) == ["sut-1", "sut-2", "sut-3"]
@@ -94,7 +94,7 @@ def test_connections_to_all_nodes_are_waited_for() -> None:
 
 
 def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None:
-    scene = Scene({"sut": 99.0})
+    scene = MonitorContext({"sut": 99.0})
     onlooker = scene.onlooker()
     assert scene.told(onlooker, 1.0) == []
     seen = onlooker.look(last=True)
@@ -104,13 +104,13 @@ def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None
 
 
 def test_sockets_that_cannot_be_read_are_a_notice_and_not_read_again() -> None:
-    scene = Scene({"sut": -1.0})
+    scene = MonitorContext({"sut": -1.0})
     ((_, seen),) = scene.told(scene.onlooker(), 10.0)
     assert seen.notices == ("the network path could not be read: sockets cannot be read",)
     assert scene.asked == ["sut"]
 
 
 def test_what_is_known_is_not_looked_for_again() -> None:
-    scene = Scene({"sut": 0.0})
+    scene = MonitorContext({"sut": 0.0})
     assert scene.told(scene.onlooker(known=True), 10.0) == []
     assert scene.asked == []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tare.deployments.mounts import Mount, covering, lying_under, parse_mountinfo
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Host
-from tare.storage.nfs_server import GANESHA, PORT
+from tare.storage.nfs.server import GANESHA, PORT
 from tare.study.values import size_bytes
 
 _CALL_S, _MOUNT_S = 30.0, 60.0
@@ -19,7 +19,7 @@ _ELSE = "use another storage, or a machine whose kernel has one"
 
 
 @dataclass(frozen=True)
-class Exported:
+class NfsMount:
     """Where a server is found, by whom, and how much a request may carry; `None`: as client and server agree."""
 
     address: str
@@ -47,29 +47,29 @@ def _has_client(host: Host) -> bool:
     return _FSTYPE in (host.read("/proc/filesystems") or b"").decode().split()
 
 
-def mount_options(exported: Exported) -> str:
+def mount_options(nfs_mount: NfsMount) -> str:
     """As the kernel itself reads them (nfs(5)): with both addresses, so that no mount.nfs4 is needed to find them.
 
     `softerr`: a client of version 4 whose connection stands waits as long as with `hard` (net/sunrpc/clnt.c,
     rpc_check_timeout); one whose server has gone fails after half a minute, where `hard` would hang for ever.
     `nosharecache`: no mount of before lends its pages to this one.
     """
-    sizes = [(name, getattr(exported, name)) for name in ("rsize", "wsize")]
+    sizes = [(name, getattr(nfs_mount, name)) for name in ("rsize", "wsize")]
     return ",".join(
         (
             *("vers=4.2", "proto=tcp", f"port={PORT}", "sec=sys"),
             *("softerr", "timeo=100", "retrans=2", "nosharecache"),
             *(f"{name}={size_bytes(size)}" for name, size in sizes if size is not None),
-            *(f"addr={exported.address}", f"clientaddr={exported.near}"),
+            *(f"addr={nfs_mount.address}", f"clientaddr={nfs_mount.near}"),
         )
     )
 
 
-def mount_export(host: Host, exported: Exported, target: str) -> Mount:
+def mount_export(host: Host, nfs_mount: NfsMount, target: str) -> Mount:
     """Mount it, and see by the kernel's own word and by statfs that it is what was asked for."""
     host.run(["install", "-d", "-m", "0755", "--", target], timeout_s=_CALL_S)
-    source = f"{exported.address}:/"
-    argv = ["mount", "--internal-only", "-t", _FSTYPE, "-o", mount_options(exported), "--", source, target]
+    source = f"{nfs_mount.address}:/"
+    argv = ["mount", "--internal-only", "-t", _FSTYPE, "-o", mount_options(nfs_mount), "--", source, target]
     try:
         host.run(argv, timeout_s=_MOUNT_S)
     except TimedOut as error:
@@ -81,25 +81,25 @@ def mount_export(host: Host, exported: Exported, target: str) -> Mount:
         ) from error
     found = lying_under(host, target)
     magic = host.run(["stat", "-f", "-c", "%t", "--", target], timeout_s=_CALL_S).text.strip()
-    if wrong := _unlike(exported, found, target, magic):
+    if wrong := _unlike(nfs_mount, found, target, magic):
         raise EnvironmentLacks(f"what was mounted on {target} is not the NFS server's directory: {wrong}")
     return found
 
 
-def _unlike(exported: Exported, found: Mount, target: str, magic: str) -> str | None:
+def _unlike(nfs_mount: NfsMount, found: Mount, target: str, magic: str) -> str | None:
     told = dict(option.partition("=")[::2] for option in found.super_options)
     if (found.target, found.fstype, magic) != (target, _FSTYPE, _MAGIC):
         return f"{found.target} is there, of type {found.fstype}, with the magic number {magic} in statfs"
-    if told.get("addr") != exported.address:
-        return f"its server is {told.get('addr', 'unknown')}, not {exported.address}"
+    if told.get("addr") != nfs_mount.address:
+        return f"its server is {told.get('addr', 'unknown')}, not {nfs_mount.address}"
     for name in ("rsize", "wsize"):
-        asked, got = getattr(exported, name), told.get(name)
+        asked, got = getattr(nfs_mount, name), told.get(name)
         if asked is not None and got != str(size_bytes(asked)):
             return f"{name} {asked} was asked for, {got or 'none'} is in force"
     return None
 
 
-def must_be(host: Host, mounted: str, export: str, server_pid: int) -> None:
+def verify_export(host: Host, mounted: str, export: str, server_pid: int) -> None:
     """That the mount's root is the exported directory, and that the server has it on our device.
 
     Raises `EnvironmentLacks` where it is not. A server tells a file's own number as its `fileid`, so that both ends

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 
-class Commons:
+class SharedResources:
     """Made on demand, taken away by whoever is the last of the run to leave."""
 
     def __init__(self, host: Host, ledger: Ledger, engine: DockerClient | None) -> None:

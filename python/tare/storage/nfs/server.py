@@ -24,7 +24,7 @@ _LISTENING = "0A"
 
 
 @dataclass(frozen=True)
-class Server:
+class NfsEndpoint:
     """A server that listens. `export`: the directory that is its root. `address`: its own; `near`: ours."""
 
     process: Process
@@ -34,7 +34,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Household:
+class GaneshaServer:
     """What belongs to the server of one place: `home`, a directory without links above it, and a name."""
 
     host: Host
@@ -58,7 +58,7 @@ class Household:
         told = self.host.read(f"{self.home}/server")
         return None if told is None else from_ident(told.decode())
 
-    def serve(self, *, sync: bool) -> Server:
+    def serve(self, *, sync: bool) -> NfsEndpoint:
         """Start it and wait until it listens. All that is made is in the ledger, and `end` removes it."""
         host, home = self.host, self.home
         host.run(["install", "-d", "-m", "0755", "--", self.export, f"{home}/recovery"], timeout_s=_CALL_S)
@@ -69,7 +69,7 @@ class Household:
         self._until(process, lambda: self._has_own_network(process), "has no network namespace of its own")
         address, near = self._connect(process)
         self._until(process, lambda: listens(host, process.pid), "does not listen")
-        return Server(process, self.export, address, near)
+        return NfsEndpoint(process, self.export, address, near)
 
     def end(self) -> None:
         """The process, and with it its namespace and the link; safe where there is nothing."""

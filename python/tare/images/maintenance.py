@@ -1,4 +1,4 @@
-"""Whether an image is still what its digest says: its tree on disk, and the engine's image of it."""
+"""Verify or remove a stored image: its tree on disk, and the engine's image of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from uuid import uuid4
 from docker import DockerClient
 
 from tare.deployments.network.bridge import labels
-from tare.errors import StoreError
+from tare.errors import EnvironmentLacks, StoreError
 from tare.images.digest import Entry, first_difference, image_digest, list_tree
-from tare.images.engine_image import GIVEN_BY_ENGINE, config_difference, engine_config, export_tree, id_of
-from tare.images.shelf import Shelf, Shelved
+from tare.images.engine_image import (
+    GIVEN_BY_ENGINE,
+    config_difference,
+    engine_config,
+    export_tree,
+    id_of,
+    own_name,
+    remove_image,
+)
+from tare.images.image_store import ImageStore, StoredImage
 from tare.sites.ledger import Kind
 
 
@@ -35,11 +43,11 @@ class Verified:
         return self.tree is None and self.engine is None
 
 
-def verify(shelved: Shelved, shelf: Shelf, engine: DockerClient | None) -> Verified:
+def verify(stored: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> Verified:
     """Compare tree and engine image with what was listed when the image was made; reads every file twice."""
-    image = shelved.image
+    image = stored.image
     try:
-        wanted = shelf.listing(image.digest)
+        wanted = image_store.listing(image.digest)
     except StoreError as error:
         return Verified(image.digest, f"cannot be compared: {error}", None, engine_checked=False)
     if image_digest(wanted, image.config) != image.digest:
@@ -48,22 +56,24 @@ def verify(shelved: Shelved, shelf: Shelf, engine: DockerClient | None) -> Verif
     tree = first_difference(wanted, list_tree(Path(image.rootfs)))
     if engine is None or image.engine_id is None:
         return Verified(image.digest, tree, None, engine_checked=False)
-    return Verified(image.digest, tree, _in_engine(shelved, wanted, shelf, engine), engine_checked=True)
+    return Verified(image.digest, tree, _in_engine(stored, wanted, image_store, engine), engine_checked=True)
 
 
-def _in_engine(shelved: Shelved, wanted: tuple[Entry, ...], shelf: Shelf, engine: DockerClient) -> str | None:
-    engine_id, config = str(shelved.image.engine_id), shelved.image.config
+def _in_engine(
+    stored: StoredImage, wanted: tuple[Entry, ...], image_store: ImageStore, engine: DockerClient
+) -> str | None:
+    engine_id, config = str(stored.image.engine_id), stored.image.config
     if id_of(engine, engine_id) is None:
         return "is not there any more; the next run imports it again"
     if differs := config_difference(config, engine_config(engine, engine_id)):
         return differs
     name = f"tare-verify-{uuid4().hex[:12]}"
-    with shelf.scratch() as scratch:
+    with image_store.scratch() as scratch:
         root = scratch / "rootfs"
         root.mkdir()
-        shelf.ledger.note(Kind.CONTAINER, name)
+        image_store.ledger.note(Kind.CONTAINER, name)
         export_tree(engine, engine_id, root, name=name, labels=labels(name))
-        shelf.ledger.forget(Kind.CONTAINER, name)
+        image_store.ledger.forget(Kind.CONTAINER, name)
         return first_difference(_image_only(wanted, wanted), _image_only(list_tree(root), wanted))
 
 
@@ -76,3 +86,23 @@ def _image_only(tree: Iterable[Entry], wanted: Iterable[Entry]) -> list[Entry]:
 
 def _below(path: str, folder: str) -> bool:
     return path.startswith(f"{folder}/")
+
+
+def remove(stored: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> None:
+    """Remove tree, this home's name of the engine's image, keys and their ledger entries. Only under the lock.
+
+    Raises `EnvironmentLacks`, with nothing removed, while a run uses it, while a container is made of it, and
+    where the engine that has it does not answer.
+    """
+    image = stored.image
+    with image_store.exclusive(image.digest):
+        if image.engine_id is not None:
+            if engine is None:
+                raise EnvironmentLacks(
+                    f"the image {image.digest[:12]} is in the engine too, and no engine answers", hint="start it"
+                )
+            name = own_name(image, image_store.layout.home)
+            remove_image(engine, name)
+            image_store.rewrite(stored.out_of_engine())
+            image_store.ledger.forget(Kind.IMAGE, name)
+        image_store.remove(image.digest)

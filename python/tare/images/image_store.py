@@ -30,26 +30,26 @@ _LEAST_DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Shelved:
-    """An image on the shelf. `size_bytes`: of the unpacked files; `made_at`: seconds since the epoch."""
+class StoredImage:
+    """A stored image. `size_bytes`: of the unpacked files; `made_at`: seconds since the epoch."""
 
     image: Image
     size_bytes: int
     made_at: float
 
-    def out_of_engine(self) -> Shelved:
+    def out_of_engine(self) -> StoredImage:
         """The same, of which no engine has an image."""
         return replace(self, image=replace(self.image, engine_id=None))
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Images kept on one machine. What stands on the shelf is whole: it is put there by a rename."""
+class ImageStore:
+    """Images kept on one machine. What is here is whole: a rename puts it here."""
 
     layout: Layout
     ledger: Ledger
 
-    def find(self, key: str) -> Shelved | None:
+    def find(self, key: str) -> StoredImage | None:
         """The image that was made under a cache key."""
         try:
             digest = (self._keys / _plain(key)).read_text().strip()
@@ -57,7 +57,7 @@ class Shelf:
             return None
         return self.get(digest)
 
-    def get(self, digest: str) -> Shelved | None:
+    def get(self, digest: str) -> StoredImage | None:
         """The image with that digest, `None` where there is none."""
         home = self._home(digest)
         try:
@@ -79,7 +79,7 @@ class Shelf:
         except (OSError, ValueError, TypeError) as error:
             raise StoreError(f"{path} cannot be read: {error}", hint="`tare images build --rebuild`") from error
 
-    def meant(self, given: str) -> tuple[Shelved, ...]:
+    def resolve(self, given: str) -> tuple[StoredImage, ...]:
         """What a digest, the beginning of one (four digits or more), or a reference means.
 
         A reference may have several images, of which all are meant; a beginning that fits several is an error.
@@ -96,8 +96,8 @@ class Shelf:
             raise StudyError(f"{given!r} is ambiguous: {listed}", hint="give more digits")
         raise StudyError(f"no image {given!r} is here", hint="`tare images list` shows what is")
 
-    def all(self) -> tuple[Shelved, ...]:
-        """Everything on the shelf, the oldest first."""
+    def all(self) -> tuple[StoredImage, ...]:
+        """All images, the oldest first."""
         homes = [path.parent for path in self.layout.images.glob("*/image.json")]
         found = [each for home in homes if (each := self.get(home.name)) is not None]
         return tuple(sorted(found, key=lambda each: each.made_at))
@@ -119,7 +119,7 @@ class Shelf:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A directory on the shelf's file system that goes away; after a `kill -9` the ledger still names it."""
+        """A directory on the same file system, removed at the end; after a `kill -9` the ledger still names it."""
         path = self.layout.images / f".scratch-{uuid4().hex}"
         self.ledger.note(Kind.PATH, str(path))
         path.mkdir(parents=True)
@@ -134,13 +134,13 @@ class Shelf:
             if entry.kind is Kind.PATH and Path(entry.ident).parent == self.layout.images:
                 self._discard(Path(entry.ident))
 
-    def put(self, image: Image, tree: Sequence[Entry], rootfs: Path) -> Shelved:
-        """Move a finished tree onto the shelf. One of that digest that stands there whole is kept."""
+    def put(self, image: Image, tree: Sequence[Entry], rootfs: Path) -> StoredImage:
+        """Move a finished tree in. One of that digest that is here and whole is kept."""
         home, standing = self._home(image.digest), self.get(image.digest)
         if standing is not None and tuple(list_tree(home / "rootfs")) == tuple(tree):
             return standing
         if home.exists():
-            with self.alone(image.digest):
+            with self.exclusive(image.digest):
                 self.remove(image.digest)
         self.ledger.note(Kind.PATH, str(home), keep=True)
         home.mkdir(parents=True)
@@ -148,24 +148,24 @@ class Shelf:
         with (home / "tree.jsonl").open("w", encoding="ascii") as listing:
             listing.writelines(entry.line for entry in tree)
         os.sync()  # the tree's files before the description that calls them whole
-        shelved = Shelved(replace(image, rootfs=str(home / "rootfs")), _size(home / "rootfs"), time.time())
-        self.rewrite(shelved)
-        return shelved
+        stored = StoredImage(replace(image, rootfs=str(home / "rootfs")), _size(home / "rootfs"), time.time())
+        self.rewrite(stored)
+        return stored
 
-    def know(self, key: str, digest: str) -> None:
+    def remember(self, key: str, digest: str) -> None:
         """The cache key leads to the digest from now on."""
         self._keys.mkdir(parents=True, exist_ok=True)
         self.ledger.note(Kind.PATH, str(self._keys / _plain(key)), keep=True)
         _write_whole(self._keys / _plain(key), digest.encode())
 
-    def rewrite(self, shelved: Shelved) -> None:
+    def rewrite(self, stored: StoredImage) -> None:
         """Store what changed about an image, such as the engine's id of it."""
-        tree = asdict(shelved) | {"format": FORMAT}
+        tree = asdict(stored) | {"format": FORMAT}
         del tree["image"]["rootfs"]
-        _write_whole(self._home(shelved.image.digest) / "image.json", json.dumps(tree, indent=1).encode())
+        _write_whole(self._home(stored.image.digest) / "image.json", json.dumps(tree, indent=1).encode())
 
     @contextmanager
-    def alone(self, digest: str) -> Iterator[None]:
+    def exclusive(self, digest: str) -> Iterator[None]:
         """Nobody holds the image while this lasts; `EnvironmentLacks` where somebody does."""
         handle = os.open(self._home(digest), os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -179,7 +179,7 @@ class Shelf:
             os.close(handle)
 
     def remove(self, digest: str) -> None:
-        """Take an image off the shelf, whole: by a rename first. Only under the lock and `alone`."""
+        """Remove an image as a whole, by a rename first. Only under the lock and `alone`."""
         home, gone = self._home(digest), self.layout.images / f".removed-{uuid4().hex}"
         self.ledger.note(Kind.PATH, str(gone))
         home.rename(gone)
@@ -204,10 +204,10 @@ class Shelf:
         return self.layout.images / "keys"
 
 
-def _shelved(tree: dict[str, Any], rootfs: str) -> Shelved:
+def _shelved(tree: dict[str, Any], rootfs: str) -> StoredImage:
     image, config = tree["image"], tree["image"]["config"]
     pairs = {name: tuple((key, value) for key, value in image[name]) for name in ("packages", "labels")}
-    return Shelved(
+    return StoredImage(
         image=Image(
             reference=image["reference"],
             digest=image["digest"],

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.images.conftest import Prepared, left_on
+
+from tare.errors import EnvironmentLacks, StoreError, StudyError
+from tare.images.digest import list_tree
+from tare.images.image_store import ImageStore, StoredImage
+from tare.images.maintenance import remove, verify
+
+
+@pytest.fixture
+def two(prepared: Prepared, image_store: ImageStore) -> tuple[StoredImage, ...]:
+    prepared("fake:a")
+    prepared("fake:b")
+    return image_store.all()
+
+
+def test_what_is_stored_is_what_comes_back(prepared: Prepared, image_store: ImageStore) -> None:
+    image = prepared("fake:a")
+    (found,) = image_store.all()
+    assert found.image == image
+    assert found.size_bytes == 1
+    assert image_store.listing(image.digest) == tuple(list_tree(Path(image.rootfs)))
+
+
+def test_a_beginning_of_four_digits_means_the_image(image_store: ImageStore, two: tuple[StoredImage, ...]) -> None:
+    for each in two:
+        digest = each.image.digest
+        for given in (digest, digest[:4], digest[:12], f"sha256:{digest[:8]}", each.image.reference):
+            assert image_store.resolve(given) == (each,)
+
+
+@pytest.mark.parametrize("given", ["", "abc", "nothing", "fake:c", "zzzzzzz", "../keys"])
+def test_what_means_no_image_is_an_error(image_store: ImageStore, two: tuple[StoredImage, ...], given: str) -> None:
+    with pytest.raises(StudyError, match="no image"):
+        image_store.resolve(given)
+
+
+def test_a_beginning_of_several_is_ambiguous(
+    image_store: ImageStore, two: tuple[StoredImage, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.images.image_store._LEAST_DIGITS", 0)
+    with pytest.raises(StudyError, match=r"ambiguous: \w+, \w+ \(give more digits"):
+        image_store.resolve("sha256:")
+
+
+def test_a_removed_image_leaves_nothing(image_store: ImageStore, two: tuple[StoredImage, ...]) -> None:
+    for each in two:
+        remove(each, image_store, None)
+    assert image_store.all() == ()
+    assert sorted(path.name for path in image_store.layout.images.rglob("*")) == ["keys", "lock"]
+    assert image_store.ledger.entries() == ()
+
+
+def test_removing_one_leaves_the_other(
+    image_store: ImageStore, two: tuple[StoredImage, ...], prepared: Prepared
+) -> None:
+    remove(two[0], image_store, None)
+    assert image_store.all() == two[1:]
+    assert prepared("fake:b") == two[1].image
+    assert prepared("fake:a").digest == two[0].image.digest
+
+
+def test_an_image_in_use_is_not_removed(prepared: Prepared, image_store: ImageStore) -> None:
+    image = prepared("fake:a", hold=True)
+    with pytest.raises(EnvironmentLacks, match="a running tare is using the image"):
+        remove(image_store.all()[0], image_store, None)
+    assert Path(image.rootfs, "text").read_text() == "a"
+    assert left_on(image_store) == []
+
+
+def test_an_image_that_the_engine_has_is_not_removed_without_it(
+    prepared: Prepared, image_store: ImageStore
+) -> None:
+    prepared("fake:a")
+    (found,) = image_store.all()
+    home = image_store.layout.images / found.image.digest
+    told = json.loads((home / "image.json").read_text())
+    told["image"]["engine_id"] = "sha256:1"
+    (home / "image.json").write_text(json.dumps(told))
+    with pytest.raises(EnvironmentLacks, match="no engine answers"):
+        remove(image_store.all()[0], image_store, None)
+    assert len(image_store.all()) == 1
+
+
+def test_a_good_image_is_verified_and_says_that_no_engine_was_asked(
+    two: tuple[StoredImage, ...], image_store: ImageStore
+) -> None:
+    found = verify(two[0], image_store, None)
+    assert found.good
+    assert not found.engine_checked
+
+
+def test_a_changed_tree_is_told_by_its_first_difference(
+    two: tuple[StoredImage, ...], image_store: ImageStore
+) -> None:
+    (Path(two[0].image.rootfs) / "text").write_text("changed")
+    assert verify(two[0], image_store, None).tree == 'has "/text" with other content'
+    assert verify(two[1], image_store, None).good
+
+
+@pytest.mark.parametrize("damage", ["", "no json\n", '["a"]\n'])
+def test_a_damaged_listing_is_told_as_such_and_hides_no_other_image(
+    two: tuple[StoredImage, ...], image_store: ImageStore, damage: str
+) -> None:
+    (image_store.layout.images / two[0].image.digest / "tree.jsonl").write_text(damage)
+    found = [verify(each, image_store, None) for each in two]
+    assert [each.good for each in found] == [False, True]
+    assert str(found[0].tree).startswith("cannot be compared: ")
+
+
+@pytest.mark.parametrize("key", ["", "../x", "a/b", "a b"])
+def test_a_key_that_would_be_another_path_is_refused(image_store: ImageStore, key: str) -> None:
+    with pytest.raises(StoreError, match="is no digest"):
+        image_store.find(key)
