@@ -35,7 +35,7 @@ from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import ArmSettings, Placement, SutSpec
 from tare.study.values import NetworkKind
-from tare.workloads import ClientCommand, Measurement, left_by
+from tare.workloads import ClientCommand, Measurement, output_path
 from tare.workloads.registry import WORKLOADS
 
 SETTINGS: Mapping[str, str | int | float | bool] = {"innodb_buffer_pool_size": "32M", "innodb_log_file_size": "8M"}
@@ -133,7 +133,7 @@ class LabRun:
         output = self.bench.room.output("measure")
         self.bench.room.host.get(output.stdout, out / "stdout")
         self.bench.room.host.get(output.stderr, out / "stderr")
-        self.bench.room.bring("measure/latency.hdr", left_by(out / "stdout", "latency.hdr"))
+        self.bench.room.bring("measure/latency.hdr", output_path(out / "stdout", "latency.hdr"))
         parameters = parameters_of(self.bench.workload, self.bench.settings)
         return self.bench.workload.parse(parameters, out / "stdout", out / "stderr", code)
 

@@ -16,7 +16,8 @@ from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.process import alive
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.storage import DataRequest, nfs_server
+from tare.storage import DataRequest
+from tare.storage.nfs import server as server_module
 from tare.storage.nfs.client import why_no_nfs
 from tare.storage.nfs.nfs import NfsStorage
 from tare.storage.nfs.server import GaneshaServer
@@ -100,7 +101,7 @@ def test_a_server_that_was_killed_is_cleared_away(ganesha: GaneshaServer, host: 
 
 
 def test_a_server_that_ends_at_once_is_told_of(ganesha: GaneshaServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nfs_server, "GANESHA", "false")
+    monkeypatch.setattr(server_module, "GANESHA", "false")
     with pytest.raises(EnvironmentLacks, match=r"ended before it served: .*nfs-ganesha-vfs"):
         ganesha.serve(sync=False)
 

@@ -68,10 +68,10 @@ class Database(Protocol):
     per_run: ClassVar[frozenset[str]]
     """Names in `effective` that may differ between runs equal in all that matters: a port, a host name."""
 
-    follows: ClassVar[Mapping[str, frozenset[str]]]
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]]
     """Dotted key of a study → names in `effective` that the server derives from it, and that so vary with it."""
 
-    killed: ClassVar[bool]
+    safe_to_kill: ClassVar[bool]
     """Whether a server whose data are thrown away is killed at once: its log is whole and nothing of it stays."""
 
     slow_start_s: ClassVar[float]

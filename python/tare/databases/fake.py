@@ -100,8 +100,8 @@ class FakeDatabase:
     """The server above. Settings: `delay_ms` of each answer, and `fault`: the step that is to fail."""
 
     per_run: ClassVar[frozenset[str]] = frozenset({"port"})
-    follows: ClassVar[Mapping[str, frozenset[str]]] = {}
-    killed: ClassVar[bool] = False
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = {}
+    safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:

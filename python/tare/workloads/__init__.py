@@ -71,15 +71,15 @@ class ClientCommand:
     files: Mapping[str, str]
     timeout_s: float
     workdir: str | None = None
-    judge: Callable[[str, str], None] | None = None
+    check_output: Callable[[str, str], None] | None = None
     """Raises `RunFailed` for what its stdout and stderr tell, where an exit code of 0 is no sign of success."""
-    before: tuple[str, ...] = ()
+    setup_statements: tuple[str, ...] = ()
     """Of a load: statements that the server is told first, for a client that does not make its own table."""
-    leaves: tuple[str, ...] = ()
+    output_files: tuple[str, ...] = ()
     """Of a measure phase: files that it writes into its run directory, to be kept beside its output: `left_by`."""
 
 
-def left_by(stdout: Path, name: str) -> Path:
+def output_path(stdout: Path, name: str) -> Path:
     """Where a file that the client left lies, beside its standard output: `measure.NAME` by `measure.stdout`."""
     return stdout.with_name(f"{stdout.stem}.{name}")
 

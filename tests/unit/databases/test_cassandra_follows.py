@@ -20,6 +20,6 @@ from tare.run.parity.properties import variables
 def test_compaction_may_differ_where_it_is_the_factor(key: str, table: str) -> None:
     name = f"table.tare.{table}.compaction"
     record = synthetic.record(1, "bare", 1900.0).model_copy(update={"effective": {name: "LCS"}})
-    (reading,) = variables(record, Cassandra().per_run, Cassandra().follows)
+    (reading,) = variables(record, Cassandra().per_run, Cassandra().derived_settings)
     assert reading.name == f"variable {name}"
     assert key in reading.keys

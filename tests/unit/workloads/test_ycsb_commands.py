@@ -58,10 +58,10 @@ def test_the_load_makes_the_table_and_is_judged_by_what_was_inserted() -> None:
     command = Ycsb().load(asked(records=1000), TARGET, "/r")
     assert "-load" in command.argv
     assert properties(command)["jdbc.createtable"] == "true"
-    assert command.judge is not None
+    assert command.check_output is not None
     whole = ((DATA / "load.stdout").read_text(), (DATA / "load.stderr").read_text())
-    command.judge(*whole)
-    short = Ycsb().load(asked(records=1001), TARGET, "/r").judge
+    command.check_output(*whole)
+    short = Ycsb().load(asked(records=1001), TARGET, "/r").check_output
     assert short is not None
     with pytest.raises(RunFailed, match="did 1000 operations of 1001"):
         short(*whole)
@@ -76,16 +76,18 @@ def test_a_warm_up_inserts_nothing() -> None:
 def test_a_users_own_ycsb_is_called_by_its_own_names_and_the_server_is_told_of_its_table() -> None:
     load = Ycsb().load(asked(home="/opt/mine", properties={"fieldcount": 2}), TARGET, "/r")
     assert "/opt/mine/conf:/opt/mine/lib/*:/opt/mine/jdbc-binding/lib/*" in load.argv
-    assert load.before == ("CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY, field0 TEXT, field1 TEXT)",)
+    assert load.setup_statements == (
+        "CREATE TABLE usertable (YCSB_KEY VARCHAR(255) PRIMARY KEY, field0 TEXT, field1 TEXT)",
+    )
     assert properties(load)["db"] == "site.ycsb.db.JdbcDBClient"
     assert "jdbc.createtable" not in properties(load)
-    assert Ycsb().load(asked(), TARGET, "/r").before == ()
+    assert Ycsb().load(asked(), TARGET, "/r").setup_statements == ()
 
 
 def test_a_users_own_ycsb_finds_a_keyspace_and_a_table_as_the_study_says() -> None:
     own = {"fieldcount": 1, "cassandra.replicationfactor": 3, "cassandra.tableoptions": "gc_grace_seconds = 5"}
     target = Target("cassandra", TARGET.endpoint, TARGET.secrets)
-    assert Ycsb().load(asked(home="/opt/mine", properties=own), target, "/r").before == (
+    assert Ycsb().load(asked(home="/opt/mine", properties=own), target, "/r").setup_statements == (
         "CREATE KEYSPACE tare WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}",
         "CREATE TABLE tare.usertable (y_id varchar PRIMARY KEY, field0 varchar) WITH gc_grace_seconds = 5",
     )

@@ -52,8 +52,8 @@ class FerretDB:
     """
 
     per_run: ClassVar[frozenset[str]] = PER_RUN
-    follows: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
-    killed: ClassVar[bool] = False
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = FOLLOWS
+    safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:

@@ -79,14 +79,14 @@ class MongoDB:
     """
 
     per_run: ClassVar[frozenset[str]] = frozenset({"net.bindIp", "net.port"})
-    follows: ClassVar[Mapping[str, frozenset[str]]] = {
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = {
         **{
             f"sut.settings.{name}": frozenset({"cache.maximum_bytes_configured", CACHE_KEY})
             for name in ("wiredTigerCacheSizeGB", CACHE_KEY)
         },
         "sut.limits.memory": frozenset({"cache.maximum_bytes_configured"}),
     }
-    killed: ClassVar[bool] = False
+    safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:

@@ -148,7 +148,7 @@ def load_data(bench: Bench, sut: Sut | None, teardown: Teardown) -> None:
         if sut is not None:
             sut.must_live("while the data was loaded")
 
-    _tell(sut, bench.settings.sut.database, command.before)
+    _tell(sut, bench.settings.sut.database, command.setup_statements)
     client = bench.start_client("load", command, sut)
     teardown.add("stopping the loader", client.stop)
     code = client.wait(bench.machine.clock, command.timeout_s, watch)
@@ -169,10 +169,10 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
 
 def judge(bench: Bench, name: str, command: ClientCommand) -> None:
     """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
-    if command.judge is not None:
+    if command.check_output is not None:
         output = bench.room.output(name)
         told = [bench.room.host.read(path) or b"" for path in (output.stdout, output.stderr)]
-        command.judge(*(each.decode(errors="replace") for each in told))
+        command.check_output(*(each.decode(errors="replace") for each in told))
 
 
 def last_words(bench: Bench, name: str) -> str:

@@ -39,7 +39,7 @@ from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.usage.cpu import Meter
 from tare.storage import DataRequest
 from tare.study.model import Arm
-from tare.workloads import ClientCommand, Parameters, left_by
+from tare.workloads import ClientCommand, Parameters, output_path
 
 GRACE_S = 5.0
 """How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
@@ -192,7 +192,7 @@ class Phases:
             return None
         sut = bench.start_sut()
         self._note("sut", sut.first.instance)
-        self.stops.add("stopping the server", lambda: sut.stop(0.0 if bench.database.killed else GRACE_S))
+        self.stops.add("stopping the server", lambda: sut.stop(0.0 if bench.database.safe_to_kill else GRACE_S))
         sut.wait_until_ready(self.machine.clock)
         self._read_back(sut)
         return sut
@@ -250,8 +250,8 @@ class Phases:
         output = bench.room.output("measure")
         bench.room.host.get(output.stdout, stdout)
         bench.room.host.get(output.stderr, stderr)
-        for name in command.leaves:
-            bench.room.bring(f"measure/{name}", left_by(stdout, name))
+        for name in command.output_files:
+            bench.room.bring(f"measure/{name}", output_path(stdout, name))
         measurement = bench.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)
         self.found.measurement = to_tree(measurement)

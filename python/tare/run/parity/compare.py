@@ -51,7 +51,7 @@ class Server:
     """What a database says of its variables. See `databases.Database`."""
 
     per_run: frozenset[str] = frozenset()
-    follows: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    derived_settings: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def differences(
@@ -130,7 +130,7 @@ def told(found: Iterable[object]) -> str:
 def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
     every: Iterator[Reading] = chain(
         *(readings(record, side) for side in SIDES),
-        variables(record, server.per_run, server.follows),
+        variables(record, server.per_run, server.derived_settings),
         host_readings(record),
     )
     return {reading.name: reading for reading in every}

@@ -135,14 +135,14 @@ def of_host(name: str) -> bool:
 
 
 def variables(
-    record: RunRecord, per_run: frozenset[str], follows: Mapping[str, frozenset[str]]
+    record: RunRecord, per_run: frozenset[str], derived_settings: Mapping[str, frozenset[str]]
 ) -> Iterator[Reading]:
     """The server's effective variables, without those that are each run's own.
 
     `follows`: dotted key → variables that a server derives from what the key sets.
     """
     by_variable: dict[str, set[str]] = {}
-    for key, derived in follows.items():
+    for key, derived in derived_settings.items():
         for name in derived:
             by_variable.setdefault(name, set()).add(normal_key(key))
     for name, value in (record.effective or {}).items():

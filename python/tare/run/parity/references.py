@@ -43,7 +43,7 @@ def server_of(databases: Mapping[str, Database], name: str | None) -> Server:
     if name is None:
         return Server()
     database = databases[name]
-    return Server(per_run=database.per_run, follows=database.follows)
+    return Server(per_run=database.per_run, derived_settings=database.derived_settings)
 
 
 def until_refused(records: Iterator[tuple[RunRecord, ...]], observer: Observer) -> Iterator[tuple[RunRecord, ...]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from tare.errors import RunFailed, StudyError
-from tare.workloads import ClientCommand, Measurement, Parameters, Target, left_by
+from tare.workloads import ClientCommand, Measurement, Parameters, Target, output_path
 from tare.workloads.cassandra_stress.histograms import FILE as HISTOGRAMS
 from tare.workloads.cassandra_stress.histograms import read_histograms
 from tare.workloads.cassandra_stress.measurement import Asked, Logged, measurement, must_have_done
@@ -62,7 +62,7 @@ class CassandraStress:
             env=_ENV,
             files={},
             timeout_s=_LOAD_BASE_S + own.records / _LOAD_RECORDS_PER_S,
-            judge=_judge(Asked(operations=own.records)),
+            check_output=_judge(Asked(operations=own.records)),
         )
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
@@ -74,7 +74,7 @@ class CassandraStress:
         """Run the mix for `measure_s`."""
         own = _own(parameters)
         command = _run(own, target, run_dir, own.measure_s, f"hdrfile={run_dir}/{HISTOGRAMS}")
-        return replace(command, leaves=(HISTOGRAMS,))
+        return replace(command, output_files=(HISTOGRAMS,))
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
         """Read a measure phase; `RunFailed` unless all of it is there and without errors."""
@@ -83,7 +83,7 @@ class CassandraStress:
         if by > 0:
             name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
             raise RunFailed(f"cassandra-stress was ended by {name}")
-        asked, log = _asked(own), left_by(stdout, HISTOGRAMS)
+        asked, log = _asked(own), output_path(stdout, HISTOGRAMS)
         logged = Logged(
             latency=read_histograms(log, asked.timed_from or "actual-send"),
             service_time=read_histograms(log, "actual-send") if asked.timed_from == "intended-send" else None,
@@ -146,7 +146,9 @@ def _run(
     log = ("-log", f"interval={own.window_s:.0f}s", *logged)
     argv = (*_java(own, run_dir), *words, "-pop", f"dist={drawn}", "-rate", *rate, *log, *errors, *_schema(own))
     asked = Asked(max_error_share=own.max_error_share)
-    return ClientCommand((*argv, *_server(target)), _ENV, {}, timeout_s=seconds + _MARGIN_S, judge=_judge(asked))
+    return ClientCommand(
+        (*argv, *_server(target)), _ENV, {}, timeout_s=seconds + _MARGIN_S, check_output=_judge(asked)
+    )
 
 
 def _schema(own: CassandraStressParameters) -> tuple[str, ...]:

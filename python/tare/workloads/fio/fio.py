@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tare.workloads import ClientCommand, Files, Measurement, Parameters, left_by
+from tare.workloads import ClientCommand, Files, Measurement, Parameters, output_path
 from tare.workloads.fio.measurement import measurement
 from tare.workloads.fio.parameters import FioParameters
 
@@ -54,12 +54,12 @@ class Fio:
         """Read and write for `measure_s`, with a log of each job's windows."""
         own = _own(parameters)
         windows = (f"--write_iops_log={run_dir}/{_LOG}", f"--log_avg_msec={own.window_s * 1000:.0f}")
-        return _run(own, target, own.measure_s, windows, leaves=_logs(own))
+        return _run(own, target, own.measure_s, windows, output_files=_logs(own))
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
         """Read a measure phase; `RunFailed` unless all of it is there and agrees."""
         own = _own(parameters)
-        return measurement(own, stdout, stderr, [left_by(stdout, name) for name in _logs(own)], code)
+        return measurement(own, stdout, stderr, [output_path(stdout, name) for name in _logs(own)], code)
 
 
 def _own(parameters: Parameters) -> FioParameters:
@@ -86,7 +86,7 @@ def _run(
     target: Files,
     seconds: float,
     windows: tuple[str, ...] = (),
-    leaves: tuple[str, ...] = (),
+    output_files: tuple[str, ...] = (),
 ) -> ClientCommand:
     options = (
         f"--rw={own.rw}",
@@ -109,4 +109,6 @@ def _run(
         *windows,
     )
     argv = _fio(own, *options)
-    return ClientCommand(argv, _ENV, {}, timeout_s=seconds + _MARGIN_S, workdir=target.path, leaves=leaves)
+    return ClientCommand(
+        argv, _ENV, {}, timeout_s=seconds + _MARGIN_S, workdir=target.path, output_files=output_files
+    )

@@ -67,8 +67,8 @@ class Ycsb:
             env=_ENV,
             files={FILE: _file(properties)},
             timeout_s=_LOAD_BASE_S + records / _LOAD_RECORDS_PER_S,
-            judge=_judge(Asked(operations=records)),
-            before=() if own.home is None or binding.table is None else binding.table(own.mix),
+            check_output=_judge(Asked(operations=records)),
+            setup_statements=() if own.home is None or binding.table is None else binding.table(own.mix),
         )
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
@@ -159,7 +159,9 @@ def _run(own: YcsbParameters, target: Target, run_dir: str, seconds: float) -> C
     }
     argv = (*_java(own, binding), "site.ycsb.Client", "-t", "-s", "-P", f"{run_dir}/{FILE}")
     asked = Asked(seconds=seconds, max_error_share=own.max_error_share)
-    return ClientCommand(argv, _ENV, {FILE: _file(properties)}, timeout_s=seconds + _MARGIN_S, judge=_judge(asked))
+    return ClientCommand(
+        argv, _ENV, {FILE: _file(properties)}, timeout_s=seconds + _MARGIN_S, check_output=_judge(asked)
+    )
 
 
 def _common(own: YcsbParameters, target: Target, binding: Binding) -> dict[str, str]:

@@ -119,7 +119,7 @@ def test_parameters_options_and_cache_are_told_with_the_name_of_the_server() -> 
     assert told["storage.dbPath"] == "/data/db"
     assert told["cache.maximum_bytes_configured"] == "1610612736"
     assert "net.port" in DATABASE.per_run
-    assert "cache.maximum_bytes_configured" in DATABASE.follows["sut.settings.wiredTigerCacheSizeGB"]
+    assert "cache.maximum_bytes_configured" in DATABASE.derived_settings["sut.settings.wiredTigerCacheSizeGB"]
 
 
 def test_a_server_that_says_who_else_it_is_bears_that_name() -> None:

@@ -42,7 +42,7 @@ def test_a_step_that_was_taken_early_is_not_taken_again_unless_it_failed() -> No
 
 @pytest.mark.parametrize(("killed", "given"), [(False, GRACE_S), (True, 0.0)])
 def test_a_server_is_given_time_to_end_unless_it_is_of_those_that_are_killed(
-    rig: Any, plans: Any, *, killed: bool, given: float
+    rig: Any, plans: Any, *, safe_to_kill: bool, given: float
 ) -> None:
     graces: dict[str, list[float]] = {}
 
@@ -52,9 +52,9 @@ def test_a_server_is_given_time_to_end_unless_it_is_of_those_that_are_killed(
             super().stop(instance, grace_s)
 
     class Database(FakeDatabase):
-        killed: ClassVar[bool] = False
+        safe_to_kill: ClassVar[bool] = False
 
-    Database.killed = killed
+    Database.safe_to_kill = safe_to_kill
     rig.swap(deployments={"fake": WatchedProcess}, databases={"fake": Database()})
     (record,) = rig.execute(plans())
     assert record.outcome.ok

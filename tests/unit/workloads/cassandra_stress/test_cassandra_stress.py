@@ -44,17 +44,19 @@ def test_the_load_writes_every_row_once_and_is_judged_by_their_number() -> None:
     own = asked(records=8000, compaction="LeveledCompactionStrategy")
     command = CassandraStress().load(own, TARGET, "/run/tare")
     assert {"n=8000", "seq=1..8000", "compaction(strategy=LeveledCompactionStrategy)"} <= set(command.argv)
-    assert command.judge is not None
-    command.judge((DATA / "write.stdout").read_text(), "")
+    assert command.check_output is not None
+    command.check_output((DATA / "write.stdout").read_text(), "")
     with pytest.raises(RunFailed, match="8000 operations of 9000"):
-        CassandraStress().load(asked(records=9000), TARGET, "/").judge((DATA / "write.stdout").read_text(), "")  # type: ignore[misc]  # its preparation has a judge
+        CassandraStress().load(asked(records=9000), TARGET, "/").check_output(
+            (DATA / "write.stdout").read_text(), ""
+        )  # type: ignore[misc]  # its preparation has a judge
 
 
 def test_a_load_of_a_few_rows_takes_no_time_that_is_printed_and_is_whole() -> None:
     command = CassandraStress().load(asked(records=8000), TARGET, "/run/tare")
     at_once = (DATA / "write.stdout").read_text().replace("108.7,    8.6,", "108.7,    0.9,")
-    assert command.judge is not None
-    command.judge(at_once, "")
+    assert command.check_output is not None
+    command.check_output(at_once, "")
 
 
 def test_data_is_the_same_whatever_is_measured_on_it() -> None:
@@ -112,7 +114,7 @@ def test_a_run_took_the_time_asked_for_and_what_is_surely_beyond_it() -> None:
 
 def test_a_load_that_took_less_than_a_second_is_whole() -> None:
     """Its clock then says what is left of the second in which it began, or nothing at all."""
-    judge = CassandraStress().load(asked(records=8000), TARGET, "/").judge
+    judge = CassandraStress().load(asked(records=8000), TARGET, "/").check_output
     assert judge is not None
     for time_s in ("0.3", "0.0"):
         judge((DATA / "write.stdout").read_text().replace("    8.6,  0.20848", f"    {time_s},  0.20848"), "")

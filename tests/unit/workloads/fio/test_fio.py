@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from tare.errors import RunFailed
-from tare.workloads import Files, Measurement, left_by
+from tare.workloads import Files, Measurement, output_path
 from tare.workloads.fio.fio import Fio
 from tare.workloads.fio.output import jobs_in
 from tare.workloads.fio.parameters import FioParameters
@@ -37,7 +37,7 @@ def put(tmp_path: Path, name: str, text: str | None = None) -> Path:
     captured = DATA / f"{name}.stderr"
     (tmp_path / "measure.stderr").write_text(captured.read_text() if captured.exists() else "")
     for log in DATA.glob(f"{name}.fio_iops.*.log"):
-        shutil.copy(log, left_by(stdout, log.name.removeprefix(f"{name}.")))
+        shutil.copy(log, output_path(stdout, log.name.removeprefix(f"{name}.")))
     return stdout
 
 
@@ -103,14 +103,14 @@ def test_several_requests_under_way(tmp_path: Path) -> None:
 
 def test_a_window_without_requests_is_none_of_missing(tmp_path: Path) -> None:
     stdout = put(tmp_path, "seqread")
-    left_by(stdout, "fio_iops.1.log").write_text("1000, 50, 0, 0, 0\n3001, 70, 0, 0, 0\n")
+    output_path(stdout, "fio_iops.1.log").write_text("1000, 50, 0, 0, 0\n3001, 70, 0, 0, 0\n")
     found = Fio().parse(parameters(rw="read", numjobs=1, direct=False), stdout, tmp_path / "measure.stderr", 0)
     assert [window.throughput_per_s for window in found.windows] == [50, 0, 70]
 
 
 def test_a_late_entry_stands_for_all_the_time_since_the_one_before(tmp_path: Path) -> None:
     stdout = put(tmp_path, "seqread")
-    left_by(stdout, "fio_iops.1.log").write_text("1000, 50, 0, 0, 0\n2600, 60, 0, 0, 0\n")
+    output_path(stdout, "fio_iops.1.log").write_text("1000, 50, 0, 0, 0\n2600, 60, 0, 0, 0\n")
     found = Fio().parse(parameters(rw="read", numjobs=1, direct=False), stdout, tmp_path / "measure.stderr", 0)
     assert [window.throughput_per_s for window in found.windows] == [50, 60, 60]
 
@@ -158,7 +158,7 @@ def test_a_histogram_that_lacks_requests_fails_the_run(tmp_path: Path) -> None:
 )
 def test_missing_windows_of_one_job_fail_the_run(tmp_path: Path, log: str | None, reason: str) -> None:
     stdout = put(tmp_path, "mix")
-    second = left_by(stdout, "fio_iops.2.log")
+    second = output_path(stdout, "fio_iops.2.log")
     if log is None:
         second.unlink()
     else:
@@ -181,7 +181,7 @@ def test_notes_may_stand_before_the_report() -> None:
 def test_every_option_is_passed_on_explicitly() -> None:
     command = Fio().measure(parameters(**FSYNC, seed=7), Files("/data"), "/run/tare")
     assert command.workdir == "/data"
-    assert command.leaves == ("fio_iops.1.log", "fio_iops.2.log")
+    assert command.output_files == ("fio_iops.1.log", "fio_iops.2.log")
     for option in (
         "--thread", "--numjobs=2", "--size=16777216", "--rw=randwrite", "--bs=16384", "--ioengine=psync",
         "--iodepth=1", "--direct=1", "--fsync=1", "--fdatasync=0", "--runtime=3000ms", "--randseed=7",
