@@ -40,8 +40,7 @@ class Source(Strict):
     url: str = Field(pattern=r"^https?://\S+$")
 
 
-_LEAST_MEMORY_BYTES = 6 << 20
-"""Docker starts no container below it (`linuxMinMemory` in its daemon), so no bare task either."""
+_LEAST_MEMORY_BYTES = 6 << 20  # Docker starts no container below it (`linuxMinMemory` in its daemon)
 
 
 class LimitsSpec(Strict):
@@ -61,8 +60,7 @@ class LimitsSpec(Strict):
     @property
     def in_cgroups(self) -> bool:
         """Whether any of them is one that a control group holds."""
-        held = (self.cpus, self.cpu_quota, self.memory, self.disk_iops)
-        return any(each is not None for each in held)
+        return any(limit is not None for limit in (self.cpus, self.cpu_quota, self.memory, self.disk_iops))
 
     @field_validator("memory")
     @classmethod

@@ -25,7 +25,9 @@ WHY = "it is not installed; apt-get install it"
 class Lacking(FakeMonitor):
     """Is not installed."""
 
-    def lacks(self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]) -> str | None:
+    def why_unavailable(
+        self, host: Host, interval_s: float, options: Mapping[str, str | int | float | bool]
+    ) -> str | None:
         return WHY
 
 

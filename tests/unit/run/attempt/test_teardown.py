@@ -40,7 +40,7 @@ def test_a_step_that_was_taken_early_is_not_taken_again_unless_it_failed() -> No
     assert taken == ["a", "b", "b"]
 
 
-@pytest.mark.parametrize(("killed", "given"), [(False, GRACE_S), (True, 0.0)])
+@pytest.mark.parametrize(("safe_to_kill", "given"), [(False, GRACE_S), (True, 0.0)])
 def test_a_server_is_given_time_to_end_unless_it_is_of_those_that_are_killed(
     rig: Any, plans: Any, *, safe_to_kill: bool, given: float
 ) -> None:
