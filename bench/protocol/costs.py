@@ -24,8 +24,8 @@ from tare.analyze.published.pooled_windows import pooled_windows
 from tare.analyze.published.welch import welch
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.calibrate.pooled import Share, share
+from tare.protocols.pilot import Components, components
 from tare.protocols.stopping import Rule, blocks_needed
-from tare.protocols.windows import Components, components
 
 SEGMENT = 4
 """Rounds of a verdict: as many for every way of judging, at a nominal 5 %."""
@@ -148,7 +148,7 @@ def rounds_for(target: float, spread: float) -> int:
 def variances(pool: Sequence[Rounds]) -> Components:
     """Of log rates: of windows within a run, and of runs of one arm between each other, in the mean over arms.
 
-    Searle, Casella & McCulloch, Variance Components (1992), chapter 3; see `tare.protocols.windows.components`.
+    Searle, Casella & McCulloch, Variance Components (1992), chapter 3; see `tare.protocols.pilot.components`.
     """
     parts = []
     for rounds in pool:

@@ -30,7 +30,7 @@ from bench.protocol.pools import BASELINE, INJECTED, MEASURE_S, POOLS, TITLE
 from tare.calibrate.archive import Archive
 from tare.calibrate.machine import Identity
 from tare.calibrate.pooled import Injected, injected
-from tare.plan.control import CONTROL
+from tare.plan.expand import CONTROL
 from tare.protocols.stopping import Rule
 from tare.run.duet.halves import throughput_of
 from tare.run.record import RunRecord

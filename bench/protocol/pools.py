@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from tare.calibrate import studies
 from tare.calibrate.kinds import Contrast, Injection, Kind
 from tare.calibrate.readings import transactions_per_cpu_second
-from tare.plan.control import CONTROL
-from tare.study.model import Arm, ArmSettings, DuetSpec, FixedSpec, InterleaveSpec, ProtocolSpec, Study
+from tare.plan.expand import CONTROL
+from tare.study.model import Arm, ArmSettings, Study
+from tare.study.protocol_spec import DuetSpec, FixedSpec, InterleaveSpec, ProtocolSpec
 
 BASELINE, INJECTED = "k100", "k105"
 BLOCKS = 8

@@ -5,10 +5,11 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from tare.version import __version__
+
 if TYPE_CHECKING:
     from tare.report.frames.results import Results
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "open_store"]
 
 

@@ -13,8 +13,7 @@ from tests.unit.live.conftest import fill, plan_of
 
 from tare.cli.serve import page_beside
 from tare.errors import EnvironmentLacks
-from tare.live.beside import beside
-from tare.live.serving import open_door
+from tare.live.serving import beside, open_door
 from tare.store import resume_store
 
 TOKEN = "a-token"
@@ -50,7 +49,7 @@ def test_the_page_is_there_while_the_run_is_and_then_its_process_is_gone(store: 
 
 
 def test_a_page_that_crashes_or_hangs_is_left_behind(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tare.live.beside._END_S", 0.5)
+    monkeypatch.setattr("tare.live.serving._END_S", 0.5)
     for program in (("-c", "raise SystemExit(1)"), ("-c", "import time; time.sleep(60)")):
         began = time.monotonic()
         with beside(store, 0, TOKEN, program=program):

@@ -7,7 +7,7 @@ from typing import cast
 from unittest.mock import patch
 
 from tare import cli
-from tare.cli import planned
+from tare.cli import running as planned
 from tare.deployments.registry import DEPLOYMENTS
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS

@@ -14,9 +14,9 @@ from tare.analyze.metrics import PRIMARY, Metric
 from tare.analyze.runs import Runs, select_runs
 from tare.analyze.statistics.intervals import FEWEST_BLOCKS, term, welch_t
 from tare.analyze.verdict import holm
+from tare.plan.extension import Shared, shared
 from tare.plan.model import Plan
-from tare.plan.same_study import Shared, shared
-from tare.protocols import as_published
+from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
 from tare.run.record import RunRecord
 

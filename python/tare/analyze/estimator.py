@@ -13,7 +13,7 @@ from tare.analyze.published.welch import welch
 from tare.analyze.runs import Runs
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.analyze.statistics.pairing import Pairs
-from tare.protocols import as_published
+from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tare.analyze.estimate import Finding, Judgement
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.verdict import PValues, adjusted, p_values, verdict
-from tare.protocols import as_published
+from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from tare.analyze.analysis import Analysis
 from tare.analyze.estimate import Finding
 from tare.analyze.metrics import metric_named
-from tare.protocols import as_published
+from tare.protocols.registry import as_published
 from tare.study.model import Study
 
 

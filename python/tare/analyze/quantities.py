@@ -22,7 +22,7 @@ from tare.analyze.published.overhead_fraction import overhead_fraction
 from tare.analyze.runs import select_runs
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples
-from tare.analyze.views.devices import lowest
+from tare.analyze.views.formulas import lowest
 from tare.analyze.views.model import Kind, View
 from tare.run.record import RunRecord
 from tare.store.trace import Trace

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tare.errors import StoreError
-from tare.protocols import PROTOCOLS
+from tare.protocols.registry import PROTOCOLS
 from tare.run.record import RunRecord
 from tare.study.model import Study
 

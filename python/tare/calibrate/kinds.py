@@ -13,7 +13,7 @@ from tare.calibrate.readings import (
     time_not_held_back,
     transactions_per_cpu_second,
 )
-from tare.plan.control import CONTROL
+from tare.plan.expand import CONTROL
 from tare.study.model import Study
 
 

@@ -10,7 +10,7 @@ from scipy.special import betaincinv, stdtrit
 
 from tare.calibrate.outcome import Observed
 from tare.protocols.stopping import FEWEST
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 from tare.study.values import Strict
 
 CONFIDENCE = 0.95

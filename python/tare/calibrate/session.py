@@ -10,7 +10,7 @@ from tare.calibrate.archive import Archive, Place
 from tare.calibrate.machine import Identity
 from tare.calibrate.outcome import finished
 from tare.calibrate.summary import Summary
-from tare.calibrate.turns import next_place
+from tare.errors import StoreError
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.clock import Clock, Deadline
@@ -19,7 +19,28 @@ from tare.run.execute import Desk, execute
 from tare.run.machine import Machine
 from tare.run.parity.references import References, until_refused
 from tare.run.resume import Done
-from tare.store import resume_store
+from tare.store import open_store, resume_store
+
+
+def next_place(archive: Archive, identity: Identity, kinds: Sequence[str]) -> Place:
+    """Of these kinds, in their order where they are even. Numbers, and so seeds, go on from what is stored."""
+    places = [place for place in archive.places(identity) if place.kind in kinds]
+    for place in places:
+        if archive.studied(place) is None and _same_plan(archive, place):
+            return place
+    last = {kind: max((place.number for place in places if place.kind == kind), default=0) for kind in kinds}
+    kind = min(kinds, key=lambda each: last[each])
+    return archive.place(identity, kind, last[kind] + 1)
+
+
+def _same_plan(archive: Archive, place: Place) -> bool:
+    """Whether this tare would make the same runs: one that an older one left unfinished is left as it is."""
+    try:
+        begun = open_store(place.path).plan.digest
+    except StoreError:
+        return not (place.path / "store.sqlite").exists()
+    return begun == expand(archive.kinds[place.kind].make(place.number)).digest
+
 
 MachineFor = Callable[[Plan, References], Machine]
 """The machine with all that a plan takes, and the runs that later ones are held against."""

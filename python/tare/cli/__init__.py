@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from tare import __version__
 from tare.cli.commands import Lazy
 from tare.errors import EnvironmentLacks, TareError
+from tare.version import __version__
 
 _INTERRUPTED = 128 + 2
 """What a shell shows of a program that SIGINT ended."""

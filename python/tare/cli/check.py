@@ -46,7 +46,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     """
     most = limit(max_overhead)
     from tare.analyze.limit import Outcome  # scipy is slow to import
-    from tare.cli.unfinished import unfinished
+    from tare.cli.running import unfinished
     from tare.report import refuse_place, write
     from tare.report.check import json_file, terminal
     from tare.report.check import markdown as summary

@@ -62,7 +62,7 @@ def compare(
 
 
 def _side(label: str, store: Store, made: Recorded) -> Side:
-    from tare.cli.unfinished import unfinished
+    from tare.cli.running import unfinished
     from tare.report.comparison.content import Side
 
     records = tuple(made.records)

@@ -10,7 +10,7 @@ import typer
 from tare.imports import Import, collect, load_mapping
 from tare.plural import counted
 from tare.store import Writer, resume_store
-from tare.store.layout import attempt_name
+from tare.store.files import attempt_name
 
 
 def import_results(

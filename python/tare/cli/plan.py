@@ -15,15 +15,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tare.cli.planned import planned
-from tare.knowledge.words import plain
+from tare.cli.running import planned
+from tare.knowledge.advice_text import plain
 from tare.plan.datasets import data_sets
-from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate
+from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate, slow_starts
 from tare.plan.model import Plan
-from tare.plan.slow_starts import slow_starts
-from tare.protocols import rule_of
 from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
 from tare.protocols.pilot import is_piloted, most_s
+from tare.protocols.registry import rule_of
 from tare.run.local import refuse_without_rights
 from tare.study.model import Study
 

@@ -15,12 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.databases.registry import DATABASES
-from tare.plan.estimate import SlowStarts, at_once_up, blocks_expected, run_seconds
+from tare.plan.estimate import SlowStarts, at_once_up, blocks_expected, run_seconds, slow_starts
 from tare.plan.model import Plan, PlannedRun
-from tare.plan.slow_starts import slow_starts
 from tare.plural import counted
-from tare.protocols import runs_of_blocks
 from tare.protocols.pilot import Choice
+from tare.protocols.registry import runs_of_blocks
 from tare.protocols.stopping import Decision, Progress
 from tare.run.emulated import shown_names, with_sides
 from tare.run.events import (

@@ -11,8 +11,7 @@ import typer
 from rich.console import Console
 
 from tare.calibrate.quote import quote_for
-from tare.cli.planned import planned
-from tare.cli.running import carried_out
+from tare.cli.running import carried_out, planned
 from tare.cli.serve import page_beside
 from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import told_of

@@ -1,4 +1,4 @@
-"""A plan carried out into its store, whoever asks for it."""
+"""What `tare plan`, `run` and `sweep` share: the study loaded and expanded, then run into its store."""
 
 from __future__ import annotations
 
@@ -13,17 +13,58 @@ import typer
 from tare.cli.progress import progress
 from tare.errors import StoreError
 from tare.live.herald import Herald, heralded
-from tare.plan.datasets import data_sets
+from tare.plan.datasets import data_sets, refuse_io_bound
 from tare.plan.estimate import estimate
+from tare.plan.expand import expand
 from tare.plan.model import Plan
+from tare.plural import counted
+from tare.run.ending import ending_of
 from tare.run.execute import Desk, execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.parity.references import References, until_refused
-from tare.run.resume import Done, remaining
+from tare.run.record import RunRecord
+from tare.run.resume import Done, finished, remaining
 from tare.sites.layout import default_layout
 from tare.store import Writer, open_store, resume_store
+from tare.study.catalogue import find_study
+from tare.study.model import Study
+from tare.study.reading.load import load
+from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
+
+
+def planned(study: str, scale: str | None, seed: int | None, blocks: int | None) -> Plan:
+    """The study at that scale, expanded; `blocks` and `seed` stand in for its own. Raises `StudyError`."""
+    found = loaded(study, scale)
+    if blocks is not None:
+        protocol = found.protocol.model_copy(update={"blocks": blocks})
+        found = found.model_copy(update={"protocol": protocol})
+    made = expand(found, seed)
+    refuse_io_bound(made, data_sets(WORKLOADS))
+    return made
+
+
+def loaded(study: str, scale: str | None) -> Study:
+    """The study that is meant, at that scale. Raises `StudyError`."""
+    return load(find_study(study), known(), scale)
+
+
+def known() -> Registry:
+    """The names that it may use."""
+    return installed()
+
+
+def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
+    """Why more blocks are to come, `None` where none is; an import has all that there is."""
+    done = Done.of(records)
+    if plan.study.imported is not None or ending_of(plan, done) is not None:
+        return None
+    made = counted(len(finished(plan, done)), "block")
+    return (
+        f"the study has not ended: {made} of at most {plan.study.protocol.blocks} made; `tare run` goes on with it"
+    )
+
 
 SIGNALLED = 128
 """As shells have it: 128 and the number of the signal."""

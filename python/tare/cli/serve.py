@@ -40,8 +40,8 @@ def page_beside(store: Path, *, wanted: bool, port: int) -> Iterator[None]:
     if not wanted:
         yield
         return
-    from tare.live.beside import beside
     from tare.live.guard import new_token
+    from tare.live.serving import beside
 
     with ExitStack() as stack:
         try:

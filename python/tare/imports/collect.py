@@ -15,7 +15,8 @@ from tare.imports.reading import Told, read_file
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
 from tare.run.record import Outcome, Phase, RunRecord
-from tare.study.model import Arm, Imported, ImportedSpec, Published, Study
+from tare.study.model import Arm, Imported, Published, Study
+from tare.study.protocol_spec import ImportedSpec
 from tare.study.reading.factors import Levels
 from tare.study.suggest import did_you_mean
 

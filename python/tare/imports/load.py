@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.imports.mapping import ANY, PER_SECOND, CsvParser, MappingFile
-from tare.imports.path_pattern import PathPattern
+from tare.imports.mapping import ANY, PER_SECOND, CsvParser, MappingFile, PathPattern
 from tare.study.model import Published
 from tare.study.reading.document import Document, KeyPath, Sort, read
 from tare.study.reading.factors import Levels, whole

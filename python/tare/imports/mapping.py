@@ -2,15 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from tare.errors import StudyError
+from tare.store.files import StoreLayout
 from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Source
 from tare.study.quantities import PublishedBy
 from tare.study.reading.file import ArmSpec, PublishedSpec, Text
 from tare.study.values import Strict
+
+_TOKEN = re.compile(r"\{([^{}]*)\}|(\*\*/|\*)")
+_ANY, _PART, _LONGEST_PART = "[^/]*", "[^/]+?", "[^/]+"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class PathPattern:
+    """A pattern with the names of its parts in order; a part and `*` never hold a slash, `**/` is any folders."""
+
+    text: str
+    parts: tuple[str, ...]
+    regex: re.Pattern[str]
+    longest: re.Pattern[str] | None
+    """The same with the first parts as long as they can be; `None` where a `*` leaves it open."""
+
+    @classmethod
+    def of(cls, text: str) -> PathPattern:
+        """Read a pattern. Raises `ValueError` that says what is wrong with it."""
+        if text.startswith("/") or ".." in text.split("/"):
+            raise ValueError("a path below the directory that is imported, without ..")
+        parts: list[str] = []
+        made, at = "", 0
+        for match in _TOKEN.finditer(text):
+            made += re.escape(text[at : match.start()])
+            at = match.end()
+            name, star = match.groups()
+            if star:
+                made += "(?:.*/)?" if star == "**/" else _ANY
+                continue
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{{{name}}} is no name: letters, digits, dots and hyphens")
+            if name in parts:
+                raise ValueError(f"the part {{{name}}} stands in it twice")
+            made += f"(?P<p{len(parts)}>{_PART})"
+            parts.append(name)
+        rest = text[at:]
+        if "{" in rest or "}" in rest or "{" in re.sub(_TOKEN, "", text):
+            raise ValueError("a brace without its partner")
+        regex = made + re.escape(rest)
+        longest = None if _ANY in made else re.compile(regex.replace(_PART, _LONGEST_PART))
+        return cls(text, tuple(parts), re.compile(regex), longest)
+
+    def read(self, path: str) -> Mapping[str, str] | None:
+        """The parts of a path below the directory, `None` where it does not fit."""
+        return self._read(self.regex, path)
+
+    def _read(self, regex: re.Pattern[str], path: str) -> Mapping[str, str] | None:
+        match = regex.fullmatch(path)
+        return None if match is None else {name: match.group(f"p{n}") for n, name in enumerate(self.parts)}
+
+    def files(self, directory: Path) -> Iterator[tuple[Path, Mapping[str, str]]]:
+        """Every file below the directory that fits, in the order of their paths; what lies in a store is a copy."""
+        if not directory.is_dir():
+            raise StudyError(f"{directory} is no directory", hint="name the directory with the results to import")
+        everything = sorted(directory.rglob("*"))
+        stores = {path.parent for path in everything if path.name == StoreLayout(path.parent).database.name}
+        for path in everything:
+            found = self.read(path.relative_to(directory).as_posix())
+            if found is None or not path.is_file() or not stores.isdisjoint(path.parents):
+                continue
+            if not str(path).isprintable():
+                hint = "give it a name of printable letters in UTF-8"
+                raise StudyError(f"{str(path)!r} cannot be kept by that name", hint=hint)
+            self._must_be_one_reading(path.relative_to(directory).as_posix(), found)
+            yield path, found
+
+    def _must_be_one_reading(self, path: str, found: Mapping[str, str]) -> None:
+        other = found if self.longest is None else self._read(self.longest, path)
+        if other and other != found:
+            part, text = next((name, text) for name, text in found.items() if other[name] != text)
+            raise StudyError(
+                f"{path} can be read in two ways: {{{part}}} as {text!r} or as {other[part]!r}",
+                hint="a part may not hold what parts it from the next one: rename the files",
+            )
+
 
 ANY = "any"
 """Written for a condition whose levels are whatever the files' names hold."""

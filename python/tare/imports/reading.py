@@ -2,20 +2,132 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tare.errors import RunFailed, StudyError
-from tare.imports.cassandra_stress import measurement_of_cassandra_stress
 from tare.imports.mapping import CsvParser, MappingFile, ToolParser
-from tare.imports.sysbench import measurement_of_sysbench
 from tare.imports.table import LARGEST_FIGURE, rows
 from tare.run.record import to_tree
-from tare.workloads import Measurement
+from tare.workloads import Latency, Measurement, Window
+from tare.workloads.cassandra_stress.measurement import TimedFrom, latency, must_be_whole, operations_of, window
+from tare.workloads.cassandra_stress.output import TOTAL
+from tare.workloads.cassandra_stress.output import Printed as StressReport
+from tare.workloads.cassandra_stress.output import read_output as read_stress
+from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
+from tare.workloads.sysbench.output import Printed as SysbenchReport
+from tare.workloads.sysbench.output import read_output as read_sysbench
 from tare.workloads.ycsb.measurement import Asked, measurement
-from tare.workloads.ycsb.output import read_output
+from tare.workloads.ycsb.output import read_output as read_ycsb
+
+
+def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measurement:
+    """What the report tells. Raises `RunFailed` where it is cut short, tells of a failure or of too many errors.
+
+    3.11 does not say whether a rate was `fixed=`, from the intended send, or `throttle=`: it is then not known.
+    """
+    printed = read_stress(text)
+    totals = must_be_whole(printed, max_error_share)
+    operations, rate = totals[-1].operations, printed.results["op_rate"][TOTAL]
+    if operations == 0 or not math.isfinite(rate):
+        raise RunFailed(f"cassandra-stress did {operations} operations, {rate:g} a second")
+    _must_be_all(printed, operations)
+    timed_from: TimedFrom | None = "actual-send" if printed.limit_told and printed.rate_per_s is None else None
+    return Measurement(
+        operations=operations,
+        unit="operations",
+        duration_s=totals[-1].figures["time_s"],
+        throughput_per_s=rate,
+        queries_per_s=None,
+        errors=int(printed.results["errors"][TOTAL]),
+        reconnects=None,
+        latency=latency(printed, TOTAL, timed_from),
+        histogram=(),
+        windows=tuple(
+            window(each, each.figures["time_s"]) for each in totals if math.isfinite(each.figures["op_rate"])
+        ),
+        by_operation=operations_of(printed, operations, timed_from),
+    )
+
+
+def _must_be_all(printed: StressReport, operations: int) -> None:
+    """Without errors, and a partition an operation, the last line must tell of all of them."""
+    told = {name: printed.results.get(name, {}).get(TOTAL) for name in ("partition_rate", "partitions", "errors")}
+    one_each = told["partition_rate"] == printed.results["op_rate"][TOTAL] and told["errors"] == 0
+    if one_each and told["partitions"] != operations:
+        raise RunFailed(
+            f"cassandra-stress's report is cut short: {operations} operations of {told['partitions']:g} partitions"
+        )
+
+
+def measurement_of_sysbench(text: str, max_error_share: float) -> Measurement:
+    """What the report tells. Raises `RunFailed` where it is cut short, tells of a failure or of too many errors."""
+    printed = read_sysbench(text)
+    if printed.complaints:
+        raise RunFailed(f"sysbench: {printed.complaints[0]}")
+    needed = ("events", "total_time_s", "latency_avg_ms", "ignored_errors")
+    if missing := [name for name in needed if name not in printed.figures]:
+        lacking = f"it lacks {', '.join(missing)}"
+        raise RunFailed(f"sysbench's report is cut short, or none of sysbench 1.0 on a database: {lacking}")
+    events, seconds, errors = (
+        printed.count("events"),
+        printed.figure("total_time_s"),
+        printed.count("ignored_errors"),
+    )
+    if events == 0 or seconds <= 0:
+        raise RunFailed(f"not one transaction in {seconds:g} s")
+    if errors > max_error_share * events:
+        raise RunFailed(f"{errors} errors in {events} transactions")
+    queries = printed.figures.get("queries")
+    return Measurement(
+        operations=events,
+        unit="transactions",
+        duration_s=seconds,
+        throughput_per_s=events / seconds,
+        queries_per_s=None if queries is None else queries[0] / seconds,
+        errors=errors,
+        reconnects=int(printed.figures.get("reconnects", (0.0,))[0]),
+        latency=_latency(printed, events),
+        histogram=tuple((bucket.value_ms, bucket.count) for bucket in printed.histogram),
+        windows=tuple(
+            Window(
+                end_s=float(each.end_s),
+                throughput_per_s=each.tps,
+                latency_p95_ms=each.latency_p95_ms if each.tps > 0 else None,
+                errors_per_s=each.errors_per_s,
+                reconnects_per_s=each.reconnects_per_s,
+                queries_per_s=each.qps,
+            )
+            for each in printed.intervals
+        ),
+    )
+
+
+def _latency(printed: SysbenchReport, events: int) -> Latency:
+    """Only a run under `--rate` prints a queue; any other is a closed loop."""
+    told = printed.figures
+    arrivals = bool(printed.queues)
+    total = told.get("latency_sum_ms")
+
+    def percentile(number: int) -> float | None:
+        printed_one = told.get(f"latency_p{number}_ms")
+        return printed_one[0] if printed_one else percentile_ms(printed.histogram, number)
+
+    return Latency(
+        mean_ms=printed.figure("latency_avg_ms") if total is None else total[0] / events,
+        min_ms=told.get("latency_min_ms", (None,))[0],
+        max_ms=told.get("latency_max_ms", (None,))[0],
+        p50_ms=percentile(50),
+        p95_ms=percentile(95),
+        p99_ms=percentile(99),
+        resolution=RESOLUTION,
+        blind_to_stalls=not arrivals,
+        timed_from="intended-send" if arrivals else "actual-send",
+    )
+
 
 _LARGEST = 64 << 20
 _PACKED: Mapping[bytes, str] = {
@@ -43,7 +155,7 @@ class Told:
 
 
 def _ycsb(text: str, max_error_share: float) -> Measurement:
-    return measurement(read_output(text), Asked(max_error_share=max_error_share))
+    return measurement(read_ycsb(text), Asked(max_error_share=max_error_share))
 
 
 TOOLS: Mapping[str, Callable[[str, float], Measurement]] = {

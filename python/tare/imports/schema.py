@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tare.imports.mapping import MappingFile
-from tare.study.kept_schema import KeptSchema
+from tare.study.schema import KeptSchema
 
 IMPORT_SCHEMA = KeptSchema(
     "import.schema.json", "tare import mapping", "tare.imports.schema", MappingFile.model_json_schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tare.knowledge.claim import Claim
-from tare.study.kept_schema import KeptSchema
+from tare.study.schema import KeptSchema
 
 CLAIM_SCHEMA = KeptSchema("claim.schema.json", "tare claim", "tare.knowledge.schema", Claim.model_json_schema)
 

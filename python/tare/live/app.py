@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.resources import files
 
 from anyio import to_thread
@@ -21,16 +21,40 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from tare import __version__
 from tare.errors import TareError
-from tare.live.charts import specifications
+from tare.knowledge.advice_text import context_words, effect_words
+from tare.knowledge.claim import Qualitative
+from tare.knowledge.read import load_claims
+from tare.live.charts import charting_script, specifications
 from tare.live.detail import of_arm
 from tare.live.guard import HEADERS, Guard
-from tare.live.knowledge import rows as claim_rows
 from tare.live.look import Looking, reports
-from tare.live.script import charting_script
 from tare.live.view import View
 from tare.live.watch import Watch, ident, tags_of
+from tare.sites.layout import default_layout
+from tare.study.catalogue import claims_folder
+from tare.version import __version__
+
+
+def claim_rows() -> Sequence[Mapping[str, str]]:
+    """All claims, those that come with tare and one's own. Raises `StudyError` for a file that cannot be read.
+
+    `says` is empty where the claim's sentence is its effect.
+    """
+    own = default_layout().knowledge
+    folders = (claims_folder(), own) if own.is_dir() else (claims_folder(),)
+    return [
+        {
+            "id": known.id,
+            "study": known.study,
+            "context": context_words(known.claim),
+            "effect": effect_words(known.claim),
+            "says": "" if isinstance(known.claim.effect, Qualitative) else known.claim.says,
+            "source": f"{known.claim.source.authors}: {known.claim.source.title}, {known.claim.source.year}",
+        }
+        for known in load_claims(folders)
+    ]
+
 
 _STATIC = {"live.js": "text/javascript", "knowledge.js": "text/javascript", "live.css": "text/css"}
 _REPORT_POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"

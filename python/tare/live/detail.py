@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tare.live.view import View
 from tare.run.duet.halves import throughput_of
-from tare.store.outline import Outline
+from tare.store.read import Outline
 
 
 @dataclass(frozen=True)

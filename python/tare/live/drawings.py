@@ -8,7 +8,7 @@ from typing import Any
 from tare.live.known import Known
 from tare.live.view import Last, View
 from tare.live.windows import P95, Point, thinned
-from tare.protocols import rule_of
+from tare.protocols.registry import rule_of
 from tare.protocols.stopping import Decision
 from tare.report.plain import distinct, plain
 

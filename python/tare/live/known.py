@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tare.plan.model import Plan
-from tare.protocols import PROTOCOLS
+from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished
 from tare.run.resume import Done, decision, finished
 from tare.store import Store
-from tare.store.outline import Outline, outlines
+from tare.store.read import Outline, outlines
 
 
 @dataclass(frozen=True)

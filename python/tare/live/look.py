@@ -20,8 +20,7 @@ from tare.live.view import Last, ReportFile, View
 from tare.live.windows import Point, placed
 from tare.run.record import Phase
 from tare.store import Store, open_store
-from tare.store.layout import StoreLayout
-from tare.store.lock import holder
+from tare.store.files import StoreLayout, holder
 
 Stamp = tuple[int, int, int] | None
 """Inode, size and time of a file; `None`: it is not there."""

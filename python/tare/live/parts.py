@@ -15,10 +15,128 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tare.live.drawings import grid, series, trace, trail
+from tare.live.known import Known
 from tare.live.view import View
-from tare.live.wording import WORDING
+from tare.plural import counted
+from tare.protocols.registry import rule_of
+from tare.protocols.stopping import Decision, Progress
 from tare.report import figures
+from tare.report.figures import duration, percent
 from tare.report.plain import plain
+from tare.run.ending import ending_of
+from tare.run.record import Phase
+
+LOG_LINES = 60
+_ABSENT: Mapping[str, Any] = {}
+
+
+def status(view: View) -> Mapping[str, Any]:
+    """How the study stands, in a sentence and a few figures."""
+    known = view.known
+    if known is None:
+        return {"sentence": "", "facts": (), "standing": "lost"}
+    failed = sum(not outline.record.outcome.ok for made in known.attempts.values() for outline in made)
+    certain = view.fixed or known.decision.end is not None
+    about = "" if certain else "at most " if view.blocks is None else "about "
+    spent = sum(known.done.seconds.values())
+    facts = [
+        ("Runs", f"{len(known.done.good)} good of {about}{view.expected}"),
+        ("Failed attempts", str(failed)),
+        ("Blocks", f"{known.decision.blocks} finished, {view.cap} planned{'' if view.fixed else ' at most'}"),
+        ("Machine time", duration(spent) if spent else _no_time(known)),
+    ]
+    if view.running and view.left_s is not None:
+        facts.append(("Expected yet", f"about {duration(view.left_s)}"))
+    return {"sentence": _sentence(view, known), "facts": facts, "standing": _standing(view, known)}
+
+
+def _no_time(known: Known) -> str:
+    return "none yet" if known.plan.study.imported is None else "not known"
+
+
+def _standing(view: View, known: Known) -> str:
+    if view.running:
+        return "running"
+    return "idle" if known.decision.end is None else "ended"
+
+
+def _sentence(view: View, known: Known) -> str:
+    ending = ending_of(known.plan, known.done)
+    if view.running:
+        return "A study is being run." if ending is None else f"Being run again: {ending.why}."
+    if ending is not None:
+        return f"Ended: {ending.why}."
+    if not known.attempts:
+        return "No run has been made yet, and no tare run is at work on this store."
+    return "Not finished, and no tare run is at work on it; the same command goes on from here."
+
+
+def now(view: View) -> Mapping[str, Any]:
+    """The runs under way with their phases."""
+    order = list(Phase)
+    return {
+        "preparing": view.now.preparing if view.running and view.now is not None else None,
+        "phases": order,
+        "names": view.names,
+        "place": lambda phase: -1 if phase is None else order.index(phase),
+    }
+
+
+def standing(view: View) -> Mapping[str, Any]:
+    """Each arm against its baseline so far, with how far its interval is from the target."""
+    if view.known is None:
+        return {"rows": (), "open": True, "target": None, "baseline": "", "blocks": ""}
+    study, said = view.known.plan.study, view.known.decision
+    rule = rule_of(study)
+    return {
+        "rows": [_row(arm.name, view.names[arm.name], said) for arm in study.arms if arm.name in said.arms],
+        "open": said.end is None,
+        "target": None if rule.target is None else f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} %",
+        "baseline": view.names[study.baseline] if not study.baseline_levels else "each arm's baseline",
+        "blocks": counted(said.blocks, "finished block"),
+    }
+
+
+def _row(name: str, shown: str, said: Decision) -> Mapping[str, Any]:
+    arm = said.arms[name]
+    more = "" if arm.more_blocks is None else "none" if not arm.more_blocks else f"about {arm.more_blocks}"
+    half = "" if arm.half_width is None else f"\N{PLUS-MINUS SIGN}{percent(arm.half_width, signed=False)}"
+    return {
+        "arm": shown,
+        "point": percent(arm.point),
+        "interval": _interval(arm),
+        "half": half,
+        "n": arm.n,
+        "more": more,
+    }
+
+
+def _interval(arm: Progress) -> str:
+    if arm.low is None or arm.high is None:
+        return "too few blocks" if arm.n else "no block yet"
+    return f"[{100 * arm.low:+,.1f}, {100 * arm.high:+,.1f}] %"
+
+
+def log(view: View) -> Mapping[str, Any]:
+    """The session's newest lines, the newest last."""
+    lines = () if view.now is None else view.now.log[-LOG_LINES:]
+    return {"lines": lines, "stale": bool(lines) and not view.running}
+
+
+def nothing(view: View) -> Mapping[str, Any]:  # noqa: ARG001 - one shape for all parts
+    """The view says it all."""
+    return _ABSENT
+
+
+WORDING: Mapping[str, Callable[[View], Mapping[str, Any]]] = {
+    "status": status,
+    "now": now,
+    "standing": standing,
+    "log": log,
+    "reports": nothing,
+}
+"""Part → what its template is given."""
+
 
 _TAG_DIGITS = 8
 

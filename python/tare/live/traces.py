@@ -9,8 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from tare.analyze.timelines.series import Point, series
-from tare.live.journal import COLUMNS, Journal, NotReadable, Row, newest_rows
-from tare.live.tail import waiting
+from tare.live.journal import COLUMNS, Journal, NotReadable, Row, newest_rows, waiting
 from tare.run.monitoring.monitors import trace_of
 from tare.store.trace import VERSION, Trace
 

@@ -12,7 +12,7 @@ from tare.live.now import Current, Now
 from tare.live.under_way import Seen
 from tare.live.windows import Point
 from tare.plan.estimate import blocks_expected
-from tare.protocols import rule_of, runs_of_blocks
+from tare.protocols.registry import rule_of, runs_of_blocks
 from tare.run.emulated import MARK, EmulatedArms, marked, shown_names, with_sides
 
 

@@ -1,4 +1,4 @@
-"""What each arm loads, as its workload tells it: which arms share a snapshot, and how many rows it has."""
+"""The data set of each arm: which arms share one, how large it is, and whether a duet can keep it in memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+from tare.errors import StudyError
 from tare.plan.estimate import DataSet
+from tare.plan.model import Plan
 from tare.study.model import ArmSettings
+from tare.study.protocol_spec import DuetSpec
+from tare.study.values import size_bytes
 from tare.workloads import Workload
 
 _ROWS = (("tables", "table_size"), ("record_count",), ("records",), ("rows",))
@@ -40,3 +44,17 @@ def _rows(loaded: Mapping[str, str | int]) -> int | None:
         if len(counts) == len(keys):
             return prod(int(count) for count in counts)
     return None
+
+
+def refuse_io_bound(plan: Plan, data_set: Callable[[ArmSettings], DataSet]) -> None:
+    """Raise `StudyError` where an arm of a duet may use less memory than its data take, where both are known."""
+    if not isinstance(plan.study.protocol, DuetSpec):
+        return
+    for arm in plan.study.arms:
+        limit, size = arm.settings.sut.limits.memory, data_set(arm.settings).size_bytes
+        if limit is not None and size is not None and size_bytes(limit) < size:
+            raise StudyError(
+                f"study {plan.study.name}: a duet is no protocol for I/O-bound work: arm {arm.name!r} may use "
+                f"{size_bytes(limit) / 2**20:.0f} MiB of memory, and its data take about {size / 2**20:.0f} MiB",
+                hint="raise sut.limits.memory, load less data, or use `interleave`",
+            )

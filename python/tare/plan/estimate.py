@@ -6,14 +6,34 @@ from the plan, and the constants below. Building images is not in it, since most
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from tare.databases import Database
 from tare.plan.model import Plan
-from tare.protocols import PROTOCOLS, rule_of, runs_of_blocks
+from tare.protocols.registry import PROTOCOLS, rule_of, runs_of_blocks
 from tare.protocols.stopping import Decision, Rule, blocks_needed
 from tare.study.model import Arm, ArmSettings, Study
 from tare.study.rules.stages import instances
+from tare.workloads import Workload
+
+_PROCESSES = 2
+"""Of a client in a run: warm-up and measurement."""
+
+
+def slow_starts(
+    databases: Mapping[str, Database], workloads: Mapping[str, Workload[Any]]
+) -> Callable[[ArmSettings], float]:
+    """A function from an arm's settings to seconds; nodes start one after the other."""
+
+    def of(settings: ArmSettings) -> float:
+        server = databases[settings.sut.database].slow_start_s if settings.sut.database else 0.0
+        client = workloads[settings.workload_name].slow_start_s
+        return settings.sut.nodes * server + _PROCESSES * client
+
+    return of
+
 
 RUN_OVERHEAD_S = 5.0
 """A run beyond its phases and its copy: start and clean stop of server and client, warm-up and measurement being

@@ -8,15 +8,78 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import StudyError
-from tare.plan.control import with_control
-from tare.plan.later import LATER_IN_ARM, LATER_IN_PROTOCOL, without
 from tare.plan.model import Plan, PlannedRun
-from tare.protocols import PROTOCOLS, RunProtocol, Turn
-from tare.study.model import Study
+from tare.protocols import RunProtocol, Turn
+from tare.protocols.registry import PROTOCOLS
+from tare.study.model import StorageSpec, Study
+from tare.study.protocol_spec import Sequential
 from tare.study.rules.stages import instances
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+CONTROL = "baseline-again"
+"""Name of the control arm: its settings are those of the baseline, to the last one."""
+
+
+def with_control(study: Study) -> Study:
+    """`study` with its control arm; raises `StudyError` where an arm of its own has that name.
+
+    A protocol that repeats a publication may go without, as its number of runs is part of what it repeats.
+    """
+    protocol = study.protocol
+    if any(arm.control for arm in study.arms) or not (isinstance(protocol, Sequential) or protocol.control):
+        return study
+    if any(arm.name == CONTROL for arm in study.arms):
+        raise StudyError(
+            f"study {study.name}: an arm is called {CONTROL!r}, as the control arm that every study has",
+            hint="name the arm or its level otherwise",
+        )
+    baseline = next(arm for arm in study.arms if arm.name == study.baseline)
+    control = baseline.model_copy(update={"name": CONTROL, "control": True})
+    return study.model_copy(update={"arms": (*study.arms, control)})
+
+
+LATER_IN_PROTOCOL: Mapping[str, Any] = {"measure": "set", "measure_most_s": None, "paired": False}
+LATER_IN_ARM: Mapping[str, Any] = {
+    "settings.monitors.*.optional": False,
+    "settings.monitors": {},
+    "settings.sut.nodes": 1,
+    "settings.sut.limits.disk_iops": None,
+    "settings.client.limits.disk_iops": None,
+    "settings.sut.storage.sync": None,
+    "settings.sut.storage.rsize": None,
+    "settings.sut.storage.wsize": None,
+    "settings.sut.storage": StorageSpec().model_dump(mode="json", exclude={"sync", "rsize", "wsize"}),
+    "settings.sut.vm": None,
+}
+"""Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""
+
+
+def without(tree: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a JSON tree less each key of `later` that has its default there."""
+    pruned = _copied(tree)
+    for path, default in later.items():
+        _prune(pruned, path.split("."), default)
+    return pruned
+
+
+def _copied(tree: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _copied(value) if isinstance(value, Mapping) else value for key, value in tree.items()}
+
+
+def _prune(tree: dict[str, Any], path: list[str], default: Any) -> None:
+    step, rest = path[0], path[1:]
+    for key in list(tree) if step == "*" else [step]:
+        if key not in tree:
+            continue
+        if not rest:
+            if tree[key] == default and type(tree[key]) is type(default):
+                del tree[key]
+        elif isinstance(tree[key], dict):
+            _prune(tree[key], rest, default)
+
 
 PLAN_FORMAT = 2
 """Part of the digest: raised when the same study begins to mean other runs."""

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pydantic import ValidationError
 
 from tare.errors import StudyError
-from tare.study.model import Arm, FixedSpec, Study
+from tare.study.model import Arm, Study
+from tare.study.protocol_spec import FixedSpec
 from tare.study.suggest import did_you_mean
 from tare.workloads import Parameters
 

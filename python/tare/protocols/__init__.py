@@ -6,12 +6,12 @@ one with a fixed number of blocks says so after the last only, a sequential one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from tare.protocols.stopping import Decision, Finished, Rule
-from tare.study.model import FixedSpec, Repetition, Study
+from tare.protocols.stopping import Decision, Finished
+from tare.study.protocol_spec import Repetition
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,38 +43,3 @@ class RunProtocol(Protocol):
     def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
         """Whether a further block is to be begun, and what is known of each arm; from these blocks alone."""
         ...
-
-
-from tare.protocols.duet import Duet  # noqa: E402 - built on the contract above
-from tare.protocols.fixed import Buckets, Fixed  # noqa: E402 - built on the contract above
-from tare.protocols.imported import AsImported  # noqa: E402 - built on the contract above
-from tare.protocols.interleave import Interleave  # noqa: E402 - built on the contract above
-
-IMPORTED = "imported"
-"""The protocol of results that somebody else has measured: no study file can ask for it."""
-
-PROTOCOLS: Mapping[str, RunProtocol] = {
-    "interleave": Interleave(),
-    "duet": Duet(),
-    "fixed": Fixed(),
-    "buckets": Buckets(),
-    IMPORTED: AsImported(),
-}
-
-
-def as_published(study: Study) -> bool:
-    """Whether a study is judged as publications do, by intervals that do not hold; one that pairs runs is not."""
-    protocol = study.protocol
-    paired = isinstance(protocol, FixedSpec) and protocol.paired
-    return PROTOCOLS[protocol.name].published_baseline and not paired
-
-
-def runs_of_blocks(study: Study, blocks: int) -> int:
-    """Runs that so many blocks are made of."""
-    return blocks * (2 if PROTOCOLS[study.protocol.name].at_once else len(study.arms))
-
-
-def rule_of(study: Study) -> Rule:
-    """The rule by which a study ends, that knows how many blocks give every arm one comparison."""
-    others = len(study.arms) - 1 if PROTOCOLS[study.protocol.name].at_once else 1
-    return Rule.of(study.protocol, max(1, others))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tare.protocols import Turn
 from tare.protocols.stopping import Decision, End, Finished
-from tare.study.model import Repetition
+from tare.study.protocol_spec import Repetition
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tare.protocols import Turn
 from tare.protocols.shuffle import shuffled
 from tare.protocols.stopping import Decision, Finished, Rule, decide
-from tare.study.model import BucketsSpec, FixedSpec, Repetition
+from tare.study.protocol_spec import BucketsSpec, FixedSpec, Repetition
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,3 +41,19 @@ class Fixed:
 
 class Buckets(Fixed):
     """The runs of `fixed`; what differs is the analysis: windows of all runs in one pot, z = 1.96 (bth-thesis)."""
+
+
+class AsImported:
+    """All blocks are there from the beginning."""
+
+    published_baseline = False
+    at_once = False
+
+    def order(self, arms: Sequence[str], spec: Repetition, rng: np.random.Generator) -> tuple[Turn, ...]:
+        """As listed: an order that means nothing."""
+        del rng
+        return tuple(Turn(block, arm) for block in range(1, spec.blocks + 1) for arm in arms)
+
+    def stop(self, baseline: str, finished: Sequence[Finished], spec: Repetition) -> Decision:
+        """After the last block."""
+        return decide(Rule.of(spec), baseline, finished)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tare.protocols import Turn
 from tare.protocols.shuffle import shuffled
 from tare.protocols.stopping import Decision, Finished, Rule, decide
-from tare.study.model import Repetition
+from tare.study.protocol_spec import Repetition
 
 if TYPE_CHECKING:
     import numpy as np

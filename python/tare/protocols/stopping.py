@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tare.study.model import Repetition, Sequential
+from tare.study.protocol_spec import Repetition, Sequential
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from tare.analyze import Analysis, analyze
 from tare.analyze.conditions import folded
-from tare.protocols import rule_of, runs_of_blocks
+from tare.protocols.registry import rule_of, runs_of_blocks
 from tare.report.setting import Setting, setting_of
 from tare.report.words.answer import answer
 from tare.report.words.headlines import Headline, headlines
-from tare.report.words.making import made
-from tare.report.words.notes import ended, notes
+from tare.report.words.notes import ended, made, notes
 from tare.run.emulated import with_marks
 from tare.run.ending import Ending
 from tare.run.record import Phase, RunRecord

@@ -15,8 +15,7 @@ from tare.analyze.metrics import PRIMARY
 from tare.report.charts import blocks as blocks_chart
 from tare.report.charts import effects, overheads, shift, timelines, views
 from tare.report.charts import laid_over as laid_over_chart
-from tare.report.charts.svg import draw
-from tare.report.charts.theme import FRAMES, Frame
+from tare.report.charts.theme import FRAMES, Frame, draw
 from tare.report.content import Report
 
 Specification = Callable[[Frame], dict[str, Any]]

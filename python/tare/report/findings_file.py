@@ -8,15 +8,15 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tare import __version__
 from tare.analyze import Analysis, Estimate, Finding
 from tare.analyze.arms import ArmSummary, Level
 from tare.analyze.quantities import Told
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
-from tare.protocols import PROTOCOLS, as_published
+from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.content import Report
 from tare.run.record import Side
+from tare.version import __version__
 
 FORMAT = 2
 """2 added the verdicts, and takes percentiles from the stored histograms in place of the generator's print."""

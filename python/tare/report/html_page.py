@@ -12,7 +12,6 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tare import __version__
 from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.analyze.timelines import Timelines
@@ -34,14 +33,12 @@ from tare.report.rows.shift import shift_rows
 from tare.report.rows.strata import STRATA_TITLE, strata_of
 from tare.report.rows.views import monitors
 from tare.report.setting import BY_OTHERS
-from tare.report.words.answer import against
-from tare.report.words.citing import again, citation
+from tare.report.words.answer import against, unpaired, why_no_interval
 from tare.report.words.marks import kinds_of_work
-from tare.report.words.method import unpaired, why_no_interval
-from tare.report.words.notes import told
-from tare.report.words.summary import summary
-from tare.report.words.validity import LONGEST, warnings
+from tare.report.words.notes import LONGEST, told, warnings
+from tare.report.words.summary import again, citation, summary
 from tare.report.words.verdicts import method, verdicts
+from tare.version import __version__
 
 _TICKED = re.compile(r"`([^`]+)`")
 

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 
 from tare.report.findings_file import FindingsFile
-from tare.study.kept_schema import KeptSchema
+from tare.study.schema import KeptSchema
 
 FINDINGS_SCHEMA = KeptSchema(
     "findings.schema.json",

@@ -9,12 +9,12 @@ from pathlib import Path
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
-from tare.protocols import PROTOCOLS
 from tare.protocols.pilot import Choice
+from tare.protocols.registry import PROTOCOLS
 from tare.run.attempt.attempt import attempt
 from tare.run.attempt.bench import Images
+from tare.run.attempt.job import Job
 from tare.run.attempt.loading import contents_of, ensure_snapshot, loader_of, shelf_of
-from tare.run.attempt.phases import Job
 from tare.run.attempt.stages import attempt_stages
 from tare.run.duet.attempt import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted

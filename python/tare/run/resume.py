@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tare.plan.model import Plan, PlannedRun
-from tare.protocols import PROTOCOLS
 from tare.protocols.pilot import BLOCKS, Choice, PilotRun, choose, is_piloted, most_s
+from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished
 from tare.run.duet.halves import throughput_of
 from tare.run.emulated import EmulatedArms, with_sides

@@ -15,7 +15,8 @@ from tare.sites import Host
 from tare.sites.layout import ADVICE, Layout, home_on
 from tare.storage.nfs.client import why_no_nfs
 from tare.storage.registry import STORAGES, StorageFactory
-from tare.study.model import ArmSettings, DuetSpec, Placement
+from tare.study.model import ArmSettings, Placement
+from tare.study.protocol_spec import DuetSpec
 from tare.study.values import cpu_set, size_bytes
 
 _TIMEOUT_S = 30.0

@@ -2,24 +2,84 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, StaticPool, create_engine, select
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Integer,
+    Label,
+    StaticPool,
+    create_engine,
+    func,
+    literal_column,
+    select,
+    text,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from tare.errors import StoreError
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
-from tare.store.layout import StoreLayout, attempt_name
-from tare.store.migrations import bring_up_to_date, check_format
+from tare.store.files import StoreLayout, attempt_name
 from tare.store.rows import from_row
-from tare.store.schema import FORMAT, begin_with, connect, endings, facts, runs, study
+from tare.store.schema import (
+    FORMAT,
+    begin_with,
+    bring_up_to_date,
+    check_format,
+    connect,
+    endings,
+    facts,
+    runs,
+    study,
+)
+
+_BULK = ("$.effective", "$.parity", "$.usage", "$.monitors", "$.snapshot", "$.measurement.histogram",
+         "$.measurement.by_operation", "$.measurement.details", "$.measurement.windows", "$.nodes",
+         "$.chronicle")  # fmt: skip
+_ROW: Label[int] = literal_column("runs.rowid", Integer).label("row")
+_LEAN = func.json_remove(runs.c.record, *_BULK)
+_EMPTY: dict[str, Any] = {"host": {}, "engine": None, "images": {}, "effective": None, "parity": {}}
+
+
+@dataclass(frozen=True)
+class Outline:
+    """An attempt as it is listed. `row`: its place in the order of commits; `committed_at`: since the epoch.
+
+    `record` has neither facts nor settings read back, and no windows: nothing can be chosen by it after a pilot.
+    """
+
+    row: int
+    committed_at: float
+    record: RunRecord
+
+
+def outlines(store: Store, after: int = 0) -> tuple[Outline, ...]:
+    """The attempts that were committed after that row, in the order of their commits. Raises `StoreError`."""
+    with store.reading() as connection:
+        asked = select(_ROW, runs.c.committed_at, _LEAN.label("record")).order_by(_ROW)
+        rows = connection.execute(asked.where(text("runs.rowid > :after").bindparams(after=after))).all()
+        return tuple(
+            Outline(row.row, row.committed_at, RunRecord.model_validate_json(json.dumps(_whole(row.record))))
+            for row in rows
+        )
+
+
+def _whole(record: str) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(record)
+    if isinstance(tree.get("measurement"), dict):
+        tree["measurement"].setdefault("windows", [])
+    return {**tree, **_EMPTY}
+
 
 _UNREADABLE = (SQLAlchemyError, sqlite3.Error, ValidationError, ValueError, KeyError)
 """What a damaged database and damaged records in a sound one give."""

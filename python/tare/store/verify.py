@@ -6,7 +6,7 @@ from collections import Counter
 
 from sqlalchemy import select
 
-from tare.store.layout import StoreLayout, attempt_name
+from tare.store.files import StoreLayout, attempt_name
 from tare.store.read import Store
 from tare.store.rows import stored_digest
 from tare.store.schema import facts, raw_files, runs

@@ -16,19 +16,16 @@ from sqlalchemy import Connection, Engine, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
-from tare import __version__
 from tare.errors import StoreError
 from tare.plan.extension import extends, told
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
-from tare.store.durable import move_all_durably, move_durably, sync_directory
-from tare.store.layout import StoreLayout, attempt_name
-from tare.store.lock import held
-from tare.store.migrations import bring_up_to_date
+from tare.store.files import StoreLayout, attempt_name, held, move_all_durably, move_durably, sync_directory
 from tare.store.read import Store
 from tare.store.rows import to_rows
-from tare.store.schema import connect, endings, facts, raw_files, runs, study
+from tare.store.schema import bring_up_to_date, connect, endings, facts, raw_files, runs, study
+from tare.version import __version__
 
 
 class Writer(Store):

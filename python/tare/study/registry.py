@@ -64,7 +64,7 @@ def installed() -> Registry:
     from tare.deployments import Right
     from tare.deployments.registry import DEPLOYMENTS
     from tare.monitors.registry import MONITORS
-    from tare.protocols import IMPORTED, PROTOCOLS
+    from tare.protocols.registry import IMPORTED, PROTOCOLS
     from tare.storage.registry import STORAGES
     from tare.study.catalogue import recipes
     from tare.workloads.registry import WORKLOADS

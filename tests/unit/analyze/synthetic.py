@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
-from tare.study.model import Arm, ArmSettings, InterleaveSpec, Placement, Published, Source, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, Placement, Published, Source, Study, SutSpec
+from tare.study.protocol_spec import InterleaveSpec
 
 BUCKET = 0.0182
 BEGAN_AT = 1_795_000_000.0

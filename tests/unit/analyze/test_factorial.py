@@ -16,7 +16,8 @@ from tests.unit.analyze import synthetic
 from tare.analyze.factorial import Cell, Effect, Step, contrast, factorial, reference_of
 from tare.analyze.metrics import METRICS
 from tare.run.record import RunRecord
-from tare.study.model import InterleaveSpec, Study
+from tare.study.model import Study
+from tare.study.protocol_spec import InterleaveSpec
 
 THROUGHPUT = [METRICS["throughput"]]
 PLACES = {"deployment": ("bare", "container"), "disk": ("host", "overlay", "volume")}

@@ -16,7 +16,8 @@ from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.analyze.verdict import holm, p_values, verdict
 from tare.run.record import RunRecord
-from tare.study.model import MARGIN_METRIC, Arm, BucketsSpec, InterleaveSpec, Study
+from tare.study.model import MARGIN_METRIC, Arm, Study
+from tare.study.protocol_spec import BucketsSpec, InterleaveSpec
 
 ARMS = ("bare", "bridge")
 

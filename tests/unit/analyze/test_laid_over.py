@@ -16,8 +16,7 @@ from tare.analyze.timelines.of_study import Span, spans
 from tare.analyze.timelines.series import READ, WRITTEN, Point, series
 from tare.errors import StoreError
 from tare.report.charts import laid_over as chart
-from tare.report.charts.svg import draw
-from tare.report.charts.theme import NARROW, WIDE
+from tare.report.charts.theme import NARROW, WIDE, draw
 from tare.report.rows.laid_over import PANELS, colours, hiding, laid_rows, placed
 from tare.report.words.marks import told
 from tare.run.record import Phase, RunRecord

@@ -10,7 +10,7 @@ from tests.unit.stores import known
 
 from tare.analyze import Estimate, Finding, analyze
 from tare.analyze.limit import Held, Outcome, held, worst
-from tare.study.model import FixedSpec
+from tare.study.protocol_spec import FixedSpec
 
 STUDY = synthetic.study(("bare", "bridge"))
 

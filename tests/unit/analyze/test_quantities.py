@@ -19,7 +19,8 @@ from tare.report import EXPORTERS
 from tare.report.content import build_report
 from tare.report.rows.quantities import with_quantities
 from tare.run.record import RunRecord
-from tare.study.model import InterleaveSpec, Study
+from tare.study.model import Study
+from tare.study.protocol_spec import InterleaveSpec
 from tare.study.quantities import PublishedRange, Quantities
 
 WANTED = Quantities(

@@ -9,7 +9,7 @@ import pytest
 from statsmodels.tsa.stattools import acf  # type: ignore[import-untyped]  # has no stubs
 
 from tare.analyze.statistics.series import bound, lag1, mser5
-from tare.protocols.windows import Components, components, windows_per_round
+from tare.protocols.pilot import Components, components, windows_per_round
 
 
 def test_mser5_by_hand() -> None:

@@ -15,8 +15,7 @@ from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.of_study import Span, representative
 from tare.analyze.timelines.series import CLIENT, CPU, HOST, MEMORY, MOST_STEPS, NETWORK, READ, SUT, WRITTEN
 from tare.report.charts import timelines as chart
-from tare.report.charts.svg import draw
-from tare.report.charts.theme import FRAMES, WIDE
+from tare.report.charts.theme import FRAMES, WIDE, draw
 from tare.store.trace import Trace, read_trace
 
 REAL = Path(__file__).resolve().parents[2] / "data" / "trace"

@@ -17,7 +17,8 @@ from tare.analyze.validity import RULES, Alarm, check
 from tare.analyze.validity.blocks import grubbs_share
 from tare.analyze.validity.series import pettitt
 from tare.run.record import RunRecord
-from tare.study.model import Imported, InterleaveSpec
+from tare.study.model import Imported
+from tare.study.protocol_spec import InterleaveSpec
 
 ARMS = ("bare", "bridge")
 MACHINE = {

@@ -18,7 +18,7 @@ from tare.analyze.validity import check
 from tare.analyze.validity.blocks import grubbs_share
 from tare.analyze.validity.evidence import shift
 from tare.run.record import RunRecord
-from tare.study.model import FixedSpec, InterleaveSpec
+from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
 BARE, BRIDGE = "bare", "bridge"
 Change = Callable[[dict[str, Any]], None]

@@ -32,15 +32,13 @@ from bench.protocol.costs import (
 )
 from bench.protocol.figures import Pool, costs, published
 from bench.protocol.pools import BASELINE, BLOCKS, INJECTED, MEASURE_S, POOLS, TITLE
-from tare.calibrate.archive import Archive, Place
+from tare.calibrate.archive import Archive, Place, Studied
 from tare.calibrate.machine import identity_of
 from tare.calibrate.pooled import injected
-from tare.calibrate.studied import Studied
 from tare.calibrate.summary import Effort
-from tare.plan.control import CONTROL
-from tare.plan.expand import expand
-from tare.protocols.windows import Components
-from tare.study.model import DuetSpec
+from tare.plan.expand import CONTROL, expand
+from tare.protocols.pilot import Components
+from tare.study.protocol_spec import DuetSpec
 
 BETWEEN, WITHIN, WINDOWS = 0.015, 0.012, 7
 

@@ -9,10 +9,9 @@ from typing import cast
 from tests.unit.analyze import synthetic
 
 from tare import __version__
-from tare.calibrate.archive import Archive
+from tare.calibrate.archive import FORMAT, Archive, Studied, studied
 from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.session import MachineFor, Session, Watch, calibrate
-from tare.calibrate.studied import FORMAT, Studied, studied
 from tare.calibrate.summary import Effort, Summary, summarise
 
 HERE = identity_of(synthetic.HOST, synthetic.ENGINE)

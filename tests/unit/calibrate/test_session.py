@@ -11,22 +11,20 @@ import pytest
 from tests.unit.run.conftest import Rig, make_plan, make_rig
 
 from tare import __version__
-from tare.calibrate.archive import Archive, Place
+from tare.calibrate.archive import Archive, Place, Studied
 from tare.calibrate.kinds import Contrast, Injection, Kind
 from tare.calibrate.machine import Identity
 from tare.calibrate.readings import Raw
-from tare.calibrate.session import Session, calibrate
-from tare.calibrate.studied import Studied
+from tare.calibrate.session import Session, calibrate, next_place
 from tare.calibrate.summary import Effort
-from tare.calibrate.turns import next_place
-from tare.plan.control import CONTROL
-from tare.plan.expand import expand
+from tare.plan.expand import CONTROL, expand
 from tare.plan.model import Plan
 from tare.run.events import Event, Observer, RunStarted
 from tare.run.record import RunRecord
 from tare.run.resume import Done
 from tare.store import open_store
-from tare.study.model import Arm, InterleaveSpec, Study
+from tare.study.model import Arm, Study
+from tare.study.protocol_spec import InterleaveSpec
 
 HERE = Identity(cpu_model="A", cpu_count=2, memory_gib=8, kernel="6", engine=None, engine_version=None)
 DELAYS_MS = {"quick": 3, "slow": 6}

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tare.calibrate.archive import Archive
 from tare.cli import app
 from tare.errors import StudyError
-from tare.knowledge.rounds import calibrated_spread, rounds_of
+from tare.knowledge.smallest import calibrated_spread, rounds_of
 from tare.plan.expand import expand
 from tare.study.reading.load import load
 from tare.study.registry import installed

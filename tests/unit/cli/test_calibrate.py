@@ -14,8 +14,7 @@ from tare.calibrate.machine import Identity
 from tare.calibrate.outcome import outcome
 from tare.calibrate.summary import Effort, Summary, summarise
 from tare.cli import app
-from tare.cli.calibrate import KindName, _warn_of_load
-from tare.cli.calibration_table import render
+from tare.cli.calibrate import KindName, _warn_of_load, render
 
 HERE = Identity(cpu_model="A CPU", cpu_count=2, memory_gib=8, kernel="6.1", engine="docker", engine_version="20.10")
 

@@ -24,7 +24,8 @@ from tare.report.comparison.content import Compared, Side, build_comparison
 from tare.run.record import RunRecord
 from tare.store import open_store, resume_store
 from tare.store.schema import FORMAT, connect
-from tare.study.model import FixedSpec, Study
+from tare.study.model import Study
+from tare.study.protocol_spec import FixedSpec
 
 BARE = [1000.0, 1010.0, 990.0, 1005.0, 995.0]
 AGAIN = [1001.0, 1008.0, 991.0, 1006.0, 994.0]

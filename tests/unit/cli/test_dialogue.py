@@ -12,7 +12,7 @@ from tests.unit.cli.terminal import CTRL_C, CTRL_D, Terminal, tare_in_terminal
 from typer.testing import CliRunner
 
 from tare.cli import app
-from tare.cli.asked_study import SERVED
+from tare.cli.asking import SERVED
 from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.study.reading.load import load

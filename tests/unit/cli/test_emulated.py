@@ -17,7 +17,7 @@ from tests.unit.run.conftest import make_plan
 from tare.analyze.knee import Knee, knee_of
 from tare.analyze.views.of_run import views_of_run
 from tare.cli.progress import Tally, display
-from tare.cli.sweep_table import render as sweep_text
+from tare.cli.sweep import render as sweep_text
 from tare.report import EXPORTERS, build_report
 from tare.report.content import told_of
 from tare.report.in_full import in_full

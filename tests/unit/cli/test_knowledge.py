@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tare.cli import app
-from tare.cli.claim_list import write_list
+from tare.cli.knowledge import write_list
 from tare.errors import StudyError
-from tare.knowledge.export import COLUMNS
+from tare.knowledge.own import COLUMNS
 from tare.knowledge.read import load_claims
 from tare.study.catalogue import claims_folder
 

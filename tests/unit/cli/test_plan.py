@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tare.cli.plan as command
-from tare.cli import app, planned
+from tare.cli import app
+from tare.cli import running as planned
 from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.estimate import RUN_OVERHEAD_S
 from tare.plan.model import Plan

@@ -14,7 +14,7 @@ from tare.plan.model import Plan
 from tare.protocols.stopping import Decision, End, Finished, Progress, Rule, decide
 from tare.run.events import BlockEnded
 from tare.run.resume import Done
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 
 
 def the_plan() -> Plan:

@@ -17,7 +17,7 @@ from tare.analyze.estimate import Verdict
 from tare.cli import app
 from tare.errors import RunFailed, StudyError
 from tare.imports import Import, collect, load_mapping
-from tare.imports.sysbench import measurement_of_sysbench
+from tare.imports.reading import measurement_of_sysbench
 from tare.report import EXPORTERS, build_report, terminal
 from tare.store import open_store, verify
 from tare.workloads.sysbench.output import read_output

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from tare.errors import StudyError
 from tare.imports import load_mapping
-from tare.imports.path_pattern import PathPattern
+from tare.imports.mapping import PathPattern
 from tare.imports.schema import IMPORT_SCHEMA
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.knowledge.load_level import LoadTold, load_told
+from tare.knowledge.benchmark import LoadTold, load_told
 from tare.run.record import RunRecord
 
 IDLE = {"user": 10.0, "idle": 88.0, "iowait": 1.0, "steal": 1.0}

@@ -20,7 +20,8 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.store import resume_store
-from tare.study.model import BucketsSpec, DuetSpec, FixedSpec, Imported, ProtocolSpec, StorageSpec
+from tare.study.model import Imported, StorageSpec
+from tare.study.protocol_spec import BucketsSpec, DuetSpec, FixedSpec, ProtocolSpec
 
 ARMS = ("bare", "bridge")
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tare.knowledge.random_effects import random_effects, residual_tau2, with_moderators
+from tare.knowledge.pool import random_effects, residual_tau2, with_moderators
 
 # Thirteen trials of the BCG vaccine: Colditz et al., JAMA 271 (1994). Cases, others, vaccinated and not; latitude.
 TRIALS = (

@@ -24,9 +24,9 @@ from tare.run.events import PhaseStarted, RunStarted
 from tare.run.record import Phase
 from tare.run.resume import Done, decision
 from tare.store import Store, open_store, resume_store
-from tare.store.lock import holder
-from tare.store.outline import Outline, outlines
-from tare.study.model import InterleaveSpec
+from tare.store.files import holder
+from tare.store.read import Outline, outlines
+from tare.study.protocol_spec import InterleaveSpec
 
 
 def test_a_newer_store_is_refused_when_the_page_is_started(store: Path) -> None:
@@ -154,7 +154,7 @@ def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monke
         asked.append(after)
         return outlines(store, after)
 
-    monkeypatch.setattr("tare.live.known.outlines", counted)
+    monkeypatch.setattr("tare.live.look.outlines", counted)
     known = looking.look().known
     assert asked == [3]
     assert before is not None

@@ -145,7 +145,7 @@ def test_rows_that_wait_in_the_tail_are_shown_with_those_in_the_journal(
         position += len(framed) // 8
     halves = [int(half, 16) for text in (ident, boot) for half in re.findall("." * 16, text.replace("-", ""))]
     head = struct.pack("<8s17Q", b"TARETAIL", 1, *halves, capacity, *[0] * 9, position, 0).ljust(4096, b"\0")
-    monkeypatch.setattr("tare.live.tail.DIRECTORY", tmp_path)
+    monkeypatch.setattr("tare.live.journal.DIRECTORY", tmp_path)
     (tmp_path / f"tare-probe-{ident}.tail").write_bytes(head + ring)
     follower = TraceFollower(raw, every=1)
     shown = follower.look()

@@ -21,11 +21,12 @@ from tare.plan.estimate import (
     DataSet,
     block_count,
     estimate,
+    slow_starts,
 )
 from tare.plan.model import Plan, PlannedRun
-from tare.plan.slow_starts import slow_starts
 from tare.protocols.stopping import Rule
-from tare.study.model import Arm, ArmSettings, InterleaveSpec, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.protocol_spec import InterleaveSpec
 from tare.workloads import Parameters, Workload
 
 

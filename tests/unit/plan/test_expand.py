@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tare.errors import StudyError
 from tare.plan.expand import decisive, expand
 from tare.plan.model import Plan
-from tare.study.model import Arm, ArmSettings, FixedSpec, InterleaveSpec, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
 
 def a_study(arms: int = 4, blocks: int = 3, seed: int = 5) -> Study:

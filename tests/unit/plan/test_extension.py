@@ -8,7 +8,7 @@ from tests.unit.plan.test_expand import a_study
 from tare.plan.expand import expand
 from tare.plan.extension import differences, extends, told
 from tare.plan.model import Plan
-from tare.study.model import FixedSpec, InterleaveSpec
+from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
 
 def plan(**protocol: object) -> Plan:

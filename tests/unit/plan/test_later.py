@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.plan.test_expand import a_study
 
-from tare.plan.expand import expand
-from tare.plan.later import LATER_IN_ARM, LATER_IN_PROTOCOL, without
-from tare.study.model import PROTOCOL_SPECS
+from tare.plan.expand import LATER_IN_ARM, LATER_IN_PROTOCOL, expand, without
+from tare.study.protocol_spec import PROTOCOL_SPECS
 
 OF_THE_FIRST_STORES = "a23fbd1dc3a0a54c936df659197a3753ed47e546135db646f714ca9c17deab26"
 """Of `a_study()`, as stores of it have it since 2026-11-21. Never renewed: a store in use somewhere has it."""

@@ -9,9 +9,10 @@ from tests.unit.analyze import synthetic
 
 from tare.errors import NotComparable
 from tare.plan.expand import expand
+from tare.plan.extension import shared
 from tare.plan.model import Plan
-from tare.plan.same_study import shared
-from tare.study.model import DuetSpec, InterleaveSpec, StorageSpec, Study
+from tare.study.model import StorageSpec, Study
+from tare.study.protocol_spec import DuetSpec, InterleaveSpec
 
 ARMS = ("bare", "host", "bridge")
 

@@ -20,7 +20,7 @@ from tare.analyze.estimate import Estimate
 from tare.analyze.published.pooled_windows import pooled_windows
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.protocols.stopping import Finished, Rule, decide, reach
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 
 Logs = NDArray[np.float64]
 Noise = Callable[[np.random.Generator], Logs]

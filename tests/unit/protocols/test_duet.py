@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tare.protocols import Turn
 from tare.protocols.duet import Duet
 from tare.protocols.stopping import End, Finished
-from tare.study.model import DuetSpec
+from tare.study.protocol_spec import DuetSpec
 
 ARMS = ("base", "x", "y", "z")
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.protocols import PROTOCOLS
 from tare.protocols.fixed import Fixed
+from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import End, Finished
-from tare.study.model import BucketsSpec, FixedSpec, InterleaveSpec
+from tare.study.protocol_spec import BucketsSpec, FixedSpec, InterleaveSpec
 
 
 def rng(seed: int = 1) -> np.random.Generator:

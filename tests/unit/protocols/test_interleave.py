@@ -13,7 +13,7 @@ from tare.protocols import Turn
 from tare.protocols.fake import AsListed
 from tare.protocols.interleave import Interleave
 from tare.protocols.stopping import End, Finished
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 
 
 def rng(seed: int) -> np.random.Generator:

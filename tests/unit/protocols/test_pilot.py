@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tare.protocols.pilot import Choice, PilotRun, choose, most_s
+from tare.protocols.pilot import Choice, Components, PilotRun, choose, most_s, windows_per_round
 from tare.protocols.stopping import Rule, reach
-from tare.protocols.windows import Components, windows_per_round
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 from tare.study.rules.measuring import LEAST_WINDOWS
 
 BASELINES = {"arm": "base"}

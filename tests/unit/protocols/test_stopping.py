@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from tare.protocols.stopping import Decision, End, Finished, Rule, blocks_needed, decide
-from tare.study.model import BucketsSpec, FixedSpec, InterleaveSpec
+from tare.study.protocol_spec import BucketsSpec, FixedSpec, InterleaveSpec
 
 NARROW = [1.0, 1.001] * 6
 WIDE = [1.0, 1.5] * 6

@@ -18,8 +18,7 @@ from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
 from tare.report.charts.blocks import blocks, in_words
-from tare.report.charts.svg import draw
-from tare.report.charts.theme import NARROW, WIDE
+from tare.report.charts.theme import NARROW, WIDE, draw
 from tare.report.content import Report, build_report
 from tare.report.drawings import drawings
 from tare.report.in_full import with_details

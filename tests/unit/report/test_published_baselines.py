@@ -12,7 +12,7 @@ from tests.unit.report.words.test_headlines import FORMATS, INVALID, SOUND, flat
 from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import Report
 from tare.run.record import RunRecord
-from tare.study.model import BucketsSpec, FixedSpec, ProtocolSpec
+from tare.study.protocol_spec import BucketsSpec, FixedSpec, ProtocolSpec
 
 
 def windowed(record: RunRecord) -> RunRecord:

@@ -26,7 +26,8 @@ from tare.sites import Site
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.study.model import Arm, ArmSettings, FixedSpec, Placement, ProtocolSpec, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.protocol_spec import FixedSpec, ProtocolSpec
 from tare.workloads.registry import WORKLOADS
 
 

@@ -9,8 +9,7 @@ from tare.images import Image, ImageConfig
 from tare.run.attempt.bench import address_of
 from tare.run.attempt.loading import without_machines
 from tare.sites import Output, Process
-from tare.study.machine_spec import VmSpec
-from tare.study.model import ArmSettings, LimitsSpec, Placement, SutSpec
+from tare.study.model import ArmSettings, LimitsSpec, Placement, SutSpec, VmSpec
 from tare.study.values import NetworkKind
 
 TASK = Task(

@@ -15,7 +15,7 @@ from tare.run.parity.compare import differences
 from tare.run.record import Phase
 from tare.run.resume import Done
 from tare.store import open_store, resume_store
-from tare.store.outline import outlines
+from tare.store.read import outlines
 
 
 def emulating(plan: Plan, *sides: str) -> Plan:

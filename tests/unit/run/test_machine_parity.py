@@ -9,7 +9,7 @@ from tests.unit.run.parity.test_compare import TOKEN, found, observation, record
 
 from tare.run.parity.declared import undeclared
 from tare.run.record import RunRecord
-from tare.study.machine_spec import VmSpec
+from tare.study.model import VmSpec
 from tare.study.values import NetworkKind
 
 

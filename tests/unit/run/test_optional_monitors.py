@@ -12,12 +12,13 @@ import pytest
 from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import decisive, expand
 from tare.plan.model import Plan
-from tare.report.words.making import made
+from tare.report.words.notes import made
 from tare.run.monitoring.monitors import Monitors, lacking_monitors
 from tare.run.record import NOTHING
 from tare.sites import Host
 from tare.sites.fake import FakeHost
-from tare.study.model import Arm, ArmSettings, FixedSpec, MonitorSpec, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, MonitorSpec, Study, SutSpec
+from tare.study.protocol_spec import FixedSpec
 
 WHY = "it is not installed; apt-get install it"
 

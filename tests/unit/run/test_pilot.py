@@ -13,7 +13,7 @@ from tare.report import build_report, terminal
 from tare.run.events import MeasureChosen
 from tare.run.record import Outcome, RunRecord
 from tare.run.resume import Done, choice_of, plan_of
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.study.starter import starter

@@ -14,7 +14,7 @@ from tare.run.ending import ending_of
 from tare.run.events import BlockEnded
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.resume import Done, decision, finished, remaining
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 
 EFFECTS = {"plain": 1.0, "slow": 0.9, "baseline-again": 1.0}
 

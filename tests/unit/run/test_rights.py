@@ -10,7 +10,7 @@ from tare.deployments import Limits, Right
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.vm.accelerator import why_no_machine
 from tare.errors import EnvironmentLacks, RunFailed
-from tare.plan.control import with_control
+from tare.plan.expand import with_control
 from tare.plan.model import Plan
 from tare.run.attempt.bench import limits_of
 from tare.run.rights import Means, Needs, lacking, means_of, needs_of, require
@@ -18,7 +18,8 @@ from tare.sites import Completed
 from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
 from tare.sites.layout import Layout
-from tare.study.model import DuetSpec, LimitsSpec, StorageSpec
+from tare.study.model import LimitsSpec, StorageSpec
+from tare.study.protocol_spec import DuetSpec
 from tare.study.values import NetworkKind, cpu_set, size_bytes
 
 RICH = Means(

@@ -12,7 +12,8 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.store import Writer, resume_store
-from tare.study.model import Arm, ArmSettings, FixedSpec, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.protocol_spec import FixedSpec
 
 
 def make_plan(

@@ -11,7 +11,7 @@ from tare.deployments.network.path import Hop, NetworkPath
 from tare.run.attempt.snapshot import Snapshot
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.run.usage.cpu import Usage
-from tare.store.layout import StoreLayout
+from tare.store.files import StoreLayout
 from tare.store.schema import FORMAT, metadata
 from tare.workloads import Latency, Measurement, Operation, Window
 

@@ -10,7 +10,7 @@ from typing import Any
 from tare.plan.model import Plan
 from tare.run.ending import ArmWidth, Ending
 from tare.store import open_store, resume_store
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 TARGET = Ending(

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Connection
 
 from tare.run.record import RunRecord
-from tare.store import migrations, open_store, read, resume_store, verify, write
-from tare.store.migrations import MIGRATIONS, Step, bring_up_to_date
-from tare.store.schema import FORMAT, connect, pragma
+from tare.store import open_store, read, resume_store, verify, write
+from tare.store import schema as migrations
+from tare.store.schema import FORMAT, MIGRATIONS, Step, bring_up_to_date, connect, pragma
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 FORMATS = sorted(int(path.name.removeprefix("store-")) for path in GOLDEN.glob("store-*"))

@@ -12,7 +12,7 @@ import pytest
 
 from tare.errors import StoreError
 from tare.store import open_store, resume_store, verify
-from tare.store.lock import held
+from tare.store.files import held
 from tare.store.schema import APPLICATION_ID, FORMAT
 
 
@@ -28,7 +28,7 @@ def test_a_second_writer_is_told_who_holds_the_store(path: Path, plan: Any) -> N
 _HOLD = """
 import sys, time
 from pathlib import Path
-from tare.store.lock import held
+from tare.store.files import held
 with held(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
@@ -212,7 +212,7 @@ def test_a_lock_as_nfs_refuses_it_is_no_lock(
     def refused(descriptor: int, operation: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("tare.store.lock.fcntl.flock", refused)
+    monkeypatch.setattr("tare.store.files.fcntl.flock", refused)
     with pytest.raises(StoreError, match=told), held(tmp_path / "lock"):
         pytest.fail("it is held")
     assert (tmp_path / "lock").read_text() == "4711\n", "whose it is stays told"

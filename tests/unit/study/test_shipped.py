@@ -12,9 +12,8 @@ from tare.cli.plan import as_json
 from tare.databases.registry import DATABASES
 from tare.knowledge.read import load_claims
 from tare.plan.datasets import data_sets
-from tare.plan.estimate import estimate
+from tare.plan.estimate import estimate, slow_starts
 from tare.plan.expand import expand
-from tare.plan.slow_starts import slow_starts
 from tare.study.catalogue import studies
 from tare.study.model import Study
 from tare.study.reading.document import read

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import arrivals, blocks, cpus, disk, failures, foreign, load, making, series
+from tare.analyze.validity import blocks, cpus, disk, load, series
+from tare.analyze.validity import runs as arrivals
+from tare.analyze.validity import runs as failures
+from tare.analyze.validity import runs as foreign
+from tare.analyze.validity import runs as making
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from tare.analyze.statistics.series import lag1
-from tare.analyze.validity.evidence import Alarm, Evidence, share
-from tare.analyze.validity.within import slope_within
+from tare.analyze.validity.evidence import Alarm, Evidence, share, slope_within
 from tare.plural import counted
 from tare.protocols.stopping import Rule
 

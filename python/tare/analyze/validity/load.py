@@ -8,8 +8,7 @@ from typing import Any
 
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
-from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
-from tare.analyze.validity.within import slope_within
+from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
 from tare.run.record import RunRecord
 
 BUSY = 0.9

@@ -6,9 +6,8 @@ from functools import partial
 
 import polars as pl
 
-from tare.analyze.views.memory_stat import lag_bytes
+from tare.analyze.views.formulas import NS, at_readings, grown, lag_bytes, over_intervals
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
-from tare.analyze.views.samples import NS, at_readings, grown, over_intervals
 
 METRICS = "google/cadvisor lib/metrics/prometheus.go"
 HANDLER = "google/cadvisor lib/container/libcontainer/handler.go"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from tare.analyze.views.memory_stat import lag_bytes, lag_percent
+from tare.analyze.views.formulas import at_readings, grown, lag_bytes, lag_percent, over_intervals
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
-from tare.analyze.views.samples import at_readings, grown, over_intervals
 
 CLIENT = "docker/cli cli/command/container/stats_helpers.go"
 SYSTEM = "moby/moby daemon/stats_unix.go getSystemCPUUsage"

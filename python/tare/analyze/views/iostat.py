@@ -6,8 +6,8 @@ from functools import partial
 
 import polars as pl
 
+from tare.analyze.views.formulas import grown, hundredths, over_intervals, risen
 from tare.analyze.views.model import Formula, Grain, Kind, Measure, Quantity, View
-from tare.analyze.views.samples import grown, hundredths, over_intervals, risen
 from tare.analyze.views.sysstat import SOURCE, per_second
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from tare.analyze.views.formulas import at_readings, grown, over_intervals
 from tare.analyze.views.model import Formula, Grain, Kind, Measure, Quantity, View
-from tare.analyze.views.samples import at_readings, grown, over_intervals
 
 
 def cpu_percent(readings: pl.DataFrame) -> pl.DataFrame:

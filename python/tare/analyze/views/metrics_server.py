@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from tare.analyze.views.memory_stat import lag_bytes
+from tare.analyze.views.formulas import NS, at_readings, grown, lag_bytes, over_intervals
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity, View
-from tare.analyze.views.samples import NS, at_readings, grown, over_intervals
 
 
 def cpu_cores(readings: pl.DataFrame) -> pl.DataFrame:

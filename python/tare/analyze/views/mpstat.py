@@ -6,8 +6,8 @@ from functools import partial
 
 import polars as pl
 
+from tare.analyze.views.formulas import risen
 from tare.analyze.views.model import View
-from tare.analyze.views.samples import risen
 from tare.analyze.views.sysstat import (
     INTERVAL,
     SOURCE,

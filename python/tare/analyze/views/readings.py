@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
-from tare.analyze.views.devices import whole
+from tare.analyze.views.formulas import whole
 from tare.store.trace import Trace
 
 NO_READINGS = pl.DataFrame(schema={"subject": pl.String, "series": pl.Int64, "at_ns": pl.Int64})

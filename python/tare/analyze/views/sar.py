@@ -6,8 +6,8 @@ from functools import partial
 
 import polars as pl
 
+from tare.analyze.views.formulas import at_readings, hundredths, over_intervals, risen
 from tare.analyze.views.model import Kind, Measure, Quantity, View
-from tare.analyze.views.samples import at_readings, hundredths, over_intervals, risen
 from tare.analyze.views.sysstat import (
     INTERVAL,
     SOURCE,

@@ -10,8 +10,8 @@ import polars as pl
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compare import OBSERVED, Comparison, compare
 from tare.analyze.views.compute import samples
+from tare.analyze.views.formulas import NS
 from tare.analyze.views.model import Kind, Measure, Quantity, View
-from tare.analyze.views.samples import NS
 from tare.analyze.views.why import why
 from tare.run.record import Side
 from tare.store.trace import Trace

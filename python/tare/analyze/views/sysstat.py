@@ -6,8 +6,8 @@ from functools import partial
 
 import polars as pl
 
+from tare.analyze.views.formulas import before, grown, over_intervals, risen
 from tare.analyze.views.model import Grain, Kind, Measure, Quantity
-from tare.analyze.views.samples import before, grown, over_intervals, risen
 
 SOURCE = "sysstat/sysstat"
 INTERVAL = f"{SOURCE} rd_stats.c get_per_cpu_interval"

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 from tare.analyze.views import docker_stats
-from tare.analyze.views.devices import lowest
+from tare.analyze.views.formulas import lowest, risen
 from tare.analyze.views.readings import cgroup_block, cgroup_cpu, cgroup_io, cgroup_memory, disks, every, host_cpu
-from tare.analyze.views.samples import risen
 from tare.store.trace import Trace
 
 _WORTH_TELLING = 0.001

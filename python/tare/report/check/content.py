@@ -13,7 +13,7 @@ from tare.plural import counted
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.report.words.headlines import Headline, headlines
-from tare.report.words.validity import warnings
+from tare.report.words.notes import warnings
 from tare.run.emulated import emulated_arms, shown_names, with_marks
 from tare.run.record import RunRecord
 from tare.study.model import Study

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from tare import __version__
 from tare.analyze.limit import Held
 from tare.report.check.content import Check
 from tare.report.findings_file import Entry
+from tare.version import __version__
 
 OutcomeName = Literal["pass", "fail", "inconclusive"]
 

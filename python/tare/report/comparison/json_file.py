@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from tare import __version__
 from tare.analyze import Analysis, Estimate
 from tare.analyze.comparison import Change
 from tare.report.comparison.content import Compared, Side, absolutes
 from tare.report.findings_file import Entry
+from tare.version import __version__
 
 
 class SideEntry(Entry):

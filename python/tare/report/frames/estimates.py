@@ -7,10 +7,23 @@ from collections.abc import Mapping
 import polars as pl
 
 from tare.analyze import Analysis, Finding
-from tare.protocols import PROTOCOLS, as_published
-from tare.report.frames.factors import factor_cells, factor_columns
+from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.words.verdicts import short
 from tare.study.model import Study
+
+PREFIX = "factor_"
+"""So that a factor may be called `n` or `metric` and hides no other column."""
+
+
+def factor_columns(study: Study) -> dict[str, type[pl.DataType]]:
+    """Names and types of the columns."""
+    return {f"{PREFIX}{name}": pl.String for name in study.factors}
+
+
+def factor_cells(study: Study, levels: Mapping[str, str]) -> list[str | None]:
+    """The level of each factor, `None` where it has none."""
+    return [levels.get(name) for name in study.factors]
+
 
 COLUMNS = {
     "study": pl.String, "scale": pl.String, "arm": pl.String, "baseline": pl.String, "metric": pl.String,

@@ -15,7 +15,7 @@ from tare.report.rows.laid_over import PANELS, laid_rows
 from tare.report.rows.shift import shift_rows
 from tare.report.rows.views import monitors
 from tare.report.setting import BY_OTHERS, Property
-from tare.report.words.citing import again, citation
+from tare.report.words.summary import again, citation
 
 _MOST_FACTS = 120
 """In one list; a pull request takes 65,536 characters."""

@@ -17,11 +17,9 @@ from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_column
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.strata import STRATA_TITLE, strata_of
-from tare.report.words.answer import against
-from tare.report.words.method import runs_of_baseline, unpaired, why_no_interval
-from tare.report.words.notes import failures
+from tare.report.words.answer import against, runs_of_baseline, unpaired, why_no_interval
+from tare.report.words.notes import LONGEST, failures, warnings
 from tare.report.words.summary import summary
-from tare.report.words.validity import LONGEST, warnings
 from tare.report.words.verdicts import method, verdicts
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tare.analyze import Analysis
 from tare.analyze.control import RULE, Control
 from tare.plural import counted
-from tare.protocols import PROTOCOLS, as_published
+from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.run.emulated import told

@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from tare.analyze import Analysis, Finding
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.runs import Failure
+from tare.analyze.validity import Alarm
+from tare.protocols.pilot import BLOCKS, Choice
 from tare.report.figures import percent
 from tare.report.plain import plain
-from tare.report.words.method import is_paired
+from tare.report.words.answer import is_paired
 from tare.run.ending import Ending
+from tare.run.record import NOTHING, RunRecord
+
+
+def made(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """A sentence each."""
+    return (*_pilot(records), *_extended(records), *_unwatched(records))
+
+
+def _pilot(records: Sequence[RunRecord]) -> Iterator[str]:
+    chosen = next((record.pilot for record in records if record.pilot is not None), None)
+    if chosen is None:
+        return
+    choice = Choice.model_validate(chosen)
+    counted = "" if choice.measure_s == choice.pilot_s else "; they count like the others"
+    yield f"Blocks 1 to {BLOCKS} are a pilot{counted}. After it, {choice.told}."
+
+
+def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
+    plans = len({record.plan_digest for record in records})
+    if plans > 1:
+        times = "once" if plans == 2 else f"{plans - 1} times"
+        yield (f"The study was extended {times}: its runs were made under {plans} plans that differ in their caps.")
+
+
+def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
+    """Monitors that the study can do without, and did."""
+    watched = [(name, told) for record in records for name, told in (record.monitors or {}).items()]
+    missed = Counter((name, told["absent"]) for name, told in watched if told.get("absent", NOTHING) != NOTHING)
+    for (name, why), runs in missed.items():
+        yield f"The monitor {plain(name, 40)} did not watch {runs} of {len(records)} runs: {plain(why, 300)}."
+
+
+_NAMED_RUNS = 6
+_NAMED_ARMS = 8
+LONGEST = 2000
+"""Characters of a sentence as reports show it: with what to do, which stands last."""
+
+
+def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:
+    """`few-blocks, bridge and host: … Runs: … To do: …`; arms of which the same is to be said in one."""
+    groups: dict[tuple[str, str, str], list[Alarm]] = {}
+    for alarm in alarms:
+        groups.setdefault((alarm.rule, alarm.what, alarm.do), []).append(alarm)
+    return tuple(_told(group) for group in groups.values())
+
+
+def _told(group: Sequence[Alarm]) -> str:
+    first = group[0]
+    arms = [plain(alarm.arm, 60) for alarm in group if alarm.arm is not None]
+    if len(arms) > _NAMED_ARMS:
+        arms = [*arms[:_NAMED_ARMS], f"{len(arms) - _NAMED_ARMS} more"]
+    *most, last = arms or ["every arm"]
+    subject = f"{', '.join(most)} and {last}" if most else last
+    runs = list(dict.fromkeys(plain(run, 80) for alarm in group for run in alarm.runs))
+    more = f" and {len(runs) - _NAMED_RUNS} more" if len(runs) > _NAMED_RUNS else ""
+    named = f" Runs: {', '.join(runs[:_NAMED_RUNS])}{more}." if runs else ""
+    return f"{first.rule}, {subject}: {first.what}.{named} To do: {first.do}."
+
 
 T = TypeVar("T", bound=Hashable)
 

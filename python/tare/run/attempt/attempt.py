@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
-from tare.run.attempt.draft import Found, record_of
+from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
-from tare.run.attempt.phases import Job, Phases
+from tare.run.attempt.phases import Phases
 from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
 from tare.run.attempt.teardown import Teardown
 from tare.run.events import Observer, PhaseStarted
@@ -52,8 +52,8 @@ class Attempt:
         self.job = job
         self.outcome = Outcome(ok=True)
         self._machine = machine
-        self._found, self._secrets = Found(), secrets or new_secrets()
-        self._found.duet = None if job.seat is None else job.seat.tree
+        self._draft, self._secrets = Draft(), secrets or new_secrets()
+        self._draft.duet = None if job.seat is None else job.seat.tree
         self._stops, self._teardown = Teardown(), Teardown()
         self._watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))
         self._monitors = Monitors(machine)
@@ -62,7 +62,7 @@ class Attempt:
             machine,
             self._secrets,
             self._watch,
-            self._found,
+            self._draft,
             self._stops,
             self._teardown,
             self._monitors,
@@ -102,15 +102,15 @@ class Attempt:
 
     def record(self) -> RunRecord:
         """What is to be kept of it."""
-        return record_of(self.job, self._found, self._watch.times, self.outcome)
+        return record_of(self.job, self._draft, self._watch.times, self.outcome)
 
     def _undo(self, steps: Teardown) -> None:
-        self._found.notices += [redacted(problem, self._secrets) for problem in steps.run()]
+        self._draft.notices += [redacted(problem, self._secrets) for problem in steps.run()]
 
     def _fail(self, error: Exception) -> None:
         told = str(error)
         if not isinstance(error, (TareError, OSError)):
-            self._found.notes["traceback.txt"] = "".join(traceback.format_exception(error))
+            self._draft.notes["traceback.txt"] = "".join(traceback.format_exception(error))
             told = f"{type(error).__name__}: {error}"
         self.outcome = Outcome(
             ok=False,
@@ -120,27 +120,27 @@ class Attempt:
         )
 
     def _bring_home(self) -> None:
-        machine, found = self._machine, self._found
+        machine, draft = self._machine, self._draft
         raw = f"{machine.layout.work}/{self.job.token}/raw"
         try:
-            found.raw = collect(machine.site.sut, raw, self.job.staging, notes=found.notes, secrets=self._secrets)
+            draft.raw = collect(machine.site.sut, raw, self.job.staging, notes=draft.notes, secrets=self._secrets)
         except (TareError, OSError) as error:
-            found.raw = ()
+            draft.raw = ()
             if self.outcome.ok:
                 told = f"the raw files cannot be kept: {error}"
                 self.outcome = Outcome(ok=False, reason=told, failed_in=Phase.COLLECT)
             else:
-                found.notices.append(f"the raw files cannot be kept: {error}")
+                draft.notices.append(f"the raw files cannot be kept: {error}")
 
     def _read_monitors(self) -> None:
         """What the monitors saw; a good run of which one saw not all is no good run."""
-        found, staging = self._found, self.job.staging
+        draft, staging = self._draft, self.job.staging
         try:
-            found.monitors = self._monitors.read(staging, found.usage)
-            found.raw = raw_names(staging)
+            draft.monitors = self._monitors.read(staging, draft.usage)
+            draft.raw = raw_names(staging)
             trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
-            used = with_disk_use(with_saturation(with_sut_io(found.usage, staging), trace), trace)
-            found.usage = with_disk_limit(used, trace, limit)
+            used = with_disk_use(with_saturation(with_sut_io(draft.usage, staging), trace), trace)
+            draft.usage = with_disk_limit(used, trace, limit)
         except (TareError, OSError) as error:
             if self.outcome.ok:
                 self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)

@@ -21,8 +21,7 @@ from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut
 from tare.run.machine import Machine
 from tare.sites import Process
 from tare.storage import DataMount
-from tare.study.machine_spec import VmSpec
-from tare.study.model import ArmSettings, LimitsSpec, Placement
+from tare.study.model import ArmSettings, LimitsSpec, Placement, VmSpec
 from tare.study.values import NetworkKind, size_bytes
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
 

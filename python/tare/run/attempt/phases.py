@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from tare.databases import Secrets
 from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
-from tare.plan.model import Plan, PlannedRun
-from tare.protocols.pilot import Choice
-from tare.run.attempt.bench import Bench, Images, make_token, parameters_of
+from tare.run.attempt.bench import Bench, parameters_of
 from tare.run.attempt.directory import Room, clear_room, make_room
 from tare.run.attempt.disk_room import telling_of_full_disks
-from tare.run.attempt.draft import Found, record_of
+from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.ports import free_ports
 from tare.run.attempt.server import Sut
 from tare.run.attempt.snapshot import copy_snapshot, size_of
 from tare.run.attempt.teardown import Teardown
-from tare.run.duet.placement import Seat, seat_of, seated, strays
+from tare.run.duet.placement import strays
 from tare.run.emulated import with_sides
 from tare.run.events import Emulated, Observer
 from tare.run.machine import Machine
@@ -38,40 +35,10 @@ from tare.run.parity.references import server_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.usage.cpu import Meter
 from tare.storage import DataRequest
-from tare.study.model import Arm
 from tare.workloads import ClientCommand, Parameters, output_path
 
 GRACE_S = 5.0
 """How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """What is to be attempted. `staging`: where the attempt's raw files go, a directory that is not there yet."""
-
-    store_id: str
-    plan: Plan
-    run: PlannedRun
-    number: int
-    images: Images
-    staging: Path
-    choice: Choice | None = None
-    """By which the plan's measure phase was chosen; `None` in a pilot, and where it is set."""
-
-    @property
-    def arm(self) -> Arm:
-        """The arm that the run is of, with the CPUs of its seat."""
-        return seated(self.plan.arm(self.run.arm), self.seat)
-
-    @property
-    def seat(self) -> Seat | None:
-        """Where it stands in a duet, `None` where it has the machine to itself."""
-        return seat_of(self.plan, self.run)
-
-    @property
-    def token(self) -> str:
-        """Names all that the attempt makes."""
-        return make_token(self.store_id, self.run.id, self.number)
 
 
 @dataclass(frozen=True)
@@ -87,7 +54,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Phases:
-    """Drives one attempt; what it learns is put into `found`.
+    """Drives one attempt; what it learns is put into `draft`.
 
     What it makes is registered: what runs in `stops`, since output is whole only when its program has ended,
     what merely lies about in `teardown`.
@@ -97,7 +64,7 @@ class Phases:
     machine: Machine
     secrets: Secrets
     watch: Stopwatch
-    found: Found
+    draft: Draft
     stops: Teardown
     teardown: Teardown
     monitors: Monitors
@@ -117,7 +84,7 @@ class Phases:
             bench = self._with_data(bench)
             sut = self._load(bench)
             self._watched(bench, sut, parameters)
-        return Ready(bench, sut, parameters, self.job.run.id, self.found.snapshot)
+        return Ready(bench, sut, parameters, self.job.run.id, self.draft.snapshot)
 
     def take_over(self, before: Ready) -> Ready:
         """The next stage: the servers and the data of the one before it, a room and a trace of its own.
@@ -126,8 +93,8 @@ class Phases:
         """
         sut, was = before.sut, before.bench
         with self.watch.phase(Phase.PROVISION):
-            self.found.continues = before.run_id
-            self.found.snapshot = before.snapshot
+            self.draft.continues = before.run_id
+            self.draft.snapshot = before.snapshot
             data_mounts = tuple(was.housed(node) for node in was.nodes)
             bench = replace(self._provision(), ports=was.ports, data_mounts=data_mounts, kin=was.group)
             parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
@@ -146,9 +113,9 @@ class Phases:
     def _read_back(self, sut: Sut) -> None:
         """Settings in force and addresses, of each node."""
         effective = sut.effective()
-        self.found.effective = dict(effective[sut.first.node.name])
-        self.found.of_nodes("effective", effective)
-        self.found.of_nodes("address", {name: each.address for name, each in sut.instances.items()})
+        self.draft.effective = dict(effective[sut.first.node.name])
+        self.draft.of_nodes("effective", effective)
+        self.draft.of_nodes("address", {name: each.address for name, each in sut.instances.items()})
 
     def conduct(self, ready: Ready) -> None:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
@@ -170,15 +137,15 @@ class Phases:
         """What the servers did by themselves: asked when nothing is watched any more."""
         chronicler = self.machine.chroniclers.get(self.job.arm.settings.sut.database or "")
         asked = ask_all(sut, chronicler, self.machine.clock, self.watch.times[0].began_at)
-        self.found.chronicle = asked.tree
-        self.found.of_nodes("chronicle", asked.of_nodes)
-        self.found.notes.update(asked.files)
-        self.found.notices += asked.notices
+        self.draft.chronicle = asked.tree
+        self.draft.of_nodes("chronicle", asked.of_nodes)
+        self.draft.notes.update(asked.files)
+        self.draft.notices += asked.notices
 
     def _provision(self) -> Bench:
         """A directory, names, ports and a password of its own."""
         job, machine = self.job, self.machine
-        self.found.host, self.found.engine = machine.host_facts(), machine.engine_facts()
+        self.draft.host, self.draft.engine = machine.host_facts(), machine.engine_facts()
         host = machine.site.sut
         room = Room(host, f"{machine.layout.work}/{job.token}")
         self.teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
@@ -203,7 +170,7 @@ class Phases:
         snapshot = None
         if contents_of(self.machine, loader, self.job.images).dataset:
             snapshot = ensure_snapshot(self.machine, loader, self.job.images)
-            self.found.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
+            self.draft.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
         storage = self.machine.storage(spec.kind)
         for node in bench.nodes:
             data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
@@ -235,7 +202,7 @@ class Phases:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
         target, run_dir = bench.target(sut), bench.client_run_dir("measure")
         command = bench.workload.measure(parameters, target, run_dir)
-        proxy = (self.found.path or {}).get("proxy")
+        proxy = (self.draft.path or {}).get("proxy")
         meter = Meter(bench.room.host, self.machine.clock, _instances(sut), proxy, bench.storages)
         self.monitors.must_live()
         self.monitors.begin_measure(bench, parameters)
@@ -244,7 +211,7 @@ class Phases:
         if sut is not None:
             sut.must_live("during the measure phase")
         if sut is not None and (why := self._unseen()) is not None:
-            self.found.notices.append(f"the network path could not be seen: {why}")
+            self.draft.notices.append(f"the network path could not be seen: {why}")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
         output = bench.room.output("measure")
@@ -254,10 +221,10 @@ class Phases:
             bench.room.bring(f"measure/{name}", output_path(stdout, name))
         measurement = bench.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)
-        self.found.measurement = to_tree(measurement)
+        self.draft.measurement = to_tree(measurement)
         drove = meter.drove(measurement)
-        self.found.usage = {**(self.found.usage or {}), "driven": to_tree(drove)}
-        self.found.duet = self.pace.share(measurement.windows, drove)
+        self.draft.usage = {**(self.draft.usage or {}), "driven": to_tree(drove)}
+        self.draft.duet = self.pace.share(measurement.windows, drove)
 
     def _carry_out(
         self, name: str, command: ClientCommand, bench: Bench, sut: Sut | None, meter: Meter | None = None
@@ -270,7 +237,7 @@ class Phases:
         if meter is not None:
             meter.begin(client.instance)
             self.pace.began(_instances(sut), client.instance)
-        known = self._unseen() is None and all(self.found.parity.get(side) for side in bench.settings.sides)
+        known = self._unseen() is None and all(self.draft.parity.get(side) for side in bench.settings.sides)
         onlooker = Onlooker(self.machine, sut, client, known=known)
 
         def lives() -> None:
@@ -288,18 +255,18 @@ class Phases:
             self.pace.warmed_up(client.instance)
         self._look(onlooker, bench, lives, last=True)
         if meter is not None:
-            of_nodes = [node.get("parity") for node in self.found.nodes.values()]
-            if used := meter.end(of_nodes or [self.found.parity.get("sut")], self.found.parity.get("client")):
-                self.found.usage = to_tree(used)
+            of_nodes = [node.get("parity") for node in self.draft.nodes.values()]
+            if used := meter.end(of_nodes or [self.draft.parity.get("sut")], self.draft.parity.get("client")):
+                self.draft.usage = to_tree(used)
             self.pace.ended()
         stop()
         return code
 
     def _note(self, side: Side, instance: Instance) -> None:
         """Whether it is emulated, of each side that was started; told at once, as its figures are watched live."""
-        if instance.emulated and side not in self.found.emulated:
-            self.found.emulated = with_sides(self.found.emulated, (side,))
-            self.observer(Emulated(self.job.run, self.found.emulated))
+        if instance.emulated and side not in self.draft.emulated:
+            self.draft.emulated = with_sides(self.draft.emulated, (side,))
+            self.observer(Emulated(self.job.run, self.draft.emulated))
 
     def _look(self, onlooker: Onlooker, bench: Bench, lives: Callable[[], None], *, last: bool = False) -> None:
         """Take down what there is to be seen of both sides; `last`: the client has ended."""
@@ -307,46 +274,46 @@ class Phases:
         if seen is None:
             return
         lives()  # of a server that has gone nothing true was seen
-        self.found.parity, self.found.path = seen.parity, seen.path
-        self.found.of_nodes("parity", seen.of_nodes)
-        self.found.of_nodes("path", seen.paths)
-        self.found.notices += seen.notices
+        self.draft.parity, self.draft.path = seen.parity, seen.path
+        self.draft.of_nodes("parity", seen.of_nodes)
+        self.draft.of_nodes("path", seen.paths)
+        self.draft.notices += seen.notices
         self._check_before(bench)
 
     def _unseen(self) -> str | None:
         """Why it is not known by which way the connections went to a node; `None` where it is."""
-        reasons = (_why_unseen(node.get("path")) for node in self.found.nodes.values())
+        reasons = (_why_unseen(node.get("path")) for node in self.draft.nodes.values())
         return next((why for why in reasons if why is not None), None)
 
     def _check_before(self, bench: Bench) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""
         settings, wrong = self.job.arm.settings, list[str]()
-        nodes = each_node(self._so_far(), self.found.nodes)
+        nodes = each_node(self._so_far(), self.draft.nodes)
         for node, alone in zip(bench.nodes, nodes.values(), strict=True):
             wrong += undeclared(settings, alone.parity, alone.path, bench.group)
             wrong += not_lodged(settings.sut.storage, bench.housed(node), bench.data_dir(node), alone.parity)
-        if wrong := [*dict.fromkeys(wrong), *strays(self.job.seat, self.found.path)]:
+        if wrong := [*dict.fromkeys(wrong), *strays(self.job.seat, self.draft.path)]:
             raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
         if unlike := unlike_nodes(nodes, self._server()):
             raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {told(unlike)}")
-        found = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
-        if found:
-            raise NotComparable(told(found))
+        draft = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
+        if draft:
+            raise NotComparable(told(draft))
 
     def _check_after(self, sut: Sut | None) -> None:
         """The same must be in force when the measure phase is over: variables and limits can be set at run time.
 
         A program that was itself the SUT has ended by then, and only the host is left to be looked at.
         """
-        nodes, host = each_node(self._so_far(), self.found.nodes), self.machine.host_facts()
+        nodes, host = each_node(self._so_far(), self.draft.nodes), self.machine.host_facts()
         seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
         if sut is not None:
             notices = list[str]()
             seen = {each.node.name: observation(each.deployment, each.instance, notices) for each in sut.servers}
             effective = dict(sut.effective())
-            self.found.notices += notices
-            self.found.parity = {**self.found.parity, "sut_after": seen[sut.first.node.name]}
-            self.found.of_nodes("parity_after", seen)
+            self.draft.notices += notices
+            self.draft.parity = {**self.draft.parity, "sut_after": seen[sut.first.node.name]}
+            self.draft.of_nodes("parity_after", seen)
         moved_to = None if sut is None else self.pace.moved_to
         changed = list[str]()
         for name, before in nodes.items():
@@ -357,7 +324,7 @@ class Phases:
             raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(dict.fromkeys(changed))}")
 
     def _so_far(self) -> RunRecord:
-        return record_of(self.job, self.found, self.watch.times, Outcome(ok=True))
+        return record_of(self.job, self.draft, self.watch.times, Outcome(ok=True))
 
     def _server(self) -> Known:
         return server_of(self.machine.databases, self.job.arm.settings.sut.database)

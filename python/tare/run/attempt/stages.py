@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from tare.run.attempt.attempt import Attempt
-from tare.run.attempt.phases import Job, Ready
+from tare.run.attempt.job import Job
+from tare.run.attempt.phases import Ready
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.events import Observer
 from tare.run.machine import Machine

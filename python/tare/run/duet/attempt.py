@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from tare.errors import TareError
 from tare.run.attempt.attempt import Attempt
-from tare.run.attempt.phases import Job, Ready
+from tare.run.attempt.job import Job
+from tare.run.attempt.phases import Ready
 from tare.run.duet.barrier import BreakableClock, Playing, Rendezvous, Swap
 from tare.run.duet.side import Part
 from tare.run.events import Event, Observer

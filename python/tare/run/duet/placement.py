@@ -8,7 +8,8 @@ from typing import Any
 
 from tare.deployments.network.path import Hop
 from tare.plan.model import Plan, PlannedRun
-from tare.study.model import Arm, DuetSpec, Placement
+from tare.study.model import Arm, Placement
+from tare.study.protocol_spec import DuetSpec
 
 _PROXY = (
     "docker-proxy carries the connections, and runs on the CPUs of both arms of a duet: use network bridge or "

@@ -22,7 +22,8 @@ from tare.run.parity.properties import (
     variables,
 )
 from tare.run.record import RunRecord
-from tare.study.model import DuetSpec, Study
+from tare.study.model import Study
+from tare.study.protocol_spec import DuetSpec
 from tare.study.values import cpu_set
 
 _ABSENT = "not there"

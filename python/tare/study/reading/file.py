@@ -11,16 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tare.study.model import (
-    InterleaveSpec,
-    Margin,
-    MarginMetric,
-    Name,
-    ProtocolSpec,
-    PublishedMetric,
-    Scalar,
-    Source,
-)
+from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Scalar, Source
+from tare.study.protocol_spec import InterleaveSpec, ProtocolSpec
 from tare.study.quantities import PublishedBy, Quantities
 from tare.study.values import MOST, Strict
 

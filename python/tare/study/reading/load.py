@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tare.errors import StudyError
-from tare.study.model import Arm, ArmSettings, DuetSpec, MonitorSpec, Placement, Repetition, Scalar, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, Study, SutSpec
+from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading import published
 from tare.study.reading.baselines import baselines
 from tare.study.reading.document import Document, KeyPath, parse, read

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tare.study.model import ArmSettings, DuetSpec, Repetition
+from tare.study.model import ArmSettings
+from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading.document import KeyPath
 from tare.study.rules.placement import Refusal
 from tare.study.values import CgroupPlace, cpu_set

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tare.deployments import MACHINES
-from tare.study.machine_spec import VmSpec
-from tare.study.model import DuetSpec, Placement, Repetition, SutSpec
+from tare.study.model import Placement, SutSpec, VmSpec
+from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading.document import KeyPath
 from tare.study.rules.placement import Refusal
 from tare.study.values import NetworkKind

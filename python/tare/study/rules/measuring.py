@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tare.study.model import Arm, InterleaveSpec, Repetition
+from tare.study.model import Arm
+from tare.study.protocol_spec import InterleaveSpec, Repetition
 from tare.study.reading.document import Document, KeyPath
 
 LEAST_WINDOWS = 4

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tare.study.model import Arm, DuetSpec, InterleaveSpec, Study
+from tare.study.model import Arm, Study
+from tare.study.protocol_spec import DuetSpec, InterleaveSpec
 from tare.study.reading.baselines import Baselines
 from tare.study.reading.document import Document, KeyPath
 from tare.study.reading.factors import varies

@@ -11,7 +11,7 @@ from tests.unit.analyze import synthetic
 from tare.analyze.estimator import paired
 from tare.analyze.statistics.quantile_shift import QuantileShift, quantile_shifts
 from tare.run.record import RunRecord
-from tare.study.model import InterleaveSpec
+from tare.study.protocol_spec import InterleaveSpec
 
 ARMS = ("bare", "bridge")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.analyze.views.traces import trace
 
 from tare.analyze.views.compute import samples
-from tare.analyze.views.devices import lowest, whole
+from tare.analyze.views.formulas import lowest, whole
 from tare.analyze.views.readings import disks
 from tare.analyze.views.why import why
 from tare.store.trace import Trace

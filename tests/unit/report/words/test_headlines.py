@@ -12,7 +12,7 @@ from tests.unit.analyze.test_control import controlled, records
 
 from tare.report import EXPORTERS, build_report
 from tare.run.ending import ArmWidth, Ending
-from tare.study.model import BucketsSpec
+from tare.study.protocol_spec import BucketsSpec
 
 SOUND = build_report(controlled(), records(0.002))
 INVALID = build_report(controlled(), records(0.03))

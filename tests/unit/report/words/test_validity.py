@@ -7,7 +7,7 @@ from tests.unit.analyze import synthetic
 from tare.analyze.validity import Alarm
 from tare.report import build_report, findings_file, html_page, terminal
 from tare.report.markdown import markdown
-from tare.report.words.validity import warnings
+from tare.report.words.notes import warnings
 
 
 def test_the_same_of_several_arms_is_said_once() -> None:

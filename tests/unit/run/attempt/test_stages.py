@@ -12,7 +12,8 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import Done, finished, remaining
-from tare.study.model import Arm, FixedSpec
+from tare.study.model import Arm
+from tare.study.protocol_spec import FixedSpec
 from tare.workloads.registry import WORKLOADS
 
 STAGES = ("first", "second")

@@ -20,7 +20,7 @@ from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import Done, finished
-from tare.study.model import DuetSpec
+from tare.study.protocol_spec import DuetSpec
 from tare.workloads.fake import FakeParameters
 
 PHASES = (Phase.LOAD, Phase.MEASURE, Phase.COLLECT)

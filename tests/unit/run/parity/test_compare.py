@@ -17,7 +17,8 @@ from tare.run.parity.properties import parent_cgroup
 from tare.run.parity.references import References, until_refused
 from tare.run.record import Outcome, RunRecord
 from tare.run.usage.cpu import both_clocks
-from tare.study.model import Arm, ArmSettings, InterleaveSpec, LimitsSpec, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, LimitsSpec, Placement, Study, SutSpec
+from tare.study.protocol_spec import InterleaveSpec
 from tare.study.values import CgroupPlace, NetworkKind
 
 TOKEN = "0123456789ab"

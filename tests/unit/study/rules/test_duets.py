@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tare.errors import StudyError
-from tare.plan.datasets import data_sets
-from tare.plan.duet import refuse_io_bound
+from tare.plan.datasets import data_sets, refuse_io_bound
 from tare.plan.expand import expand
-from tare.study.model import DuetSpec
+from tare.study.protocol_spec import DuetSpec
 from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.workloads.registry import WORKLOADS

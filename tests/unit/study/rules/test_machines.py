@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tare.errors import StudyError
-from tare.study.machine_spec import VmSpec
-from tare.study.model import DuetSpec, InterleaveSpec, LimitsSpec, Placement, StorageSpec, SutSpec
+from tare.study.model import LimitsSpec, Placement, StorageSpec, SutSpec, VmSpec
+from tare.study.protocol_spec import DuetSpec, InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tare.study.rules.machines import refuse

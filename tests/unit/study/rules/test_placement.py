@@ -8,7 +8,8 @@ import pytest
 from tests.integration.deployments.test_network_path import DIRECT, PROXIED
 
 from tare.errors import StudyError
-from tare.study.model import InterleaveSpec, LimitsSpec, Placement, SutSpec
+from tare.study.model import LimitsSpec, Placement, SutSpec
+from tare.study.protocol_spec import InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
 from tare.study.rules import machines

@@ -1,20 +1,52 @@
-"""What is known of an attempt so far, and the record made of it at its end."""
+"""What is to be attempted, what is known of it so far, and the record made of both at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tare.images import Image
+from tare.plan.model import Plan, PlannedRun
+from tare.protocols.pilot import Choice
+from tare.run.attempt.bench import Images, make_token
+from tare.run.duet.placement import Seat, seat_of, seated
 from tare.run.record import Outcome, PhaseTime, RunRecord, Side, to_tree
+from tare.study.model import Arm
 
-if TYPE_CHECKING:
-    from tare.run.attempt.phases import Job
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be attempted. `staging`: where the attempt's raw files go, a directory that is not there yet."""
+
+    store_id: str
+    plan: Plan
+    run: PlannedRun
+    number: int
+    images: Images
+    staging: Path
+    choice: Choice | None = None
+    """By which the plan's measure phase was chosen; `None` in a pilot, and where it is set."""
+
+    @property
+    def arm(self) -> Arm:
+        """The arm that the run is of, with the CPUs of its seat."""
+        return seated(self.plan.arm(self.run.arm), self.seat)
+
+    @property
+    def seat(self) -> Seat | None:
+        """Where it stands in a duet, `None` where it has the machine to itself."""
+        return seat_of(self.plan, self.run)
+
+    @property
+    def token(self) -> str:
+        """Names all that the attempt makes."""
+        return make_token(self.store_id, self.run.id, self.number)
 
 
 @dataclass
-class Found:
+class Draft:
     """What is known of the attempt so far; a failed one keeps what it came to know."""
 
     host: Mapping[str, Any] = field(default_factory=dict)
@@ -43,8 +75,8 @@ class Found:
             self.nodes.setdefault(name, {})[key] = value
 
 
-def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Outcome) -> RunRecord:
-    """The record of an attempt that has come as far as `found` tells."""
+def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Outcome) -> RunRecord:
+    """The record of an attempt that has come as far as `draft` tells."""
     arm, study = job.arm, job.plan.study
     return RunRecord(
         run_id=job.run.id,
@@ -60,25 +92,25 @@ def record_of(job: Job, found: Found, times: tuple[PhaseTime, ...], outcome: Out
         settings=arm.settings.model_dump(mode="json"),
         seed=job.run.seed,
         phases=times,
-        host=found.host,
-        engine=found.engine,
+        host=draft.host,
+        engine=draft.engine,
         images={"sut": _bits(job.images.sut), "client": _bits(job.images.client)},
-        emulated=found.emulated,
-        snapshot=found.snapshot,
-        effective=found.effective,
-        parity=found.parity,
-        path=found.path,
-        nodes=found.nodes if len(found.nodes) > 1 else None,
-        usage=found.usage,
-        monitors=found.monitors,
-        chronicle=found.chronicle,
+        emulated=draft.emulated,
+        snapshot=draft.snapshot,
+        effective=draft.effective,
+        parity=draft.parity,
+        path=draft.path,
+        nodes=draft.nodes if len(draft.nodes) > 1 else None,
+        usage=draft.usage,
+        monitors=draft.monitors,
+        chronicle=draft.chronicle,
         pilot=None if job.choice is None else job.choice.model_dump(mode="json"),
-        measurement=found.measurement if outcome.ok else None,
-        duet=found.duet,
-        continues=found.continues,
-        raw=found.raw,
+        measurement=draft.measurement if outcome.ok else None,
+        duet=draft.duet,
+        continues=draft.continues,
+        raw=draft.raw,
         outcome=outcome,
-        notices=tuple(found.notices),
+        notices=tuple(draft.notices),
     )
 
 

@@ -1,0 +1,120 @@
+"""Runs that failed, were imported or extended, and operations that were asked for and did not come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tare.analyze.numbers import number_at
+from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
+from tare.plural import counted
+from tare.protocols.stopping import Rule
+from tare.run.record import RunRecord
+
+
+def imported(evidence: Evidence) -> Iterator[Alarm]:
+    """The study was imported: nothing was seen of what was around its runs."""
+    source = evidence.study.imported
+    if source is not None:
+        files = f"{counted(source.files, 'file')} of {source.parser}, {source.origin}"
+        yield Alarm(
+            "imported",
+            None,
+            f"others measured this ({files}): whether the arms had the same bits, settings, limits and machine, "
+            "which way the traffic went, and in what order the runs were made is not known",
+            (),
+            "run the study itself (`tare run`), which checks all of it",
+        )
+
+
+FAILING = 0.1
+"""Share of an arm's attempts. Failed runs are left out: where they are more than a few, those left are a choice."""
+
+
+def errors(evidence: Evidence) -> Iterator[Alarm]:
+    """A good run with errors or reconnects, or an arm of which two attempts or more failed, over one in ten."""
+    for arm in evidence.attempted:
+        good = evidence.good(arm)
+        wrong = [run for run in good if any(number_at(run.measurement, (key,)) for key in ("errors", "reconnects"))]
+        if wrong:
+            yield Alarm(
+                "errors",
+                arm,
+                "the generator had errors or reconnects in runs that count",
+                ids(wrong),
+                "read their raw files; a refused or repeated operation is no operation",
+            )
+        failed = [failure for failure in evidence.runs.failures if failure.arm == arm]
+        if len(failed) > max(1, FAILING * (len(failed) + len(good))):
+            others = "and only the others are compared" if good else "so that nothing is known of this arm"
+            yield Alarm(
+                "errors",
+                arm,
+                f"{len(failed)} of {len(failed) + len(good)} attempts failed, {others}",
+                tuple(dict.fromkeys(failure.run_id for failure in failed)),
+                "find why; if runs fail because they are slow, what is left is too fast",
+            )
+
+
+def extended(evidence: Evidence) -> Iterator[Alarm]:
+    """A study without a target holds runs of more than one plan: its cap was raised, once there were results.
+
+    Simulated: 8 blocks, and 8 more where the first did not exclude zero, are wrong in 9 % of A/A studies at a
+    nominal 5 % (Armitage, McPherson & Rowe, "Repeated significance tests …", J. R. Stat. Soc. A 132, 1969).
+    """
+    plans = {run.plan_digest for run in evidence.runs.good.values()}
+    if len(plans) > 1 and Rule.of(evidence.study.protocol).target is None:
+        yield Alarm(
+            "extended",
+            None,
+            f"its cap was raised when there were results ({len(plans)} plans), and without a target no alpha pays "
+            "for a look at them",
+            (),
+            "where the result had a say in that, run the study anew with as many blocks, or with a target",
+        )
+
+
+def unwitnessed(evidence: Evidence) -> Iterator[Alarm]:
+    """Of a good run it could not be read what was in force around a side, or which way the connections went."""
+    for arm in evidence.arms if evidence.study.imported is None else ():
+        blind = [run for run in evidence.good(arm) if _unseen(run)]
+        if blind:
+            what = ", ".join(dict.fromkeys(part for run in blind for part in _unseen(run)))
+            yield Alarm(
+                "unwitnessed",
+                arm,
+                f"{what} could not be seen, so that nobody knows whether these runs were alike",
+                ids(blind),
+                "read their notices for the reason, and run them again where it is gone",
+            )
+
+
+def _unseen(run: RunRecord) -> tuple[str, ...]:
+    """A program that is itself the SUT has no client and no path."""
+    both = run.settings.get("client", "") is not None
+    sides = {"sut": "the SUT", **({"client": "the client"} if both else {})}
+    found = [f"what is in force around {name}" for side, name in sides.items() if not run.parity.get(side)]
+    if run.parity.get("sut_after", "") is None:
+        found.append("what is in force around the SUT after the measure phase")
+    if both and (run.path is None or run.path.get("hop", "") is None):
+        found.append("the network path")
+    return tuple(found)
+
+
+SHORT = 0.01
+"""Of the operations asked for: half of the target width of an overhead."""
+
+
+def under_delivery(evidence: Evidence) -> Iterator[Alarm]:
+    """A run delivered over 1 % fewer operations a second than its target asks for."""
+    for arm in evidence.arms:
+        told = [(run, number_at(run.measurement, ("details", "delivered_share"))) for run in evidence.good(arm)]
+        short = [(run, part) for run, part in told if part is not None and part < 1 - SHORT]
+        if short:
+            least = min(part for _, part in short)
+            yield Alarm(
+                "under-delivery",
+                arm,
+                f"the generator delivered {share(least)} of the operations that its target asks for",
+                ids([run for run, _ in short]),
+                "take a lower target or more threads: at this load arms are compared at different rates",
+            )

@@ -1,0 +1,139 @@
+"""The files of a store: what lies where, made durable, and locked by one writer."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.errors import StoreError
+
+
+@dataclass(frozen=True)
+class StoreLayout:
+    """Paths of one store; every key of them is told in docs/reference/store.md."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """Records, facts and the study."""
+        return self.root / "store.sqlite"
+
+    @property
+    def raw(self) -> Path:
+        """raw/RUN-ATTEMPT/: the tools' own output of each recorded attempt."""
+        return self.root / "raw"
+
+    @property
+    def staging(self) -> Path:
+        """staging/RUN-ATTEMPT/: output of the attempt under way; worthless once its process is gone."""
+        return self.root / "staging"
+
+    @property
+    def lock(self) -> Path:
+        """Held (flock(2)) by the one process that writes."""
+        return self.root / "lock"
+
+    @property
+    def now(self) -> Path:
+        """What that process is doing, for those who watch; renewed by a rename, and worthless once it is gone."""
+        return self.root / "now.json"
+
+
+def attempt_name(run_id: str, attempt: int) -> str:
+    """Name of an attempt's directory under `raw` and `staging`."""
+    return f"{run_id}-{attempt}"
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Make a file's content durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def move_durably(source: Path, target: Path) -> None:
+    """Rename a directory of plain files so that afterwards the whole of it, or nothing, is at `target`."""
+    for path in sorted(source.rglob("*")):
+        if path.is_dir():
+            sync_directory(path)
+        else:
+            sync_file(path)
+    sync_directory(source)
+    source.rename(target)
+    sync_directory(target.parent)
+    sync_directory(source.parent)
+
+
+def move_all_durably(source: Path, target: Path, names: Sequence[str]) -> None:
+    """Rename directories of plain files, all written back at once: one sync(2) is far less than a sync a file.
+
+    On Linux sync(2) returns when everything is on the disk. After a loss of power some directories may have been
+    renamed; these have no record yet, and are dropped as leftovers.
+    """
+    os.sync()
+    for name in names:
+        (source / name).rename(target / name)
+    sync_directory(target)
+    sync_directory(source)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold the lock (flock(2), released even by `kill -9`); `StoreError` when another process holds it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StoreError(
+            f"the store {path.parent} cannot be written: {error.strerror}",
+            hint="`tare report` reads it all the same",
+        ) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:  # flock(2) on NFS is fcntl(2)'s, which may say either
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            raise StoreError(
+                f"the store {path.parent} is being written by another tare (process {holder})",
+                hint="wait for it to end, or give this study a store of its own with --store",
+            ) from error
+        except OSError as error:
+            raise StoreError(
+                f"the store {path.parent} cannot be locked: {error.strerror}",
+                hint="without locks, as on some network file systems, two runs may write at once: use another",
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
+    """The process that holds the lock, `None` where none does; the kernel's list tells, the lock is not touched.
+
+    Lines of it: `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF` (proc(5)). To try whether the lock can be taken
+    would make a `tare run` fail that begins at the same moment.
+    """
+    try:
+        inode, pid = str(path.stat().st_ino), path.read_text(errors="replace").strip()
+        lines = [line.split() for line in locks.read_text().splitlines()]
+    except OSError:
+        return None
+    held_by = [words[4] for words in lines if words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode]
+    return int(pid) if pid.isdecimal() and pid in held_by else None
