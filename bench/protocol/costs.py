@@ -20,8 +20,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.published.pooled_windows import pooled_windows
-from tare.analyze.published.welch import welch
+from tare.analyze.published import pooled_windows, welch
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.calibrate.pooled import Share, share
 from tare.protocols.pilot import Components, components

@@ -15,8 +15,7 @@ from tare.cli import app
 from tare.doctor import Line, Verdict
 from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
-from tare.doctor.examination import examine
-from tare.doctor.home import home_line
+from tare.doctor.examination import examine, home_line
 from tare.doctor.resources import GIB, resource_lines
 from tare.doctor.spin import spin
 from tare.doctor.trials import trial_lines

@@ -14,7 +14,7 @@ from tare.analyze.estimate import Finding
 from tare.analyze.estimator import estimate_of
 from tare.analyze.judge import judged
 from tare.analyze.metrics import METRICS, Metric, metrics_of
-from tare.analyze.publication import by_publication
+from tare.analyze.published import by_publication
 from tare.analyze.runs import Failure, Runs, select_runs
 from tare.analyze.statistics.histogram import below_resolution
 from tare.analyze.statistics.pairing import pair

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tare.analyze.bottleneck import Limits, limits
 from tare.analyze.metrics import Metric
-from tare.analyze.published.min_max_mean import min_max_mean
+from tare.analyze.published import min_max_mean
 from tare.analyze.runs import Runs
 from tare.run.emulated import emulated_arms
 from tare.run.record import Side

@@ -8,8 +8,7 @@ from dataclasses import replace
 from tare.analyze.estimate import Estimate
 from tare.analyze.metrics import Metric
 from tare.analyze.numbers import number_at
-from tare.analyze.published.pooled_windows import pooled_windows
-from tare.analyze.published.welch import welch
+from tare.analyze.published import pooled_windows, welch
 from tare.analyze.runs import Runs
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.analyze.statistics.pairing import Pairs

@@ -11,6 +11,8 @@ from tare.analyze.statistics.histogram import histograms_of, percentile_of
 from tare.run.duet.halves import throughput_of
 from tare.run.record import RunRecord
 
+PRIMARY = "throughput"
+
 
 def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
     """CPU milliseconds a second of all monitors, and of the engine's daemons, some of which work for monitors.
@@ -174,8 +176,6 @@ METRICS: Mapping[str, Metric] = {
     )
 }
 """In the order in which reports show them; the first is the primary metric."""
-
-PRIMARY = "throughput"
 
 MONITOR_CPU = Metric(
     "monitor_cpu",

@@ -17,8 +17,7 @@ from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import paired
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
-from tare.analyze.published.mean_square_error import mean_square_error
-from tare.analyze.published.overhead_fraction import overhead_fraction
+from tare.analyze.published import mean_square_error, overhead_fraction
 from tare.analyze.runs import select_runs
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples

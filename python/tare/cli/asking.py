@@ -39,6 +39,18 @@ _YCSB: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+DEPLOYMENTS: Mapping[str, DeploymentName] = {
+    "bare": "bare", "container": "container", "vm": "vm", "vm-container": "vm-container"
+}  # fmt: skip
+_NETWORKS = ("host", "bridge", "published-loopback", "published-address", "shared")
+_MACHINE_NETWORKS = ("user", "tap")
+_CLIENT_NETWORKS = ("host", "bridge")
+_REACHED_FROM_BRIDGE = ("bridge", "published-address")
+_STORAGE = ("bind", "layer", "volume", "tmpfs", "block", "nfs")
+_INTERRUPTED = 130
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class _Served:
     """How a database is run: a recipe, its settings; `workload`: `None` for that of `tare init`."""
@@ -145,18 +157,6 @@ def _kind(setup: Setup) -> str:
 def _own(path: str | None) -> NetworkKind:
     """The database's own network, of a path in the claims' words."""
     return NetworkKind((path or "host").removesuffix("-client-nat"))
-
-
-DEPLOYMENTS: Mapping[str, DeploymentName] = {
-    "bare": "bare", "container": "container", "vm": "vm", "vm-container": "vm-container"
-}  # fmt: skip
-_NETWORKS = ("host", "bridge", "published-loopback", "published-address", "shared")
-_MACHINE_NETWORKS = ("user", "tap")
-_CLIENT_NETWORKS = ("host", "bridge")
-_REACHED_FROM_BRIDGE = ("bridge", "published-address")
-_STORAGE = ("bind", "layer", "volume", "tmpfs", "block", "nfs")
-_INTERRUPTED = 130
-T = TypeVar("T")
 
 
 def asked() -> Asked:

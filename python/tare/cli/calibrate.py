@@ -44,6 +44,12 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.workloads.registry import WORKLOADS
 
+SIGNALLED = 128
+"""As shells have it: 128 and the number of the signal."""
+_BUSY = 0.25
+"""Load of the last minute, for each CPU, from which on a machine is not left to itself."""
+_DEPLOYMENTS = {**DEPLOYMENTS, **INJECTING}
+
 
 def render(summary: Summary, *, width: int = 100) -> str:
     """All figures as text."""
@@ -139,13 +145,6 @@ def _signed(value: float) -> str:
 
 def _plain(out: io.StringIO) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-SIGNALLED = 128
-"""As shells have it: 128 and the number of the signal."""
-_BUSY = 0.25
-"""Load of the last minute, for each CPU, from which on a machine is not left to itself."""
-_DEPLOYMENTS = {**DEPLOYMENTS, **INJECTING}
 
 
 class KindName(StrEnum):

@@ -36,6 +36,12 @@ _SCATTER = 0.1
 """Twice the tolerance by which full load is told."""
 
 
+NO_GOOD_RESULT = 1
+"""A run failed for good, or too few are good to tell of a knee."""
+_THREADS = "1,2,4,8,16,32,64,128"
+_MOST_THREADS = 100_000
+
+
 def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
     """All of it as text; `unit`: what throughput counts."""
     out = io.StringIO()
@@ -126,12 +132,6 @@ def _amount(value: float | None) -> str:
 
 def _share(value: float | None) -> str:
     return NONE if value is None else f"{100 * value:.0f} %"
-
-
-NO_GOOD_RESULT = 1
-"""A run failed for good, or too few are good to tell of a knee."""
-_THREADS = "1,2,4,8,16,32,64,128"
-_MOST_THREADS = 100_000
 
 
 class Format(StrEnum):

@@ -42,6 +42,17 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _MEANING = {"n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
 
 
+OS_USER = "mysql"
+"""The user that the image runs as. It may do all, through the socket and without a password; nobody else may."""
+SCHEMA = "tare"
+"""The one database that the run's user may use."""
+SERVER_FILE, CLIENT_FILE, INIT_FILE = "server.cnf", "client.cnf", "init.sql"
+_QUERY_TIMEOUT_S = 60.0
+"""A client that starts in an emulated virtual machine may take more than 10 s."""
+_SHUTDOWN_TIMEOUT_S = 3600.0
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
+
+
 def parse_variables(batch: str) -> Mapping[str, str]:
     """Name → value from `mariadb --batch --skip-column-names`; raises `RunFailed` on anything else.
 
@@ -62,20 +73,6 @@ def parse_variables(batch: str) -> Mapping[str, str]:
 
 def _unescape(match: re.Match[str]) -> str:
     return _MEANING.get(match.group(1), match.group(1))
-
-
-OS_USER = "mysql"
-"""The user that the image runs as. It may do all, through the socket and without a password; nobody else may."""
-
-SCHEMA = "tare"
-"""The one database that the run's user may use."""
-
-SERVER_FILE, CLIENT_FILE, INIT_FILE = "server.cnf", "client.cnf", "init.sql"
-
-_QUERY_TIMEOUT_S = 60.0
-"""A client that starts in an emulated virtual machine may take more than 10 s."""
-_SHUTDOWN_TIMEOUT_S = 3600.0
-_PLAIN = re.compile(r"[A-Za-z0-9_]+")
 
 
 class MariaDB:

@@ -31,6 +31,13 @@ _VALUE = re.compile(r"[ !$-&(-\[\]-~]*")
 """Printable ASCII without quotes, backslash and `#`."""
 
 
+CONFIG_FILE = "redis.conf"
+_ASK_TIMEOUT_S = 60.0
+"""A client that starts in an emulated virtual machine may take more than 10 s."""
+_SAVE_TIMEOUT_S = 3600.0
+_FACTS = ("redis_version", "redis_mode", "multiplexing_api", "mem_allocator")
+
+
 def check_settings(settings: Mapping[str, Setting]) -> None:
     """Raise `StudyError` for the first setting that no study may make; the server says whether it knows it."""
     for name, value in settings.items():
@@ -58,14 +65,6 @@ def _rendered(name: str, value: Setting) -> str:
             hint="printable ASCII without quotes, backslashes and `#`",
         )
     return text if text.strip() else '""'
-
-
-CONFIG_FILE = "redis.conf"
-
-_ASK_TIMEOUT_S = 60.0
-"""A client that starts in an emulated virtual machine may take more than 10 s."""
-_SAVE_TIMEOUT_S = 3600.0
-_FACTS = ("redis_version", "redis_mode", "multiplexing_api", "mem_allocator")
 
 
 class Redis:

@@ -15,6 +15,13 @@ _SHALLOWEST = 3
 """Parts of a path that may be removed at all: `/var/lib` never, `/var/lib/tare` if the ledger says so."""
 
 
+_SETTLE_S = 4 * 3600.0
+_WORTH_IT = "+255k"
+"""A database keeps some hundred small files of settings and definitions; what matters is in the large ones."""
+_AT_ONCE = ("xargs", "-0", "-r", "-P", "16", "-n", "16")
+"""Small files synced one after the other wait for a commit of the journal each; at once they share them."""
+
+
 def remove_tree(host: Host, path: str) -> None:
     """Unmount what is mounted at and below `path`, then remove it. Raises `RunFailed` if it does not go.
 
@@ -64,13 +71,6 @@ def refuse_wide(path: str) -> None:
 
 def _mountinfo(host: Host) -> str:
     return (host.read("/proc/self/mountinfo") or b"").decode(errors="replace")
-
-
-_SETTLE_S = 4 * 3600.0
-_WORTH_IT = "+255k"
-"""A database keeps some hundred small files of settings and definitions; what matters is in the large ones."""
-_AT_ONCE = ("xargs", "-0", "-r", "-P", "16", "-n", "16")
-"""Small files synced one after the other wait for a commit of the journal each; at once they share them."""
 
 
 def sync_and_evict(host: Host, directory: str, *, warmed: bool) -> None:

@@ -13,15 +13,22 @@ from requests.exceptions import RequestException
 from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
-from tare.doctor.home import home_line
 from tare.doctor.resources import resource_lines
 from tare.doctor.trials import trial_lines
 from tare.errors import TareError
 from tare.sites import Host
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
-from tare.sites.layout import Layout
+from tare.sites.layout import ADVICE, Layout, home_on
 from tare.sites.ledger import Ledger
+
+
+def home_line(host: Host, home: str) -> Line:
+    """Of TARE_HOME."""
+    found = home_on(host, home)
+    if found.fault is not None:
+        return cannot("home", found.fault, ADVICE)
+    return ok("home", home if found.place == home else f"{home}, to be made in {found.place}")
 
 
 @dataclass(frozen=True)

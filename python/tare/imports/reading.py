@@ -23,6 +23,16 @@ from tare.workloads.sysbench.output import read_output as read_sysbench
 from tare.workloads.ycsb.measurement import Asked, measurement
 from tare.workloads.ycsb.output import read_output as read_ycsb
 
+_LARGEST = 64 << 20
+_PACKED: Mapping[bytes, str] = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+"""First bytes of what is no longer text."""
+
 
 def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measurement:
     """What the report tells. Raises `RunFailed` where it is cut short, tells of a failure or of too many errors.
@@ -127,17 +137,6 @@ def _latency(printed: SysbenchReport, events: int) -> Latency:
         blind_to_stalls=not arrivals,
         timed_from="intended-send" if arrivals else "actual-send",
     )
-
-
-_LARGEST = 64 << 20
-_PACKED: Mapping[bytes, str] = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-}
-"""First bytes of what is no longer text."""
 
 
 @dataclass(frozen=True)

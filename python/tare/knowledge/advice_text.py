@@ -21,6 +21,13 @@ _LONGEST = 300
 """Of a sentence in a list."""
 
 
+_SHOWN = 6
+"""Claims named in a line; `--json` has all."""
+_QUANTILE_OF_ONE_KIND = re.compile(r".+_latency_p\d+")
+_TOGETHER = "\N{NO-BREAK SPACE}"
+"""At which `textwrap` does not break a line."""
+
+
 def percent(log_ratio: float) -> str:
     """A log ratio as a relative change: -0.0513 → `-5.0 %`."""
     return f"{100 * math.expm1(log_ratio):+.1f} %"
@@ -65,13 +72,6 @@ def setup_words(setup: Setup) -> str:
     told += [] if setup.storage in (None, "none") else [f"data on {setup.storage}"]
     engine = "/".join(each for each in (setup.engine, setup.runtime) if each not in (None, "none"))
     return ", ".join([*told, *([engine] if engine else [])])
-
-
-_SHOWN = 6
-"""Claims named in a line; `--json` has all."""
-_QUANTILE_OF_ONE_KIND = re.compile(r".+_latency_p\d+")
-_TOGETHER = "\N{NO-BREAK SPACE}"
-"""At which `textwrap` does not break a line."""
 
 
 @dataclass(frozen=True)

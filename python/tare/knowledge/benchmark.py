@@ -23,6 +23,12 @@ WAITING_FOR_DISK = 0.05
 T = TypeVar("T", bound=Hashable)
 
 
+DOCKERIZED = ("container", "vm-container")
+MACHINES = ("vm", "vm-container")
+BARE = Setup(deployment="bare", client="bare", network="host", storage="host", engine="none", runtime="none")
+"""What a container is compared with where a study has nothing without one."""
+
+
 @dataclass(frozen=True)
 class LoadTold:
     """`None`: the records do not tell."""
@@ -70,14 +76,6 @@ def _of_cpu(run: RunRecord, share: float | None, *, closed: bool) -> Level | Non
 def _of_most(runs: Sequence[RunRecord], of: Callable[[RunRecord], T | None]) -> T | None:
     told = Counter(of(run) for run in runs)
     return next((answer for answer, n in told.items() if 2 * n > len(runs)), None)
-
-
-DOCKERIZED = ("container", "vm-container")
-MACHINES = ("vm", "vm-container")
-
-
-BARE = Setup(deployment="bare", client="bare", network="host", storage="host", engine="none", runtime="none")
-"""What a container is compared with where a study has nothing without one."""
 
 
 class Comparing(StrEnum):

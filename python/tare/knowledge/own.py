@@ -39,6 +39,11 @@ COLUMNS = (
 """Of the CSV, documented in docs/reference/knowledge.md."""
 
 
+METRICS = re.compile(r"throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)|cpu_per_operation")
+_FEWEST = 3
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
 def as_json(claims: Iterable[Known]) -> str:
     """All of every claim, with its id."""
     tree = [{"id": known.id, **known.claim.model_dump(mode="json", exclude_none=True)} for known in claims]
@@ -77,11 +82,6 @@ def _row(claim: Claim) -> dict[str, object]:
         row |= {"low": claim.effect.low, "high": claim.effect.high}
     row |= claim.how.model_dump(exclude={"order"})
     return row | claim.source.model_dump(exclude={"authors", "store"})
-
-
-METRICS = re.compile(r"throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)|cpu_per_operation")
-_FEWEST = 3
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:

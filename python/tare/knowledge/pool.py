@@ -22,6 +22,12 @@ Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
 
 
+FEWEST = 5
+"""Weighted claims below which nothing is pooled."""
+WITH_MODERATORS = 10
+"""From how many on moderators are looked at; one coefficient for each ten claims."""
+
+
 @dataclass(frozen=True)
 class Pooled:
     """A pooled log ratio. `low`, `high`: of the mean; `predicted_*`: of the next such effect, approximate.
@@ -106,12 +112,6 @@ def _pooled(y: Floats, variance: Floats, design: Floats, tau2: float, names: tup
     return Pooled(point, point - t * error, point + t * error, point - wide, point + wide, tau2, k, told)
 
 
-FEWEST = 5
-"""Weighted claims below which nothing is pooled."""
-WITH_MODERATORS = 10
-"""From how many on moderators are looked at; one coefficient for each ten claims."""
-
-
 @dataclass(frozen=True)
 class Pool:
     """Claims of one key. `listed`: all; `weighted`: those that an interval rests on, where there is one.
@@ -161,7 +161,7 @@ def pool(claims: Sequence[Known]) -> Pool | None:
     ends = [end for known in counted for end in _ends(known)]
     weighted = tuple(known for known in counted if weighs(known))
     size_only = any(isinstance(known.claim.effect, Between) and known.claim.effect.absolute for known in counted)
-    effect = _pooled_pool(weighted) if len(weighted) >= FEWEST else None
+    effect = _pool_claims(weighted) if len(weighted) >= FEWEST else None
     why = None if effect else f"{len(weighted)} of {len(counted)} with a standard error, {FEWEST} are needed"
     return Pool(counted, weighted, min(ends), max(ends), size_only, effect, why)
 
@@ -204,7 +204,7 @@ def _refuse_mixture(claims: Sequence[Known]) -> None:
             )
 
 
-def _pooled_pool(weighted: Sequence[Known]) -> Pooled:
+def _pool_claims(weighted: Sequence[Known]) -> Pooled:
     effects = [known.claim.effect for known in weighted]
     figures = [(each.log_ratio, each.se) for each in effects if isinstance(each, Measured) and each.se is not None]
     points, errors = [point for point, _ in figures], [error for _, error in figures]

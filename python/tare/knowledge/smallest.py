@@ -28,6 +28,11 @@ FINEST, COARSEST = 0.01, 0.05
 _MOST_BLOCKS = 1000
 
 
+_HEAD = """\
+# The smallest study that tells what no claim of the knowledge base does: `tare plan FILE`, `tare run FILE`.
+"""
+
+
 @dataclass(frozen=True)
 class Rounds:
     """Blocks for intervals of ± `target`, if `spread` is that from block to block. `seconds`: machine time.
@@ -66,11 +71,6 @@ def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:
         "what tare expects of a machine that is not calibrated" if spread is None else "this machine's calibration"
     )
     return Rounds(target, known, whence, blocks, found.seconds_of(blocks), enough=blocks < _MOST_BLOCKS)
-
-
-_HEAD = """\
-# The smallest study that tells what no claim of the knowledge base does: `tare plan FILE`, `tare run FILE`.
-"""
 
 
 def smallest_study(study: Study, arms: Sequence[str], registry: Registry, target: float, blocks: int) -> str:

@@ -35,6 +35,10 @@ from tare.sites.layout import default_layout
 from tare.study.catalogue import claims_folder
 from tare.version import __version__
 
+_STATIC = {"live.js": "text/javascript", "knowledge.js": "text/javascript", "live.css": "text/css"}
+_REPORT_POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""A report is shown with its own style and without any script, whatever is in the file. Its study can be saved."""
+
 
 def claim_rows() -> Sequence[Mapping[str, str]]:
     """All claims, those that come with tare and one's own. Raises `StudyError` for a file that cannot be read.
@@ -54,11 +58,6 @@ def claim_rows() -> Sequence[Mapping[str, str]]:
         }
         for known in load_claims(folders)
     ]
-
-
-_STATIC = {"live.js": "text/javascript", "knowledge.js": "text/javascript", "live.css": "text/css"}
-_REPORT_POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A report is shown with its own style and without any script, whatever is in the file. Its study can be saved."""
 
 
 class Page:

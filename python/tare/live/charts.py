@@ -26,6 +26,15 @@ _VERSION = version("vl-convert-python")
 _ONE_AT_A_TIME = threading.Lock()
 
 
+DATA = "rows"
+"""Name of the data that the page fills in."""
+_HEIGHT_PX = 120
+_LABELS_PX = 46
+_WHOLE = "datum.value === floor(datum.value) ? format(datum.value, 'd') : ''"
+"""Of a few blocks Vega makes halves too."""
+_AXIS: Mapping[str, Any] = {"grid": True, "tickCount": 4}
+
+
 def charting_script(folder: Path | None = None) -> bytes:
     """The script. Bundling takes seconds of a CPU, so it is done once a version, and kept in tare's home."""
     kept = (folder or default_layout().home / "live") / f"vega-{_VERSION}.js"
@@ -46,15 +55,6 @@ def charting_script(folder: Path | None = None) -> bytes:
 def _note(folder: Path) -> None:
     """So that `tare clean` takes it away with the other caches."""
     SqliteLedger(default_layout().ledger).note(Kind.PATH, str(folder), host=LocalHost().name, keep=True)
-
-
-DATA = "rows"
-"""Name of the data that the page fills in."""
-_HEIGHT_PX = 120
-_LABELS_PX = 46
-_WHOLE = "datum.value === floor(datum.value) ? format(datum.value, 'd') : ''"
-"""Of a few blocks Vega makes halves too."""
-_AXIS: Mapping[str, Any] = {"grid": True, "tickCount": 4}
 
 
 def specifications() -> Mapping[str, Any]:

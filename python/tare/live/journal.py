@@ -43,6 +43,9 @@ _FRAME_NS = 450_000_000
 _KEYS = 3
 
 
+_WOKE = COLUMNS["tick"].index("woke_ns")
+
+
 def waiting(facts: Mapping[str, Any] | None, upto: int) -> Iterator[tuple[Row, ...]]:
     """The newest row of each target, every half second, of what comes after a position of the tail.
 
@@ -63,9 +66,6 @@ def waiting(facts: Mapping[str, Any] | None, upto: int) -> Iterator[tuple[Row, .
             sealed_ns = woke_ns
             yield tuple(newest.values())
             newest = {}
-
-
-_WOKE = COLUMNS["tick"].index("woke_ns")
 
 
 def _read(ident: UUID, boot: UUID, upto: int) -> bytes:

@@ -30,6 +30,11 @@ LOG_LINES = 60
 _ABSENT: Mapping[str, Any] = {}
 
 
+_TAG_DIGITS = 8
+DRAWN: Mapping[str, Callable[[View], Any]] = {"grid": grid, "trail": trail, "series": series, "trace": trace}
+"""Part → what the browser draws of it."""
+
+
 def status(view: View) -> Mapping[str, Any]:
     """How the study stands, in a sentence and a few figures."""
     known = view.known
@@ -138,9 +143,6 @@ WORDING: Mapping[str, Callable[[View], Mapping[str, Any]]] = {
 """Part → what its template is given."""
 
 
-_TAG_DIGITS = 8
-
-
 @dataclass(frozen=True)
 class Part:
     """`content`: HTML as text, or what is drawn as a JSON tree."""
@@ -172,8 +174,6 @@ def environment() -> Environment:
     return made
 
 
-DRAWN: Mapping[str, Callable[[View], Any]] = {"grid": grid, "trail": trail, "series": series, "trace": trace}
-"""Part → what the browser draws of it."""
 WORDED = tuple(WORDING)
 NAMES = (*WORDED, *DRAWN)
 """All parts, in the order in which an event's id names their tags."""

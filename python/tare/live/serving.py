@@ -25,6 +25,13 @@ from tare.live.watch import Watch
 _END_S = 5.0
 
 
+LOOPBACK = "127.0.0.1"
+_BACKLOG = 64
+_SHUTDOWN_S = 3
+"""How long answers that are being given may take when the server is told to end."""
+_MOST_CONNECTIONS = 100
+
+
 @contextmanager
 def beside(store: Path, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Door]:
     """Have the page served while this lasts. Raises `EnvironmentLacks` where the port cannot be had, or `OSError`.
@@ -97,13 +104,6 @@ if __name__ == "__main__":
     main()
 
 
-LOOPBACK = "127.0.0.1"
-_BACKLOG = 64
-_END_S_SERVING = 3
-"""How long answers that are being given may take when the server is told to end."""
-_MOST_CONNECTIONS = 100
-
-
 @dataclass(frozen=True)
 class Door:
     """Where the page is to be had. The socket listens already, so that a browser that comes early waits."""
@@ -149,7 +149,7 @@ def server_of(store: Path, door: Door) -> uvicorn.Server:
         server_header=False,
         date_header=False,
         limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=_END_S_SERVING,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
     )
     server = uvicorn.Server(config)
     watch.stopping = lambda: server.should_exit

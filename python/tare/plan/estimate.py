@@ -15,24 +15,11 @@ from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS, rule_of, runs_of_blocks
 from tare.protocols.stopping import Decision, Rule, blocks_needed
 from tare.study.model import Arm, ArmSettings, Study
-from tare.study.rules.stages import instances
+from tare.study.rules.repetition import instances
 from tare.workloads import Workload
 
 _PROCESSES = 2
 """Of a client in a run: warm-up and measurement."""
-
-
-def slow_starts(
-    databases: Mapping[str, Database], workloads: Mapping[str, Workload[Any]]
-) -> Callable[[ArmSettings], float]:
-    """A function from an arm's settings to seconds; nodes start one after the other."""
-
-    def of(settings: ArmSettings) -> float:
-        server = databases[settings.sut.database].slow_start_s if settings.sut.database else 0.0
-        client = workloads[settings.workload_name].slow_start_s
-        return settings.sut.nodes * server + _PROCESSES * client
-
-    return of
 
 
 RUN_OVERHEAD_S = 5.0
@@ -56,6 +43,19 @@ EXPECTED_SPREAD = 0.0175
 """Standard deviation of the log throughput ratio of two arms over blocks, while nothing is known of the machine.
 Measured: 24 blocks of two identical, pinned servers, both restarted each block (± 0.74 % at 95 %)."""
 SlowStarts = Callable[[ArmSettings], float]
+
+
+def slow_starts(
+    databases: Mapping[str, Database], workloads: Mapping[str, Workload[Any]]
+) -> Callable[[ArmSettings], float]:
+    """A function from an arm's settings to seconds; nodes start one after the other."""
+
+    def of(settings: ArmSettings) -> float:
+        server = databases[settings.sut.database].slow_start_s if settings.sut.database else 0.0
+        client = workloads[settings.workload_name].slow_start_s
+        return settings.sut.nodes * server + _PROCESSES * client
+
+    return of
 
 
 def at_once_up(_: ArmSettings) -> float:

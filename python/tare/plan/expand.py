@@ -13,7 +13,7 @@ from tare.protocols import RunProtocol, Turn
 from tare.protocols.registry import PROTOCOLS
 from tare.study.model import StorageSpec, Study
 from tare.study.protocol_spec import Sequential
-from tare.study.rules.stages import instances
+from tare.study.rules.repetition import instances
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,26 @@ if TYPE_CHECKING:
 
 CONTROL = "baseline-again"
 """Name of the control arm: its settings are those of the baseline, to the last one."""
+
+
+LATER_IN_PROTOCOL: Mapping[str, Any] = {"measure": "set", "measure_most_s": None, "paired": False}
+LATER_IN_ARM: Mapping[str, Any] = {
+    "settings.monitors.*.optional": False,
+    "settings.monitors": {},
+    "settings.sut.nodes": 1,
+    "settings.sut.limits.disk_iops": None,
+    "settings.client.limits.disk_iops": None,
+    "settings.sut.storage.sync": None,
+    "settings.sut.storage.rsize": None,
+    "settings.sut.storage.wsize": None,
+    "settings.sut.storage": StorageSpec().model_dump(mode="json", exclude={"sync", "rsize", "wsize"}),
+    "settings.sut.vm": None,
+}
+"""Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""
+PLAN_FORMAT = 2
+"""Part of the digest: raised when the same study begins to mean other runs."""
+_SEED_BITS = 31
+"""Generators take a positive 32-bit signed seed; 0 means "by the clock" to some, so it is never given."""
 
 
 def with_control(study: Study) -> Study:
@@ -39,22 +59,6 @@ def with_control(study: Study) -> Study:
     baseline = next(arm for arm in study.arms if arm.name == study.baseline)
     control = baseline.model_copy(update={"name": CONTROL, "control": True})
     return study.model_copy(update={"arms": (*study.arms, control)})
-
-
-LATER_IN_PROTOCOL: Mapping[str, Any] = {"measure": "set", "measure_most_s": None, "paired": False}
-LATER_IN_ARM: Mapping[str, Any] = {
-    "settings.monitors.*.optional": False,
-    "settings.monitors": {},
-    "settings.sut.nodes": 1,
-    "settings.sut.limits.disk_iops": None,
-    "settings.client.limits.disk_iops": None,
-    "settings.sut.storage.sync": None,
-    "settings.sut.storage.rsize": None,
-    "settings.sut.storage.wsize": None,
-    "settings.sut.storage": StorageSpec().model_dump(mode="json", exclude={"sync", "rsize", "wsize"}),
-    "settings.sut.vm": None,
-}
-"""Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""
 
 
 def without(tree: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,12 +83,6 @@ def _prune(tree: dict[str, Any], path: list[str], default: Any) -> None:
                 del tree[key]
         elif isinstance(tree[key], dict):
             _prune(tree[key], rest, default)
-
-
-PLAN_FORMAT = 2
-"""Part of the digest: raised when the same study begins to mean other runs."""
-_SEED_BITS = 31
-"""Generators take a positive 32-bit signed seed; 0 means "by the clock" to some, so it is never given."""
 
 
 def expand(study: Study, seed: int | None = None, protocols: Mapping[str, RunProtocol] = PROTOCOLS) -> Plan:

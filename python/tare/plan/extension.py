@@ -103,7 +103,6 @@ _QUESTION = re.compile(
 )
 """Keys that make another study of it. Images, settings, limits, CPUs, monitors, how long and how often is measured,
 margins and the seed may differ: they are what one wants to compare, and are named."""
-_SHOWN_SAME_STUDY = 3
 _EMPTY = '""'
 
 
@@ -160,9 +159,9 @@ def _refuse(found: list[Difference]) -> None:
         return
     told = "; ".join(
         f"{each.key} is {each.was[:80] or _EMPTY} in A and {each.now[:80] or _EMPTY} in B"
-        for each in found[:_SHOWN_SAME_STUDY]
+        for each in found[:_SHOWN]
     )
-    more = f"; {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN_SAME_STUDY else ""
+    more = f"; {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN else ""
     raise NotComparable(
         f"A and B are not the same study: {told}{more}", hint="a comparison needs the same question in both"
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from tare.study.protocol_spec import InterleaveSpec, Repetition
-from tare.study.rules.measuring import LEAST_WINDOWS
+from tare.study.rules.repetition import LEAST_WINDOWS
 from tare.study.values import Strict
 
 

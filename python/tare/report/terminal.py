@@ -26,6 +26,16 @@ from tare.report.words.answer import against, runs_of_baseline, unpaired, why_no
 from tare.report.words.notes import LONGEST, failures, warnings
 from tare.report.words.verdicts import method, verdicts
 
+_WIDE = 100
+"""From this width on, latency shows its interval too."""
+_NARROW = 80
+"""Below it, only the overhead of throughput: a row squeezed out of its arm's name would say nothing."""
+_ANY_WIDTH = 1000
+"""Wider than any table: of how much it would take."""
+_OVERHEAD_COLUMNS = (0, 1, 3, 4)
+_LATENCY = "latency_p95"
+_SHORTEST_ARM, _LONGEST_ARM = 10, 24
+
 
 def operations_table(report: Report) -> Table | None:
     """Mean latency of each kind of operation in each arm that has it: median, overhead, interval, published.
@@ -55,17 +65,6 @@ def operations_table(report: Report) -> Table | None:
                 cells += [point(found), interval(found.estimate), published]
             table.add_row(ArmCell(arm.arm), *map(Text, cells))
     return table
-
-
-_WIDE = 100
-"""From this width on, latency shows its interval too."""
-_NARROW = 80
-"""Below it, only the overhead of throughput: a row squeezed out of its arm's name would say nothing."""
-_ANY_WIDTH = 1000
-"""Wider than any table: of how much it would take."""
-_OVERHEAD_COLUMNS = (0, 1, 3, 4)
-_LATENCY = "latency_p95"
-_SHORTEST_ARM, _LONGEST_ARM = 10, 24
 
 
 def render(report: Report, *, width: int = 100, colour: bool = False) -> str:

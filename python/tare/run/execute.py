@@ -22,7 +22,7 @@ from tare.run.machine import Machine
 from tare.run.record import RunRecord
 from tare.run.resume import Done, choice_of, decision, plan_of, remaining
 from tare.study.model import ArmSettings
-from tare.study.rules.stages import instances
+from tare.study.rules.repetition import instances
 
 
 @dataclass(frozen=True)

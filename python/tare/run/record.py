@@ -10,6 +10,13 @@ from typing import Any, Literal
 
 from tare.study.values import Strict
 
+FORMAT = 4
+"""2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s`, `duet` and, in
+`usage`, the SUT's I/O, 4 `emulated`; older records have none of them."""
+NOTHING = "there was nothing for it to watch"
+"""Why a monitor is absent that was not started: its record says so."""
+Side = Literal["sut", "client"]
+
 
 def to_tree(value: Any) -> dict[str, Any]:
     """A dataclass as plain JSON values, just as a store gives them back (tuples are lists); no NaN.
@@ -28,16 +35,6 @@ def _members(value: Any) -> dict[str, Any]:
     raise TypeError(
         f"a record holds no {type(value).__name__}: only JSON, dataclasses and mappings ({value!r:.60})"
     )
-
-
-FORMAT = 4
-"""2 added `usage`, `parity.sut_after` and `outcome.refused`, 3 `monitors`, `phases[].monotonic_s`, `duet` and, in
-`usage`, the SUT's I/O, 4 `emulated`; older records have none of them."""
-
-NOTHING = "there was nothing for it to watch"
-"""Why a monitor is absent that was not started: its record says so."""
-
-Side = Literal["sut", "client"]
 
 
 class Phase(StrEnum):

@@ -37,6 +37,74 @@ from tare.errors import StoreError
 Step = Callable[[Connection], None]
 
 
+FORMAT = 4
+"""Version of a store, kept in SQLite's user_version; each has its entry in `migrations.MIGRATIONS`."""
+APPLICATION_ID = 0x74617265
+"""SQLite's application_id of a store: "tare" in ASCII."""
+_BUSY_S = 30.0
+metadata = MetaData()
+study = Table(
+    "study",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("store_id", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("tare_version", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("scale", String, nullable=False),
+    Column("seed", Integer, nullable=False),
+    Column("plan_digest", String, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    CheckConstraint("id = 1", name="one_study_a_store"),
+)
+facts = Table(
+    "facts",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("body", Text, nullable=False),
+)
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("run_index", Integer, nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("arm", String, nullable=False),
+    Column("ok", Boolean, nullable=False),
+    Column("failed_in", String),
+    Column("reason", Text),
+    Column("committed_at", Float, nullable=False),
+    Column("host", String, ForeignKey("facts.digest"), nullable=False),
+    Column("engine", String, ForeignKey("facts.digest")),
+    Column("images", String, ForeignKey("facts.digest"), nullable=False),
+    Column("digest", String, nullable=False),
+    Column("record", Text, nullable=False),
+)
+raw_files = Table(
+    "raw_files",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("bytes", Integer, nullable=False),
+    Column("sha256", String, nullable=False),
+    ForeignKeyConstraint(["run_id", "attempt"], ["runs.run_id", "runs.attempt"]),
+)
+endings = Table(
+    "endings",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("reason", String, nullable=False),
+    Column("blocks", Integer, nullable=False),
+    Column("machine_s", Float, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+
 def _create(connection: Connection) -> None:
     metadata.create_all(connection)
 
@@ -82,81 +150,7 @@ def bring_up_to_date(connection: Connection, where: Path, steps: Mapping[int, St
         connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 
 
-FORMAT = 4
-"""Version of a store, kept in SQLite's user_version; each has its entry in `migrations.MIGRATIONS`."""
-
-APPLICATION_ID = 0x74617265
-"""SQLite's application_id of a store: "tare" in ASCII."""
-
-_BUSY_S = 30.0
-
-metadata = MetaData()
-
-study = Table(
-    "study",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("store_id", String, nullable=False),
-    Column("created_at", Float, nullable=False),
-    Column("tare_version", String, nullable=False),
-    Column("name", String, nullable=False),
-    Column("scale", String, nullable=False),
-    Column("seed", Integer, nullable=False),
-    Column("plan_digest", String, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("plan", Text, nullable=False),
-    CheckConstraint("id = 1", name="one_study_a_store"),
-)
-
-facts = Table(
-    "facts",
-    metadata,
-    Column("digest", String, primary_key=True),
-    Column("body", Text, nullable=False),
-)
-
-runs = Table(
-    "runs",
-    metadata,
-    Column("run_id", String, primary_key=True),
-    Column("attempt", Integer, primary_key=True),
-    Column("run_index", Integer, nullable=False),
-    Column("block", Integer, nullable=False),
-    Column("position", Integer, nullable=False),
-    Column("arm", String, nullable=False),
-    Column("ok", Boolean, nullable=False),
-    Column("failed_in", String),
-    Column("reason", Text),
-    Column("committed_at", Float, nullable=False),
-    Column("host", String, ForeignKey("facts.digest"), nullable=False),
-    Column("engine", String, ForeignKey("facts.digest")),
-    Column("images", String, ForeignKey("facts.digest"), nullable=False),
-    Column("digest", String, nullable=False),
-    Column("record", Text, nullable=False),
-)
 Index("one_good_attempt_a_run", runs.c.run_id, unique=True, sqlite_where=runs.c.ok)
-
-raw_files = Table(
-    "raw_files",
-    metadata,
-    Column("run_id", String, primary_key=True),
-    Column("attempt", Integer, primary_key=True),
-    Column("name", String, primary_key=True),
-    Column("bytes", Integer, nullable=False),
-    Column("sha256", String, nullable=False),
-    ForeignKeyConstraint(["run_id", "attempt"], ["runs.run_id", "runs.attempt"]),
-)
-
-endings = Table(
-    "endings",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("at", Float, nullable=False),
-    Column("reason", String, nullable=False),
-    Column("blocks", Integer, nullable=False),
-    Column("machine_s", Float, nullable=False),
-    Column("body", Text, nullable=False),
-)
 
 
 def connect(path: Path, *, read_only: bool) -> Engine:

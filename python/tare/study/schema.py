@@ -28,6 +28,9 @@ from tare.study.registry import Registry, installed
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+NAME = "study.schema.json"
+
+
 @dataclass(frozen=True)
 class KeptSchema:
     """`module`: what writes it (`python -m MODULE`). `make`: what the models say, with pydantic's titles in it."""
@@ -75,9 +78,6 @@ def untitled(schema: Any) -> Any:
     if isinstance(kept.get("description"), str):
         kept["description"] = " ".join(kept["description"].split())
     return kept
-
-
-NAME = "study.schema.json"
 
 
 def _models(registry: Registry) -> dict[str, Any]:

@@ -200,8 +200,6 @@ def _quantile(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-_GRACE_S_FAKE_PROGRAM = 10.0
-
 _PROGRAM = """
 import json, pathlib, sys, time
 where, job = pathlib.Path(sys.argv[1]), json.loads(sys.argv[2])
@@ -236,22 +234,22 @@ class FakeProgram:
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """The size of the file, where there is one."""
-        size = _own_fake_program(parameters).bytes
+        size = _program_parameters(parameters).bytes
         return {"bytes": size} if size else {}
 
     def load(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Make the file."""
-        return _command_fake_program(_own_fake_program(parameters), target, "load", 0.0)
+        return _program_command(_program_parameters(parameters), target, "load", 0.0)
 
     def warm_up(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
         """The same as `measure`, not counted."""
         if parameters.warmup_s == 0:
             return None
-        return _command_fake_program(_own_fake_program(parameters), target, "warm-up", parameters.warmup_s)
+        return _program_command(_program_parameters(parameters), target, "warm-up", parameters.warmup_s)
 
     def measure(self, parameters: Parameters, target: Files, run_dir: str) -> ClientCommand:  # noqa: ARG002 - the contract's
         """Count."""
-        return _command_fake_program(_own_fake_program(parameters), target, "measure", parameters.measure_s)
+        return _program_command(_program_parameters(parameters), target, "measure", parameters.measure_s)
 
     def parse(self, parameters: Parameters, stdout: Path, stderr: Path, code: int) -> Measurement:
         """Read the one line that it prints."""
@@ -274,15 +272,13 @@ class FakeProgram:
         )
 
 
-def _own_fake_program(parameters: Parameters) -> FakeProgramParameters:
+def _program_parameters(parameters: Parameters) -> FakeProgramParameters:
     if not isinstance(parameters, FakeProgramParameters):
         raise TypeError(f"not the fake program's parameters: {parameters!r}")
     return parameters
 
 
-def _command_fake_program(
-    parameters: FakeProgramParameters, target: Files, what: str, seconds: float
-) -> ClientCommand:
+def _program_command(parameters: FakeProgramParameters, target: Files, what: str, seconds: float) -> ClientCommand:
     job = {"what": what, "seconds": seconds, "bytes": parameters.bytes, "fault": parameters.fault}
     argv = ("python3", "-I", "-c", _PROGRAM, target.path, json.dumps(job))
-    return ClientCommand(argv, {}, {}, timeout_s=seconds + _GRACE_S_FAKE_PROGRAM)
+    return ClientCommand(argv, {}, {}, timeout_s=seconds + _GRACE_S)

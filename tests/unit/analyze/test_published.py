@@ -10,13 +10,17 @@ import pytest
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW  # type: ignore[import-untyped]  # has no stubs
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.published.mean_square_error import mean_square_error
-from tare.analyze.published.median_run import median_run
-from tare.analyze.published.min_max_mean import Repetitions, min_max_mean
-from tare.analyze.published.overhead_fraction import overhead_fraction
-from tare.analyze.published.pooled_windows import mean_interval, pooled_windows
-from tare.analyze.published.relative_change import relative_change
-from tare.analyze.published.welch import welch
+from tare.analyze.published import (
+    Repetitions,
+    mean_interval,
+    mean_square_error,
+    median_run,
+    min_max_mean,
+    overhead_fraction,
+    pooled_windows,
+    relative_change,
+    welch,
+)
 
 ARM = [90.0, 94.0, 92.0, 96.0]
 BASELINE = [100.0, 104.0, 98.0, 102.0, 96.0]

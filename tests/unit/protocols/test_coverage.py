@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from tare.analyze.estimate import Estimate
-from tare.analyze.published.pooled_windows import pooled_windows
+from tare.analyze.published import pooled_windows
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.protocols.stopping import Finished, Rule, decide, reach
 from tare.study.protocol_spec import InterleaveSpec

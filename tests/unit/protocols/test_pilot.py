@@ -11,7 +11,7 @@ import pytest
 from tare.protocols.pilot import Choice, Components, PilotRun, choose, most_s, windows_per_round
 from tare.protocols.stopping import Rule, reach
 from tare.study.protocol_spec import InterleaveSpec
-from tare.study.rules.measuring import LEAST_WINDOWS
+from tare.study.rules.repetition import LEAST_WINDOWS
 
 BASELINES = {"arm": "base"}
 

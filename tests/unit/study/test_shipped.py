@@ -19,8 +19,8 @@ from tare.study.model import Study
 from tare.study.reading.document import read
 from tare.study.reading.load import load
 from tare.study.registry import installed
-from tare.study.rules.disk_bound import is_disk_bound
-from tare.study.rules.stages import instances
+from tare.study.rules.levels import is_disk_bound
+from tare.study.rules.repetition import instances
 from tare.study.values import size_bytes
 from tare.workloads.registry import WORKLOADS
 

@@ -10,7 +10,7 @@ from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
 from tare.analyze.validity.load import BUSY, WAITING, busy, limit_reached
 from tare.run.record import RunRecord
-from tare.study.rules.disk_bound import is_disk_bound
+from tare.study.rules.levels import is_disk_bound
 
 Limit = Literal["client", "sut", "disk"]
 """The client's CPU time, the SUT's, or the disk."""

@@ -18,6 +18,25 @@ _PER_CALL = frozenset({"$clusterTime", "lastCommittedOpTime", "ok", "operationTi
 """Of the protocol, not of the server's settings."""
 
 
+CONFIG_FILE = "mongod.conf"
+CACHE_KEY = "storage.wiredTiger.engineConfig.cacheSizeGB"
+_SHORT: Mapping[str, str] = {"wiredTigerCacheSizeGB": CACHE_KEY}
+"""Options of the command line by which everybody knows them → keys of the file."""
+_OWN = ("net", "processManagement", "replication", "security", "sharding", "storage.dbPath", "systemLog")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_]+)*")
+_ASK_TIMEOUT_S = 30.0
+_SHUTDOWN_TIMEOUT_S = 3600.0
+_REFUSED = "MongoServerError"
+"""Of mongosh, where the server answers with an error rather than by the end of the connection."""
+_CACHE = "maximum bytes configured"
+_QUESTIONS: Mapping[str, str] = {
+    "build": "{buildInfo: 1}",
+    "parameters": "{getParameter: '*'}",
+    "options": "{getCmdLineOpts: 1}",
+    "status": "{serverStatus: 1}",
+}
+
+
 def who_answers(build: Mapping[str, Any]) -> Mapping[str, str]:
     """`server.name` and `server.version` by the answer to `buildInfo`, by which other servers say who they are.
 
@@ -48,27 +67,6 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
     for key, inner in value.items():
         if key not in _PER_CALL:
             yield from _leaves(f"{name}.{key}" if name else key, inner)
-
-
-CONFIG_FILE = "mongod.conf"
-CACHE_KEY = "storage.wiredTiger.engineConfig.cacheSizeGB"
-
-_SHORT: Mapping[str, str] = {"wiredTigerCacheSizeGB": CACHE_KEY}
-"""Options of the command line by which everybody knows them → keys of the file."""
-_OWN = ("net", "processManagement", "replication", "security", "sharding", "storage.dbPath", "systemLog")
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9_]+)*")
-_ASK_TIMEOUT_S = 30.0
-_SHUTDOWN_TIMEOUT_S = 3600.0
-_REFUSED = "MongoServerError"
-"""Of mongosh, where the server answers with an error rather than by the end of the connection."""
-_CACHE = "maximum bytes configured"
-
-_QUESTIONS: Mapping[str, str] = {
-    "build": "{buildInfo: 1}",
-    "parameters": "{getParameter: '*'}",
-    "options": "{getCmdLineOpts: 1}",
-    "status": "{serverStatus: 1}",
-}
 
 
 class MongoDB:

@@ -21,6 +21,19 @@ _ITERATIONS = 4096
 _SALT_BYTES = 16
 
 
+OS_USER = "postgres"
+"""The user that the image runs as, and the superuser: gets in through the socket alone, without a password."""
+SCHEMA = "tare"
+"""The one database that the run's user may use, and owns."""
+CONFIG_FILE, ACCESS_FILE, MAP_FILE = "postgresql.conf", "pg_hba.conf", "pg_ident.conf"
+_QUERY_TIMEOUT_S = 60.0
+"""A client that starts in an emulated virtual machine may take more than 10 s."""
+_SHUTDOWN_TIMEOUT_S = 3600.0
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
+SETTINGS = "SELECT json_object_agg(name, current_setting(name)) FROM pg_settings"
+TIDY = "VACUUM (ANALYZE); CHECKPOINT"
+
+
 def verifier(password: str, salt: bytes | None = None) -> str:
     """The SCRAM-SHA-256 verifier of RFC 5802 as pg_authid holds it; a random salt where none is given."""
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
@@ -32,22 +45,6 @@ def verifier(password: str, salt: bytes | None = None) -> str:
 
 def _text(raw: bytes) -> str:
     return b64encode(raw).decode()
-
-
-OS_USER = "postgres"
-"""The user that the image runs as, and the superuser: gets in through the socket alone, without a password."""
-
-SCHEMA = "tare"
-"""The one database that the run's user may use, and owns."""
-
-CONFIG_FILE, ACCESS_FILE, MAP_FILE = "postgresql.conf", "pg_hba.conf", "pg_ident.conf"
-
-_QUERY_TIMEOUT_S = 60.0
-"""A client that starts in an emulated virtual machine may take more than 10 s."""
-_SHUTDOWN_TIMEOUT_S = 3600.0
-_PLAIN = re.compile(r"[A-Za-z0-9_]+")
-SETTINGS = "SELECT json_object_agg(name, current_setting(name)) FROM pg_settings"
-TIDY = "VACUUM (ANALYZE); CHECKPOINT"
 
 
 class PostgreSQL:

@@ -21,6 +21,12 @@ _ESTABLISHED = "01"
 _CALL_S = 10.0
 
 
+_PROXY = "docker-proxy"
+_LOOPBACKS = ("127.0.0.1", "::1")
+_TRIES = 10
+_BETWEEN_TRIES_S = 0.02
+
+
 @dataclass(frozen=True)
 class Connection:
     """One end of an established TCP connection. `inode` is 0 until its program has accepted it."""
@@ -66,13 +72,6 @@ def _endpoint(text: str) -> Endpoint:
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return Endpoint(str(found), int(port, 16))
-
-
-_PROXY = "docker-proxy"
-_LOOPBACKS = ("127.0.0.1", "::1")
-_CALL_S_PATH = 10.0
-_TRIES = 10
-_BETWEEN_TRIES_S = 0.02
 
 
 class Hop(StrEnum):
@@ -283,12 +282,12 @@ def _members(host: Host, pid: int) -> list[int]:
 
 def _namespace(host: Host, pid: int) -> str:
     """Empty where the process has ended."""
-    link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S_PATH, check=False).text.strip()
+    link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S, check=False).text.strip()
     return link.removeprefix("net:[").removesuffix("]")
 
 
 def _proxies(host: Host) -> tuple[Proxy, ...]:
-    listed = host.run(["pgrep", "-x", _PROXY], timeout_s=_CALL_S_PATH, check=False).text.split()
+    listed = host.run(["pgrep", "-x", _PROXY], timeout_s=_CALL_S, check=False).text.split()
     pids = [int(pid) for pid in listed]
     held = socket_inodes(host, pids)
     found = []

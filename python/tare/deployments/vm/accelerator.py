@@ -17,6 +17,14 @@ _CALL_S = 30.0
 _DISK_TOOLS = ("mke2fs", "debugfs")
 
 
+_TRIAL_S, _KVM_CALL_S = 20.0, 60.0
+_AGAIN_AFTER_S = 3600.0
+"""A machine that did not boot in time may have been waiting for a busy host: it is tried again."""
+_SIGN = "tare-guest: trial: run by KVMKVMKVM"
+"""CPUID's signature of KVM (Documentation/virt/kvm/x86/cpuid.rst), read by a program in the guest."""
+_HINT = "apt-get install qemu-system-x86"
+
+
 def why_no_machine(host: Host) -> str | None:
     """Why none can be started, with what to do about it; `None` where nothing is known against it."""
     try:
@@ -31,14 +39,6 @@ def why_no_machine(host: Host) -> str | None:
     return None if find(host, GUEST) else f"tare-guest, which every machine runs, is not here; {GUEST.hint}"
 
 
-_TRIAL_S, _CALL_S_VM_ACCELERATOR = 20.0, 60.0
-_AGAIN_AFTER_S = 3600.0
-"""A machine that did not boot in time may have been waiting for a busy host: it is tried again."""
-_SIGN = "tare-guest: trial: run by KVMKVMKVM"
-"""CPUID's signature of KVM (Documentation/virt/kvm/x86/cpuid.rst), read by a program in the guest."""
-_HINT = "apt-get install qemu-system-x86"
-
-
 @dataclass(frozen=True)
 class Verdict:
     """`why`: for TCG, why KVM is not used."""
@@ -50,7 +50,7 @@ class Verdict:
 def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
     """What was found out since boot by this QEMU, else found out now."""
     mark = _mark(host)
-    if host.run(["test", "-c", "/dev/kvm"], timeout_s=_CALL_S_VM_ACCELERATOR, check=False).code != 0:
+    if host.run(["test", "-c", "/dev/kvm"], timeout_s=_KVM_CALL_S, check=False).code != 0:
         return Verdict(Accelerator.TCG, "there is no /dev/kvm")  # its module may be loaded before the next run
     path, now_s = _path(layout), _uptime_s(host)
     if (known := _known(host.read(path), mark, now_s)) is not None:
@@ -73,7 +73,7 @@ def cached_accelerator(host: Host, layout: Layout) -> Verdict | None:
 def qemu_version(host: Host) -> str:
     """Its first line. Raises `EnvironmentLacks` where there is no QEMU."""
     try:
-        done = host.run([QEMU, "--version"], timeout_s=_CALL_S_VM_ACCELERATOR)
+        done = host.run([QEMU, "--version"], timeout_s=_KVM_CALL_S)
     except TimedOut as error:
         raise EnvironmentLacks(f"{QEMU} does not even tell its version: {error.what}") from error
     except RunFailed as error:

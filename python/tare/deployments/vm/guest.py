@@ -12,6 +12,14 @@ from tare.deployments import Instance
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Completed, Host, Output, Process
 
+_LINES, _LONGEST = 3, 160
+_PANIC = "Kernel panic"
+"""Of the dump that follows it, the last lines tell nothing."""
+_READ_S = 60.0
+_SPARE_S = 15.0
+"""A machine ends a program that is late by itself; only one that does not even do that is given up from outside."""
+_GONE, _LATE = 3, 4
+
 
 @dataclass(frozen=True)
 class DiskRoom:
@@ -43,11 +51,6 @@ def end_told(host: Host, status: str) -> GuestEnd | None:
     return GuestEnd(int(told["code"]), told.get("oom_kills"), rooms)
 
 
-_LINES, _LONGEST = 3, 160
-_PANIC = "Kernel panic"
-"""Of the dump that follows it, the last lines tell nothing."""
-
-
 def words_of(host: Host, path: str) -> str | None:
     """`console: …` with the last lines of such a file, and a panic before them; `None` where there are none."""
     text = (host.read(path) or b"").decode(errors="replace")
@@ -61,10 +64,6 @@ def words_of(host: Host, path: str) -> str | None:
 
 
 SCRIPT = Path(__file__).with_name("guest_line.py")
-_READ_S = 60.0
-_SPARE_S = 15.0
-"""A machine ends a program that is late by itself; only one that does not even do that is given up from outside."""
-_GONE, _LATE = 3, 4
 
 
 @dataclass

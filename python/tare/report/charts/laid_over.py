@@ -10,8 +10,8 @@ import altair as alt
 
 from tare.analyze.timelines.laid_over import Laid, LaidOver
 from tare.analyze.timelines.series import READ, WRITTEN
-from tare.report.charts.bands import bands_of, hangs
 from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis
+from tare.report.charts.timelines import bands_of, hangs
 from tare.report.plain import plain
 from tare.report.rows.laid_over import PANELS, colours, means
 from tare.report.words.marks import told as happened

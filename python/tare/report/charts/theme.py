@@ -26,6 +26,17 @@ _CLASS = re.compile(r"run-\d+\Z")
 """What is described so gets it as its class, by which a page may hide it."""
 
 
+INK = "var(--ink)"
+MUTED = "var(--muted)"
+LINE = "var(--line)"
+ACCENT = "var(--accent)"
+PUBLISHED = "var(--published)"
+WORK = "var(--c3)"
+"""What a server does by itself."""
+PLAIN = "format(datum.value, ',~f')"
+"""A number as people write it; by `format` an axis would choose the digits itself, and write 10 as 1e+1."""
+
+
 def draw(spec: dict[str, Any], ident: str, label: str) -> str:
     """SVG of a specification. `ident` goes before each id in it, `label` is read out in place of the picture.
 
@@ -79,15 +90,6 @@ def _drop_invisible(parent: ElementTree.Element) -> None:
             parent.remove(child)
         else:
             _drop_invisible(child)
-
-
-INK = "var(--ink)"
-MUTED = "var(--muted)"
-LINE = "var(--line)"
-ACCENT = "var(--accent)"
-PUBLISHED = "var(--published)"
-WORK = "var(--c3)"
-"""What a server does by itself."""
 
 
 @dataclass(frozen=True)
@@ -175,10 +177,6 @@ def themed(chart: Any, frame: Frame) -> dict[str, Any]:
     # Vega-Lite's own compiler refuses what is wrong; the schema would take several times as long.
     spec: dict[str, Any] = dressed.to_dict(validate=False)
     return spec
-
-
-PLAIN = "format(datum.value, ',~f')"
-"""A number as people write it; by `format` an axis would choose the digits itself, and write 10 as 1e+1."""
 
 
 def seconds_axis(**settings: Any) -> alt.Axis:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 import altair as alt
 
 from tare.analyze.timelines import Point, Timeline, Timelines
+from tare.analyze.timelines.marks import Mark
 from tare.analyze.timelines.series import CLIENT, CPU, ENGINE, HOST, MEMORY, NETWORK, READ, SUT, WRITTEN
-from tare.report.charts.bands import bands_of, hangs
 from tare.report.charts.theme import (
     ACCENT,
     INK,
@@ -40,6 +41,30 @@ _LONGEST_LABEL = 44
 """There is room above all of a run's panels."""
 _GAPS_PX = 58
 _GAPS = alt.RowColnumber(row=78, column=_GAPS_PX)
+
+
+@dataclass(frozen=True)
+class Band:
+    """From when to when, in seconds since measuring began."""
+
+    began: float
+    ended: float
+
+
+def bands_of(marks: Sequence[Mark], panel: str, reach: tuple[float, float]) -> tuple[Band, ...]:
+    """Those of a panel, cut to what it shows."""
+    if panel != WRITTEN:
+        return ()
+    return tuple(
+        Band(max(mark.second, reach[0]), min(mark.until, reach[1]))
+        for mark in marks
+        if mark.work and mark.until is not None and mark.until >= reach[0] and mark.second <= reach[1]
+    )
+
+
+def hangs(mark: Mark, panel: str) -> bool:
+    """Whether it is a mark in that panel; work of which only the end is known is one of the disk's alone."""
+    return not mark.work or (mark.until is None and panel == WRITTEN)
 
 
 def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from tare.analyze import Analysis, Finding
 from tare.analyze.arms import ArmSummary
 from tare.analyze.estimate import Estimate, Verdict
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.analyze.published import pooled_windows, welch
+from tare.analyze.published import POOLED_WINDOWS, WELCH
 from tare.plural import counted
 from tare.protocols.registry import as_published
 from tare.report.figures import decimals_of, percent
 from tare.report.plain import plain
 from tare.study.model import Study
 
-_UNITS = {welch.METHOD: "run", pooled_windows.METHOD: "window"}
+_UNITS = {WELCH: "run", POOLED_WINDOWS: "window"}
 _PUBLISHED: Mapping[str, str] = {
     "fixed": "Column n counts the runs a side, which are not paired; intervals are Welch's, on the difference of "
     "means. They miss more often than one time in twenty",
@@ -33,7 +33,7 @@ def units(estimate: Estimate) -> str:
 
 def runs_of_baseline(analysis: Analysis, baseline: ArmSummary) -> str:
     """Its good runs, for a column that counts what estimates are made of; empty where those count windows."""
-    counts_windows = any(finding.estimate.method == pooled_windows.METHOD for finding in analysis.findings)
+    counts_windows = any(finding.estimate.method == POOLED_WINDOWS for finding in analysis.findings)
     return "" if counts_windows else str(baseline.good)
 
 

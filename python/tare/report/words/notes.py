@@ -18,6 +18,12 @@ from tare.report.words.answer import is_paired
 from tare.run.ending import Ending
 from tare.run.record import NOTHING, RunRecord
 
+_NAMED_RUNS = 6
+_NAMED_ARMS = 8
+LONGEST = 2000
+"""Characters of a sentence as reports show it: with what to do, which stands last."""
+T = TypeVar("T", bound=Hashable)
+
 
 def made(records: Sequence[RunRecord]) -> tuple[str, ...]:
     """A sentence each."""
@@ -48,12 +54,6 @@ def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
         yield f"The monitor {plain(name, 40)} did not watch {runs} of {len(records)} runs: {plain(why, 300)}."
 
 
-_NAMED_RUNS = 6
-_NAMED_ARMS = 8
-LONGEST = 2000
-"""Characters of a sentence as reports show it: with what to do, which stands last."""
-
-
 def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:
     """`few-blocks, bridge and host: … Runs: … To do: …`; arms of which the same is to be said in one."""
     groups: dict[tuple[str, str, str], list[Alarm]] = {}
@@ -73,9 +73,6 @@ def _told(group: Sequence[Alarm]) -> str:
     more = f" and {len(runs) - _NAMED_RUNS} more" if len(runs) > _NAMED_RUNS else ""
     named = f" Runs: {', '.join(runs[:_NAMED_RUNS])}{more}." if runs else ""
     return f"{first.rule}, {subject}: {first.what}.{named} To do: {first.do}."
-
-
-T = TypeVar("T", bound=Hashable)
 
 
 def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ def summary(report: Report) -> tuple[Fact, ...]:
         Fact("Measured", _measured(report)),
         Fact("Runs", _runs(report)),
         Fact("Validity", _validity(report), link="#validity"),
-        Fact("Machine", _machine_summary(report.setting.host)),
+        Fact("Machine", _machine_in_words(report.setting.host)),
         Fact("Engine", _engine(report.setting.engine)),
         Fact("Machine time", ", ".join(filter(None, [_time(report), _when(report)]))),
     ]
@@ -149,7 +149,7 @@ def _validity(report: Report) -> str:
     return f"to be read with care: {', '.join(broken)}" if broken else "no rule is broken"
 
 
-def _machine_summary(host: Sequence[Property]) -> str:
+def _machine_in_words(host: Sequence[Property]) -> str:
     cpus, model = _value(host, "cpu_count"), _value(host, "cpu_model")
     memory = _value(host, "memory_total_bytes")
     kernel = _value(host, "kernel")

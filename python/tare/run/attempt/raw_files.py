@@ -15,6 +15,9 @@ _BYTES = 24
 _MASK = b"[password]"
 
 
+_TIMEOUT_S = 30.0
+
+
 def new_secrets() -> Secrets:
     """A user of ours with a random password of letters and digits, safe in any configuration file."""
     return Secrets(user=USER, password=secrets.token_hex(_BYTES))
@@ -31,9 +34,6 @@ def redact(directory: Path, known: Secrets) -> None:
 def redacted(text: str, known: Secrets) -> str:
     """The same for a message."""
     return text.replace(known.password, _MASK.decode())
-
-
-_TIMEOUT_S = 30.0
 
 
 def collect(

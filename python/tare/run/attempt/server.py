@@ -16,6 +16,18 @@ from tare.run.clock import Clock, Deadline
 from tare.sites import Completed, Host
 from tare.sites.process import alive
 
+READY_S = 300.0
+"""How long a server may take from its start to its first answer, crash recovery of a clean copy included.
+
+A JVM that is ready in 8 s on a machine left alone takes minutes where several start on two busy CPUs."""
+SHUTDOWN_S = 300.0
+BEFORE_AN_ANSWER = "before it answered its first query"
+_POLL_S, _SELDOM_S = 0.05, 20.0
+TOGETHER_S = 300.0
+"""How long servers that answer may take to see each other: gossip takes seconds, asking each takes a JVM's start,
+and on a machine of few CPUs all of them compete."""
+_CLUSTER_POLL_S = 0.5
+
 
 @dataclass(frozen=True)
 class Node:
@@ -44,15 +56,6 @@ def nodes_of(count: int, name: str = "sut") -> tuple[Node, ...]:
     if count == 1:
         return (Node(name, "", 1),)
     return tuple(Node(f"{name}-{number}", str(number), number) for number in range(1, count + 1))
-
-
-READY_S = 300.0
-"""How long a server may take from its start to its first answer, crash recovery of a clean copy included.
-
-A JVM that is ready in 8 s on a machine left alone takes minutes where several start on two busy CPUs."""
-SHUTDOWN_S = 300.0
-BEFORE_AN_ANSWER = "before it answered its first query"
-_POLL_S, _SELDOM_S = 0.05, 20.0
 
 
 def gone(node: Node, told: str, when: str, words: str) -> RunFailed:
@@ -149,11 +152,6 @@ def _open(lookout: Lookout) -> bool:
         return False  # the machine may have just ended: `Server.lives` tells
 
 
-TOGETHER_S = 300.0
-"""How long servers that answer may take to see each other: gossip takes seconds, asking each takes a JVM's start,
-and on a machine of few CPUs all of them compete."""
-_POLL_S_SUT = 0.5
-
 Starter = Callable[[Instance], Server]
 """Starts one more server, which is told of the first."""
 
@@ -229,4 +227,4 @@ class Sut:
                 if deadline.passed:
                     seen = f"does not see all {len(self.servers)} nodes at work"
                     raise TimedOut(f"{server.node.name} {seen} after {TOGETHER_S:g} s")
-                clock.sleep(_POLL_S_SUT)
+                clock.sleep(_CLUSTER_POLL_S)

@@ -23,6 +23,9 @@ MOST_BYTES_PER_S = 1 << 20
 """64 pages of 16 KiB a second: about half of what a single spinning disk does, little to anything faster."""
 
 
+_POLL_S = 0.02
+
+
 def bytes_per_s(record: RunRecord) -> float | None:
     """What the SUT read and wrote while it was measured, by the run's trace; `None` where that tells nothing."""
     usage = record.usage or {}
@@ -40,9 +43,6 @@ def too_much(record: RunRecord) -> str | None:
         f"{record.arm} read and wrote {rate / 1e6:.1f} MB/s while it was measured: two arms of a duet share the "
         "disk and would wait for each other, so use another protocol for such work"
     )
-
-
-_POLL_S = 0.02
 
 
 def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> tuple[RunRecord, ...]:

@@ -14,6 +14,8 @@ from tare.run.record import RunRecord
 from tare.run.usage.driven import Bounds, spans_of
 from tare.workloads import Window
 
+_PLACED = ("started_s", "both_from_s", "swap_began_s", "swap_ended_s", "both_until_s")
+
 
 @dataclass(frozen=True)
 class Half:
@@ -57,9 +59,6 @@ def _kept(ends_s: Sequence[float], own: Bounds, both_s: tuple[float, float], swa
     placed = list(zip(spans_of(ends_s, own.earliest_s), spans_of(ends_s, own.latest_s), strict=True))
     for low, high in ((both_s[0], swap.began_s), (swap.ended_s, both_s[1])):
         yield [at for at, (soonest, last) in enumerate(placed) if soonest.began_s >= low and last.ended_s <= high]
-
-
-_PLACED = ("started_s", "both_from_s", "swap_began_s", "swap_ended_s", "both_until_s")
 
 
 def windows_kept(record: RunRecord) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] | None:

@@ -27,6 +27,16 @@ CPU_CLOCK = Path(__file__).parents[1] / "monitors" / "cpu_clock.py"
 _CALL_S = 30.0
 
 
+TRACER = "probe"
+"""The monitor that every run has, from before its warm-up to the end of its cool-down; others watch the measure
+phase."""
+INTERVAL_S = 1.0
+MOST_SAMPLES = 6000
+_INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_SPARE_S, _SPARE = 3600.0, 4.0
+"""A monitor whose tare was killed ends by itself when its run would long be over."""
+
+
 @dataclass(frozen=True)
 class Look:
     """CPU time so far, by monitor; `None` where one of its programs had gone. `at_s`: on CLOCK_MONOTONIC."""
@@ -69,16 +79,6 @@ def cost_of(name: str, began: Look | None, ended: Look | None) -> Cost | None:
 def _sum(told: Mapping[str, int], words: tuple[str, ...]) -> int | None:
     pids = [word.rpartition(":")[2] for word in words]
     return sum(told[pid] for pid in pids) if all(pid in told for pid in pids) else None
-
-
-TRACER = "probe"
-"""The monitor that every run has, from before its warm-up to the end of its cool-down; others watch the measure
-phase."""
-INTERVAL_S = 1.0
-MOST_SAMPLES = 6000
-_INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-_SPARE_S, _SPARE = 3600.0, 4.0
-"""A monitor whose tare was killed ends by itself when its run would long be over."""
 
 
 @dataclass

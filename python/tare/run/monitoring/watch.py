@@ -19,6 +19,11 @@ from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, to_ident
 from tare.study.model import MonitorSpec
 
+DIRECTORY = "monitors"
+"""Below a run's raw files: a directory for each monitor."""
+_START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
+_POLL_S = 0.005
+
 
 def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -> pl.DataFrame:
     """With a column `kept`: true for samples that lie within the phase whole, but those that the study drops.
@@ -36,12 +41,6 @@ def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -
     kept = whole[spec.drop_first : last] if last > spec.drop_first else whole.clear()
     within = (pl.col("from_ns") >= began) & pl.col("to_ns").is_in(kept.implode())
     return samples.with_columns(within.alias("kept"))
-
-
-DIRECTORY = "monitors"
-"""Below a run's raw files: a directory for each monitor."""
-_START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
-_POLL_S = 0.005
 
 
 @dataclass

@@ -16,6 +16,12 @@ from tare.run.record import RunRecord, to_tree
 _WHOLE = "sut"
 
 
+EAGER_S = 5.0
+"""For how long a client's connections are looked for at every turn; then, since each look takes a little of a CPU,
+once in `_RARELY_S` as long as its phase lasts: a JVM on a busy machine may take a while to connect."""
+_RARELY_S = 1.0
+
+
 def each_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
     """Node → the record with what was found of that node alone; itself where the SUT is a program and no server."""
     if not nodes:
@@ -30,12 +36,6 @@ def _alone(record: RunRecord, node: Mapping[str, Any]) -> RunRecord:
         "path": node.get("path"),
     }
     return record.model_copy(update=own)
-
-
-EAGER_S = 5.0
-"""For how long a client's connections are looked for at every turn; then, since each look takes a little of a CPU,
-once in `_RARELY_S` as long as its phase lasts: a JVM on a busy machine may take a while to connect."""
-_RARELY_S = 1.0
 
 
 @dataclass(frozen=True)

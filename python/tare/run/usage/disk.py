@@ -16,10 +16,19 @@ from tare.run.monitoring.watch import DIRECTORY
 from tare.run.usage.driven import Span, driving
 from tare.run.usage.trace import growth, span_of
 
-_AT = "t0_ns"
+_HOST_AT = "t0_ns"
 _TIMES = ("read_ms", "write_ms", "discard_ms", "flush_ms")
 _MS, _NS = 1e3, 1e9
 _SECTOR = 512
+
+
+_COUNTERS = ("busy_ms", "reads", "writes", "read_sectors", "written_sectors")
+_GROUP_AT = "io_t0_ns"
+_WAYS = ("reads", "writes")
+_WINDOW_S = 0.2
+"""About the probe's period, and twice the throttle's slice of 100 ms (block/blk-throttle.c)."""
+_SLACK_S = 1.0
+"""So much of the phase's ends may be without a sample."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,10 @@ def _use(name: str, rows: pl.DataFrame, phase: Span) -> DiskUse | None:
 
     A device that came in between is left out, as its counters may have begun long before.
     """
-    seconds, first = phase.ended_s - phase.began_s, rows[_AT].min()
+    seconds, first = phase.ended_s - phase.began_s, rows[_HOST_AT].min()
     if not isinstance(first, int) or first > phase.began_s * _NS:
         return None
-    grown = {column: growth(rows, _AT, column, phase) for column in (*_COUNTERS, *_TIMES)}
+    grown = {column: growth(rows, _HOST_AT, column, phase) for column in (*_COUNTERS, *_TIMES)}
     times = [grown[column] for column in _TIMES]
     busy_ms, known = grown["busy_ms"], [each for each in times if each is not None]
     if busy_ms is None or not known or seconds <= 0:
@@ -96,18 +105,6 @@ def _each(total: float | None, count: float | None) -> float | None:
     return total / count if total is not None and count else None
 
 
-_COUNTERS = ("busy_ms", "reads", "writes", "read_sectors", "written_sectors")
-
-
-_AT_DISK_LIMIT = "io_t0_ns"
-_WAYS = ("reads", "writes")
-_WINDOW_S = 0.2
-"""About the probe's period, and twice the throttle's slice of 100 ms (block/blk-throttle.c)."""
-_SLACK_S = 1.0
-"""So much of the phase's ends may be without a sample."""
-_NS_DISK_LIMIT = 1e9
-
-
 @dataclass(frozen=True)
 class DiskLimit:
     """A limit of so many reads and as many writes a second, and the part of the time in which it held the SUT up.
@@ -130,7 +127,7 @@ def with_disk_limit(usage: Mapping[str, Any] | None, trace: Path, per_s: int | N
     phase, path = driving(usage) or span_of(usage), trace / "cgroup.parquet"
     if usage is None or per_s is None or phase is None or not path.is_file():
         return usage
-    groups = pl.read_parquet(path, columns=["name", "target", _AT_DISK_LIMIT, *_WAYS]).filter(
+    groups = pl.read_parquet(path, columns=["name", "target", _GROUP_AT, *_WAYS]).filter(
         pl.col("name").str.contains(OF_SUT)
     )
     used = part_used(groups, phase, per_s)
@@ -139,16 +136,14 @@ def with_disk_limit(usage: Mapping[str, Any] | None, trace: Path, per_s: int | N
 
 def part_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
     """`DiskLimit.used` of the SUT's groups; `None` where one of them is not told of for all of the phase."""
-    parts = [_part(rows.sort(_AT_DISK_LIMIT), phase, per_s) for _, rows in groups.group_by("target")]
+    parts = [_part(rows.sort(_GROUP_AT), phase, per_s) for _, rows in groups.group_by("target")]
     known = [part for part in parts if part is not None]
     return max(known) if known and len(known) == len(parts) else None
 
 
 def _part(rows: pl.DataFrame, phase: Span, per_s: int) -> float | None:
-    known = [
-        rows.drop_nulls([_AT_DISK_LIMIT, way]).select(pl.col(_AT_DISK_LIMIT) / _NS_DISK_LIMIT, way) for way in _WAYS
-    ]
-    told = [(way[:, 0].to_numpy(), way[:, 1].to_numpy()) for way in known if _covers(way[_AT_DISK_LIMIT], phase)]
+    known = [rows.drop_nulls([_GROUP_AT, way]).select(pl.col(_GROUP_AT) / _NS, way) for way in _WAYS]
+    told = [(way[:, 0].to_numpy(), way[:, 1].to_numpy()) for way in known if _covers(way[_GROUP_AT], phase)]
     if not told:
         return None
     windows = max(1, round((phase.ended_s - phase.began_s) / _WINDOW_S))

@@ -19,19 +19,16 @@ from tare.study.reading.patches import SCALABLE, apply_all
 from tare.study.reading.problems import checked, shown
 from tare.study.reading.published import Found
 from tare.study.registry import Registry
-from tare.study.rules import (
-    clusters,
-    conditions,
-    disk_bound,
-    duets,
-    machines,
-    measuring,
-    path_names,
-    placement,
-    program,
-    stages,
-    storing,
+from tare.study.rules.levels import check_conditions, check_path_names, disk_bound_levels
+from tare.study.rules.placement import (
+    check_program,
+    refuse_cluster,
+    refuse_machine,
+    refuse_placement,
+    refuse_storage,
+    vm_settings,
 )
+from tare.study.rules.repetition import check_measuring, check_stages, refuse_duet
 from tare.study.suggest import did_you_mean
 
 _DOCKER = re.compile(r"docker://[a-z0-9][\w.:/-]*(@sha256:[0-9a-f]{64})?")
@@ -93,18 +90,18 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     where: KeyPath = ("scales", scale, "only")
     kept, found = only(scaled, where, spec.only, names, every)
     baseline = baselines(scaled, file, names, found)
-    stages.check(scaled, file, names, baseline)
-    conditions.check(scaled, file, names, baseline)
+    check_stages(scaled, file, names, baseline)
+    check_conditions(scaled, file, names, baseline)
     if isinstance(file.protocol, DuetSpec) and baseline.levels:
         hint = "name one arm, or use `interleave`"
         raise scaled.error(("baseline",), "a duet takes one baseline, with which every arm is run", hint=hint)
     whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
     resolved = tuple(_arm(whole_arms[arm.name], registry, arm, file.protocol) for arm in found)
     for arm, settled in zip(found, resolved, strict=True):
-        path_names.check(whole_arms[arm.name], file, arm, settled.settings)
+        check_path_names(whole_arms[arm.name], file, arm, settled.settings)
         _check_arm(whole_arms[arm.name], registry, file, settled)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
-    measuring.check(scaled, file.protocol, resolved)
+    check_measuring(scaled, file.protocol, resolved)
     return Study(
         name=file.name,
         scale=scale,
@@ -121,7 +118,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         strata=file.strata,
         stages=file.stages,
         published_by=file.published_by,
-        disk_bound=disk_bound.meant(scaled, file, names),
+        disk_bound=disk_bound_levels(scaled, file, names),
         quantities=file.quantities,
         margins=file.margins or {},
         deviations=(*file.deviations, *spec.deviations),
@@ -142,8 +139,8 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
             raise document.error(
                 _blamed(document, (("workload", "name"), ("sut", "database"))), what, hint=error.hint
             ) from error
-    refusal = duets.refuse(file.protocol, settings, parameters)
-    if refusal := refusal or clusters.refuse(settings, parameters, registry.clusters):
+    refusal = refuse_duet(file.protocol, settings, parameters)
+    if refusal := refusal or refuse_cluster(settings, parameters, registry.clusters):
         what = f"{refusal.why} (arm {arm.name!r})"
         raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
 
@@ -151,7 +148,7 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
 def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Repetition) -> Arm:
     name = _workload_name(document, registry)
     sut, client = _sides(document, registry, name)
-    refusal = machines.refuse(sut, client, protocol) or placement.refuse(
+    refusal = refuse_machine(sut, client, protocol) or refuse_placement(
         sut,
         client,
         sut_isolates=registry.deployments[sut.deployment],
@@ -160,7 +157,7 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Rep
     if refusal is not None:
         what = f"{refusal.why} (arm {arm.name!r})"
         raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)
-    sut = sut.model_copy(update={"image": _rooted(document, sut.image), "vm": machines.setting(sut)})
+    sut = sut.model_copy(update={"image": _rooted(document, sut.image), "vm": vm_settings(sut)})
     if client is not None:
         client = client.model_copy(update={"image": _rooted(document, client.image)})
     settings = ArmSettings(
@@ -176,7 +173,7 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Rep
 def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSpec, Placement | None]:
     """SUT and client, each whole and known by name; without a client where the workload needs no database."""
     if workload in registry.programs:
-        program.check(document, workload)
+        check_program(document, workload)
     sut = checked(SutSpec, document, ("sut",))
     client = None
     if workload not in registry.programs:
@@ -190,7 +187,7 @@ def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSp
     kind = sut.storage.kind
     if kind not in registry.storages:
         raise _unknown(document, ("sut", "storage", "kind"), "storage", kind, registry.storages)
-    if refusal := storing.refuse(sut, registry.storages[kind]):
+    if refusal := refuse_storage(sut, registry.storages[kind]):
         raise document.error(_blamed(document, refusal.keys), refusal.why, hint=refusal.hint)
     if client is not None:
         _check_database(document, sut, registry)

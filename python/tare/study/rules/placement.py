@@ -1,25 +1,29 @@
-r"""Which placements of SUT and client can reach each other, and mean what they say.
-
-The SUT listens on loopback in the host's namespace, or on its own address in a namespace of its own.
-
-    SUT \ client          host                   bridge                    shared
-    host                 127.0.0.1              cannot reach loopback     there is no namespace to share
-    bridge               the SUT's address      container to container    127.0.0.1 inside
-    published-loopback   127.0.0.1 on the host  cannot reach loopback     would pass by the port
-    published-address    the host's address     the host's address        would pass by the port
-
-A bare process has no namespace of its own: as a SUT it is `host`, as a client `host` or `shared`, for it can
-join the SUT's namespace.
-"""
+"""What placements of SUT and client are refused for: networks, storages, virtual machines, clusters."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from tare.study.model import Placement, SutSpec
+from tare.deployments import MACHINES
+from tare.monitors import ONE_CONTAINER
+from tare.study.model import ArmSettings, Placement, StorageSpec, SutSpec, VmSpec
+from tare.study.protocol_spec import DuetSpec, Repetition
+from tare.study.reading.document import Document, KeyPath
+from tare.study.registry import Usable
 from tare.study.values import CgroupPlace, NetworkKind
+from tare.workloads import Parameters
 
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
+
+
+_FOR_ALL = frozenset({"kind", "cache"})
+_NETWORKS = frozenset({NetworkKind.USER, NetworkKind.TAP})
+_DIRECT = frozenset({"none", "directsync"})
+"""Cache modes of QEMU's that open the disk's file with O_DIRECT (qemu(1), -drive cache=)."""
+_DEPLOYMENT: KeyPath = ("sut", "deployment")
+_SWAPPED = "a virtual machine has its CPUs from its start, and a duet swaps them"
+_NODES: KeyPath = ("sut", "nodes")
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ class Refusal:
     hint: str
 
 
-def refuse(sut: SutSpec, client: Placement | None, *, sut_isolates: bool, client_isolates: bool) -> Refusal | None:
+def refuse_placement(
+    sut: SutSpec, client: Placement | None, *, sut_isolates: bool, client_isolates: bool
+) -> Refusal | None:
     """The reason why the two cannot be placed so, `None` where they can. `client`: `None` where there is none.
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
@@ -92,3 +98,171 @@ def _pair(sut: SutSpec, client: Placement) -> Refusal | None:
         why = f"from a namespace of its own the client cannot reach the host's 127.0.0.1 (`{sut.network}`)"
         return Refusal(keys, why, "use `client.network: host`, or `sut.network: bridge`")
     return None
+
+
+def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
+    """The reason why the SUT cannot have its storage so, `None` where it can."""
+    storage = sut.storage
+    if usable.deployments is not None and sut.deployment not in usable.deployments:
+        names = " or ".join(f"`{name}`" for name in sorted(usable.deployments))
+        why = f"the storage `{storage.kind}` is not offered to `{sut.deployment}`"
+        if usable.by_engine:
+            why = f"`{sut.deployment}` has no engine that could give it the storage `{storage.kind}`"
+        keys = (("sut", "storage", "kind"), ("sut", "deployment"))
+        return Refusal(keys, why, f"use {names} for the SUT, or another storage")
+    usual = StorageSpec()
+    for key in StorageSpec.model_fields:
+        if key in _FOR_ALL or key in usable.options or getattr(storage, key) == getattr(usual, key):
+            continue
+        why = f"`{key}` means nothing to the storage `{storage.kind}`"
+        return Refusal((("sut", "storage", key), ("sut", "storage", "kind")), why, "leave it out")
+    if storage.kind == "nfs" and sut.limits.disk_iops is not None:
+        why = "the disk below the storage `nfs` is its server's, whose work no limit of the SUT's sees"
+        at = (("sut", "limits", "disk_iops"), ("sut", "storage", "kind"))
+        return Refusal(at, why, "leave `disk_iops` out, or use another storage")
+    if storage.device is not None and storage.size is not None:
+        clash = (("sut", "storage", "size"), ("sut", "storage", "device"))
+        return Refusal(clash, "a given device has a size of its own", "leave `size` out")
+    return None
+
+
+def vm_settings(sut: SutSpec) -> VmSpec | None:
+    """How a SUT's machine is set up, the defaults where nothing is said; `None` of a SUT in no machine."""
+    return sut.vm or VmSpec() if sut.deployment in MACHINES else None
+
+
+def refuse_machine(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Refusal | None:
+    """The first reason why these do not go together, `None` where they do."""
+    return next(_machine_faults(sut, client, protocol), None)
+
+
+def _machine_faults(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Iterator[Refusal]:
+    if client is not None and client.deployment in MACHINES:
+        yield from _client_machine_faults(sut, client, protocol)
+    elif client is not None and client.network in _NETWORKS:
+        why = f"`{client.network}` is how a virtual machine is attached, and the client is in none"
+        yield Refusal((("client", "network"),), why, "use host, bridge or shared for the client")
+    if sut.deployment in MACHINES:
+        yield from _sut_machine_faults(sut, client, protocol)
+        return
+    if sut.network in _NETWORKS:
+        keys: tuple[KeyPath, ...] = (("sut", "network"), _DEPLOYMENT)
+        why = f"`{sut.network}` is how a virtual machine is attached, and `{sut.deployment}` is none"
+        yield Refusal(keys, why, "use `deployment: vm` or `vm-container`, or another network")
+    if sut.vm is not None:
+        given: list[KeyPath] = [("sut", "vm", key) for key in sorted(sut.vm.model_fields_set)]
+        why = f"`vm` means nothing to the deployment `{sut.deployment}`"
+        yield Refusal((*given, ("sut", "vm"), _DEPLOYMENT), why, "leave it out")
+
+
+def _client_machine_faults(sut: SutSpec, client: Placement, protocol: Repetition) -> Iterator[Refusal]:
+    """QEMU's own network reaches all that the host reaches; the bridge of a tap leads to its one machine only."""
+    network, deployment = ("client", "network"), ("client", "deployment")
+    if client.network is not NetworkKind.USER:
+        why = f"on `{client.network}` a client in a virtual machine reaches no server"
+        yield Refusal((network, deployment), why, "use `client.network: user`")
+    if client.limits.memory is None:
+        why = "a virtual machine has a size, and nothing says how much memory the client may use"
+        yield Refusal((("client", "limits", "memory"), deployment), why, "set `client.limits.memory` for all arms")
+    if sut.nodes > 1:
+        why = f"from a virtual machine a client finds one address of its host, and not those of {sut.nodes} nodes"
+        yield Refusal((deployment, ("sut", "nodes")), why, "use a client that is bare or in a container")
+    if isinstance(protocol, DuetSpec):
+        yield Refusal((deployment, ("protocol", "name")), _SWAPPED, "use `interleave`")
+
+
+def _sut_machine_faults(sut: SutSpec, client: Placement | None, protocol: Repetition) -> Iterator[Refusal]:
+    network: KeyPath = ("sut", "network")
+    if client is None:
+        why = "a program that needs no database cannot be placed in a virtual machine"
+        yield Refusal((_DEPLOYMENT,), why, "use bare or container")
+    if sut.network not in _NETWORKS:
+        why = f"a virtual machine has a network of its own, so it cannot be on `{sut.network}`"
+        yield Refusal((network, _DEPLOYMENT), why, "use `network: user` or `network: tap`")
+    if sut.limits.memory is None:
+        why = "a virtual machine has a size, and nothing says how much memory each arm may use"
+        yield Refusal((("sut", "limits", "memory"), _DEPLOYMENT), why, "set `sut.limits.memory` for all arms")
+    if client is not None and client.network not in {NetworkKind.HOST, NetworkKind.USER}:
+        why = f"a client on `{client.network}` does not reach a virtual machine"
+        yield Refusal((("client", "network"), _DEPLOYMENT), why, "use `client.network: host`")
+    if sut.nodes > 1:
+        why = f"{sut.nodes} virtual machines would be in networks of their own and not see each other"
+        yield Refusal((("sut", "nodes"), _DEPLOYMENT), why, "use bare or container, or one node")
+    yield from _disk_faults(sut, vm_settings(sut) or VmSpec())
+    if isinstance(protocol, DuetSpec):
+        yield Refusal((_DEPLOYMENT, ("protocol", "name")), _SWAPPED, "use `interleave`")
+
+
+def _disk_faults(sut: SutSpec, vm: VmSpec) -> Iterator[Refusal]:
+    aio, cache, kind = ("sut", "vm", "aio"), ("sut", "vm", "cache"), ("sut", "storage", "kind")
+    if vm.aio == "native" and vm.cache not in _DIRECT:
+        why = f"`aio: native` needs a disk without the host's cache, which `cache: {vm.cache}` has"
+        yield Refusal((aio, cache), why, "use `cache: none` or `directsync`, or `aio: threads`")
+    if sut.limits.disk_iops is not None and vm.cache not in _DIRECT:
+        why = f"by `cache: {vm.cache}` the host's page cache writes, which no control group's limit may see"
+        yield Refusal((cache, ("sut", "limits", "disk_iops")), why, "use `cache: none` or `directsync`")
+    if sut.storage.kind == "tmpfs" and vm.cache in _DIRECT:
+        why = f"`cache: {vm.cache}` opens the disk with O_DIRECT, which not every kernel's tmpfs can"
+        yield Refusal((cache, kind), why, "use `cache: writeback`")
+    if sut.storage.cache == "warmed":
+        why = "the page cache that counts is the machine's own, which begins empty"
+        yield Refusal((("sut", "storage", "cache"), _DEPLOYMENT), why, "use `cache: dropped`")
+
+
+def refuse_cluster(settings: ArmSettings, parameters: Parameters, clusters: Collection[str]) -> Refusal | None:
+    """The first reason why an arm cannot have its nodes so, `None` where it can.
+
+    `clusters`: databases of which several servers can be one.
+    """
+    return next(_cluster_faults(settings, parameters, clusters), None)
+
+
+def _cluster_faults(settings: ArmSettings, parameters: Parameters, clusters: Collection[str]) -> Iterator[Refusal]:
+    sut, client = settings.sut, settings.client
+    replicas = parameters.replicas
+    if replicas is not None and replicas > sut.nodes:
+        keys: tuple[KeyPath, ...] = (("workload",), _NODES)
+        why = f"the workload asks for {replicas} replicas of each row, and the SUT has {_nodes_in_words(sut.nodes)}"
+        yield Refusal(keys, why, f"set `sut.nodes: {replicas}`, or ask for fewer")
+    if sut.nodes == 1:
+        return
+    names = " or ".join(f"`{name}`" for name in sorted(clusters))
+    if sut.database not in clusters:
+        what = f"`{sut.database}`" if sut.database else f"the program of `{settings.workload_name}`"
+        keys = (_NODES, ("sut", "database"))
+        yield Refusal(keys, f"{what} is one server here and no cluster", f"leave `nodes` out, or use {names}")
+    if sut.network in _PUBLISHED:
+        why = f"nodes tell clients each other's own addresses, which go past the ports of `{sut.network.value}`"
+        yield Refusal((("sut", "network"), _NODES), why, "use `host` or `bridge` for the SUT")
+    if client is not None and client.network is NetworkKind.SHARED:
+        why = f"{sut.nodes} nodes have no one network namespace that a client could share"
+        yield Refusal((("client", "network"), _NODES), why, "use `host` or `bridge` for the client")
+    if sut.storage.device is not None:
+        why = f"{sut.nodes} nodes cannot all have their data on {sut.storage.device}"
+        hint = "leave `device` out, then each has a loop device of its own; or use bind, volume, tmpfs or layer"
+        yield Refusal((("sut", "storage", "device"), _NODES), why, hint)
+    for name in sorted(ONE_CONTAINER & set(settings.monitors)):
+        why = f"`{name}` looks at one container, and the SUT has {sut.nodes} nodes"
+        hint = "leave it out: the probe, which every run has, watches each node"
+        yield Refusal((("monitors", name), _NODES), why, hint)
+
+
+def _nodes_in_words(nodes: int) -> str:
+    return "one node" if nodes == 1 else f"{nodes} nodes"
+
+
+def check_program(document: Document, workload: str) -> None:
+    """Raise `StudyError` for keys that would say nothing where there is neither a database nor a client."""
+    tree = document.tree
+    raw = tree.get("sut")
+    sut: Mapping[str, object] = raw if isinstance(raw, Mapping) else {}
+    if tree.get("client") is not None:
+        hint = "leave `client` out, and place the program by `sut`"
+        raise document.error(("client",), f"{workload} is itself the SUT and has no client", hint=hint)
+    for key in ("database", "settings"):
+        if sut.get(key) is not None:
+            where: KeyPath = ("sut", key)
+            raise document.error(where, f"{workload} needs no database", hint=f"leave `sut.{key}` out")
+    if sut.get("network", NetworkKind.HOST) != NetworkKind.HOST:
+        what = f"nobody speaks with {workload} over a network, so its network would say nothing"
+        raise document.error(("sut", "network"), what, hint="leave `sut.network` out")

@@ -22,6 +22,23 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SECTOR = 512
 
 
+_N = r"(\d+(?:\.\d+)?)"
+_WINDOW = re.compile(rf"\[ (\d+)s \] reads: {_N} MiB/s writes: {_N} MiB/s fsyncs: {_N}/s latency \(ms,95%\): {_N}")
+_FIGURES = {
+    "reads_per_s": re.compile(rf"    reads/s: +{_N}"),
+    "writes_per_s": re.compile(rf"    writes/s: +{_N}"),
+    "fsyncs_per_s": re.compile(rf"    fsyncs/s: +{_N}"),
+    "read_mib_per_s": re.compile(rf"    read, MiB/s: +{_N}"),
+    "written_mib_per_s": re.compile(rf"    written, MiB/s: +{_N}"),
+}
+_MIB = 1 << 20
+_AGREEMENT = 0.02
+"""sysbench divides its rates by a time that it reads slightly later: 0.05 % in 3 s on a busy machine."""
+_PREPARE_BASE_S, _PREPARE_BYTES_PER_S = 300.0, 2e6
+"""A prepare slower than this is taken for dead."""
+_DIRECT = "direct"
+
+
 class SysbenchFileioParameters(Parameters):
     """Options of sysbench 1.0.20 by its own names, with its own defaults; all are passed on explicitly.
 
@@ -77,23 +94,6 @@ class SysbenchFileioParameters(Parameters):
 
 def _bytes(size: str) -> int:
     return int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)
-
-
-_N = r"(\d+(?:\.\d+)?)"
-_WINDOW = re.compile(rf"\[ (\d+)s \] reads: {_N} MiB/s writes: {_N} MiB/s fsyncs: {_N}/s latency \(ms,95%\): {_N}")
-_FIGURES = {
-    "reads_per_s": re.compile(rf"    reads/s: +{_N}"),
-    "writes_per_s": re.compile(rf"    writes/s: +{_N}"),
-    "fsyncs_per_s": re.compile(rf"    fsyncs/s: +{_N}"),
-    "read_mib_per_s": re.compile(rf"    read, MiB/s: +{_N}"),
-    "written_mib_per_s": re.compile(rf"    written, MiB/s: +{_N}"),
-}
-_MIB = 1 << 20
-_AGREEMENT = 0.02
-"""sysbench divides its rates by a time that it reads slightly later: 0.05 % in 3 s on a busy machine."""
-_PREPARE_BASE_S, _PREPARE_BYTES_PER_S = 300.0, 2e6
-"""A prepare slower than this is taken for dead."""
-_DIRECT = "direct"
 
 
 class SysbenchFileio:

@@ -8,8 +8,7 @@ import pytest
 
 from tare.study.model import ArmSettings, MonitorSpec, Placement, StorageSpec, SutSpec
 from tare.study.registry import installed
-from tare.study.rules.clusters import refuse
-from tare.study.rules.placement import Refusal
+from tare.study.rules.placement import Refusal, refuse_cluster
 from tare.study.values import NetworkKind
 from tare.workloads.registry import WORKLOADS
 
@@ -26,7 +25,7 @@ def asked(workload: dict[str, Any] | None = None, client: str = "host", **sut: A
         monitors=given.get("monitors", {}),
     )
     parameters = WORKLOADS["cassandra-stress"].parameters.model_validate({"measure_s": 5.0, **(workload or {})})
-    return refuse(settings, parameters, CLUSTERS)
+    return refuse_cluster(settings, parameters, CLUSTERS)
 
 
 @pytest.mark.parametrize("network", ["host", "bridge"])

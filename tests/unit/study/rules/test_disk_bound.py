@@ -8,7 +8,7 @@ from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
-from tare.study.rules.disk_bound import is_disk_bound
+from tare.study.rules.levels import is_disk_bound
 
 
 def test_arms_with_the_levels_are_meant_and_no_others(text: str, registry: Registry) -> None:

@@ -11,8 +11,7 @@ from tare.study.model import LimitsSpec, Placement, StorageSpec, SutSpec, VmSpec
 from tare.study.protocol_spec import DuetSpec, InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import installed
-from tare.study.rules.machines import refuse
-from tare.study.rules.placement import Refusal
+from tare.study.rules.placement import Refusal, refuse_machine
 from tare.study.values import NetworkKind
 
 REGISTRY = installed()
@@ -49,7 +48,7 @@ def asked(client: dict[str, Any] | None = None, protocol: str = "interleave", **
     }
     placed = Placement(**{"image": "i", "deployment": "bare", **(client or {})})
     spec = DuetSpec(name="duet") if protocol == "duet" else InterleaveSpec()
-    return refuse(SutSpec(**{**usual, **sut}), placed, spec)
+    return refuse_machine(SutSpec(**{**usual, **sut}), placed, spec)
 
 
 @pytest.mark.parametrize("network", [NetworkKind.USER, NetworkKind.TAP])
@@ -107,7 +106,7 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], key: str, why: st
 
 def test_a_program_that_is_itself_the_sut_is_refused() -> None:
     sut = SutSpec(image="i", deployment="vm", network=NetworkKind.USER)
-    found = refuse(sut, None, InterleaveSpec())
+    found = refuse_machine(sut, None, InterleaveSpec())
     assert found is not None
     assert "needs no database" in found.why
 

@@ -12,8 +12,7 @@ from tare.study.model import LimitsSpec, Placement, SutSpec
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
-from tare.study.rules import machines
-from tare.study.rules.placement import refuse
+from tare.study.rules.placement import refuse_machine, refuse_placement
 from tare.study.values import NetworkKind
 
 MACHINES = ("vm", "vm-container")
@@ -51,7 +50,7 @@ def test_the_matrix_of_placements(sut: tuple[str, str], client: tuple[str, str])
     server = SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1]), limits=limits)
     placed = Placement(image="i", deployment=client[0], network=NetworkKind(client[1]), limits=limits)
     isolate = {"sut_isolates": sut[0] != "bare", "client_isolates": client[0] != "bare"}
-    refusal = machines.refuse(server, placed, InterleaveSpec()) or refuse(server, placed, **isolate)
+    refusal = refuse_machine(server, placed, InterleaveSpec()) or refuse_placement(server, placed, **isolate)
     assert (refusal is None) == ((sut, client) in ALLOWED)
     if refusal is not None:
         assert refusal.why

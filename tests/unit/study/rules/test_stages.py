@@ -9,7 +9,7 @@ from tare.plan.expand import expand
 from tare.study.model import Study
 from tare.study.reading.load import loads
 from tare.study.registry import installed
-from tare.study.rules.stages import instances
+from tare.study.rules.repetition import instances
 
 TEXT = """\
 format: 1

@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from tare.study.model import LimitsSpec, StorageSpec, SutSpec
 from tare.study.registry import installed
-from tare.study.rules.storing import refuse
+from tare.study.rules.placement import refuse_storage
 
 STORAGES = installed().storages
 
 
 def refused(deployment: str, **storage: Any) -> str | None:
     spec = StorageSpec(**storage)
-    found = refuse(SutSpec(image="i", deployment=deployment, storage=spec), STORAGES[spec.kind])
+    found = refuse_storage(SutSpec(image="i", deployment=deployment, storage=spec), STORAGES[spec.kind])
     return None if found is None else found.why
 
 
@@ -59,7 +59,7 @@ def test_no_limit_of_the_sut_s_slows_a_server_s_disk() -> None:
     slowed = SutSpec(
         image="i", deployment="bare", storage=StorageSpec(kind="nfs"), limits=LimitsSpec(disk_iops=100)
     )
-    found = refuse(slowed, STORAGES["nfs"])
+    found = refuse_storage(slowed, STORAGES["nfs"])
     assert found is not None
     assert "is its server's" in found.why
 

@@ -1,1 +1,0 @@
-"""Estimators as published studies used them, for comparison only. Each says what is wrong with it."""

@@ -1,0 +1,133 @@
+"""What a study's repetition is refused for: duets, measure phases chosen by a pilot, stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tare.study.model import Arm, ArmSettings, Study
+from tare.study.protocol_spec import DuetSpec, InterleaveSpec, Repetition
+from tare.study.reading.baselines import Baselines
+from tare.study.reading.document import Document, KeyPath
+from tare.study.reading.factors import varies
+from tare.study.reading.file import StudyFile
+from tare.study.rules.placement import Refusal
+from tare.study.suggest import did_you_mean
+from tare.study.values import CgroupPlace, cpu_set
+from tare.workloads import Parameters
+
+FEWEST_WINDOWS = 5
+"""Of a measure phase: the first, the last and what touches the swap are dropped, and each half is to keep one."""
+
+
+LEAST_WINDOWS = 4
+"""Of a measure phase that is chosen, and of the pilot that it is chosen from: fewer would hide a warm-up that is
+not over from the rule of validity that looks for it."""
+_WHERE: KeyPath = ("protocol", "measure")
+
+
+def refuse_duet(spec: Repetition, settings: ArmSettings, parameters: Parameters) -> Refusal | None:
+    """The first reason why an arm cannot stand in a duet, `None` where it can or there is no duet."""
+    if not isinstance(spec, DuetSpec):
+        return None
+    return next(_duet_faults(spec, settings, parameters), None)
+
+
+def _duet_faults(spec: DuetSpec, settings: ArmSettings, parameters: Parameters) -> Iterator[Refusal]:
+    name: KeyPath = ("protocol", "name")
+    if why := parameters.waits_for_disk:
+        told = f"a duet is no protocol for I/O-bound work: {why}, which both arms share"
+        yield _refusal((name, ("workload",)), told, "use `interleave`")
+    if settings.sut.storage.device is not None:
+        told = f"both arms of a duet run at once and cannot both have their data on {settings.sut.storage.device}"
+        keys: tuple[KeyPath, ...] = (("sut", "storage", "device"), name)
+        yield _refusal(
+            keys, told, "leave `device` out, then each has a loop device of its own; or use `interleave`"
+        )
+    if settings.sut.storage.kind == "nfs":
+        told = "an NFS server works outside of both sets of CPUs, and for both arms on the disk that they share"
+        yield _refusal((("sut", "storage", "kind"), name), told, "use another storage, or `interleave`")
+    for side, placement in settings.sides.items():
+        if placement.limits.cpus is not None:
+            told = f"in a duet the protocol places both arms, on the CPUs {' and '.join(spec.cpus)} in turn"
+            yield _refusal(((side, "limits", "cpus"), name), told, "leave the key out, or use `interleave`")
+        if placement.cgroup is CgroupPlace.ROOT:
+            told = "in the root control group no arm can be kept to CPUs of its own"
+            yield _refusal(((side, "cgroup"), name), told, "use `cgroup: run`")
+        quota = placement.limits.cpu_quota
+        if quota is not None and quota > (most := len(cpu_set(spec.cpus[0]))):
+            told = f"each arm of this duet has {most} of the CPUs, so a quota of {quota:g} would limit nothing"
+            yield _refusal(((side, "limits", "cpu_quota"), name), told, "lower it, or leave it out")
+    if parameters.measure_s < FEWEST_WINDOWS * parameters.window_s:
+        told = (
+            f"a duet swaps CPUs half-way and drops the windows around that: {parameters.measure_s:g} s hold "
+            f"fewer than {FEWEST_WINDOWS} windows of {parameters.window_s:g} s"
+        )
+        yield _refusal((("workload", "measure_s"), name), told, "make it longer, or window_s shorter")
+
+
+def _refusal(keys: tuple[KeyPath, ...], why: str, hint: str) -> Refusal:
+    return Refusal(keys, why, hint)
+
+
+def check_measuring(document: Document, protocol: Repetition, arms: Sequence[Arm]) -> None:
+    """Raise `StudyError` where the arms differ in what is to be chosen, or a pilot would be too short to tell."""
+    if not isinstance(protocol, InterleaveSpec) or protocol.measure != "auto":
+        return
+    for key in ("measure_s", "window_s"):
+        values = {float(arm.settings.workload[key]) for arm in arms}
+        if len(values) > 1:
+            what = f"workload.{key} is not the same in all arms, so that one length cannot be chosen for all"
+            raise document.error(_WHERE, what, hint="leave measure out, or make it alike in all arms")
+    workload = arms[0].settings.workload
+    least = LEAST_WINDOWS * float(workload["window_s"])
+    if float(workload["measure_s"]) < least:
+        what = f"a pilot takes {LEAST_WINDOWS} windows a run: workload.measure_s of {least:g} s at least"
+        raise document.error(("workload", "measure_s"), what)
+    if protocol.measure_most_s is not None and protocol.measure_most_s < least:
+        what = f"a measure phase takes {LEAST_WINDOWS} windows: {least:g} s at least"
+        raise document.error(("protocol", "measure_most_s"), what)
+
+
+def check_stages(
+    document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], baseline: Baselines
+) -> None:
+    """Raise `StudyError` where a factor cannot be one of stages, or the baseline is not one of each stage."""
+    where: KeyPath = ("stages",)
+    factor = file.stages
+    if factor is None:
+        return
+    if factor not in names:
+        raise document.error(
+            where, f"there is no factor {factor!r}", hint=did_you_mean(factor, names, kind="factors")
+        )
+    if factor in file.conditions:
+        what = f"{factor!r} is a condition, over which findings are averaged; stages are no repetitions"
+        raise document.error(where, what, hint="leave it out of `conditions`")
+    for key in varies(file.factors[factor]):
+        if not key.startswith("workload.") or key == "workload.name":
+            what = f"{factor!r} sets {key}, but stages follow each other on one server that stays as it is"
+            raise document.error(where, what, hint="only keys of the workload may differ between stages")
+    if not baseline.levels or factor in baseline.levels:
+        others = ", ".join(f"{name}: LEVEL" for name in names if name not in {factor, *file.conditions})
+        what = "with stages each one has its own baseline, so that the baseline names levels of the other factors"
+        raise document.error(("baseline",), what, hint=f"baseline: {{{others}}}")
+    if isinstance(file.protocol, DuetSpec):
+        raise document.error(where, "a duet drives two arms at once, and has no stages", hint="use `interleave`")
+    if isinstance(file.protocol, InterleaveSpec) and file.protocol.measure != "set":
+        raise document.error(where, "stages need measure phases that are set", hint="leave `protocol.measure` out")
+
+
+def instances(study: Study) -> tuple[tuple[Arm, ...], ...]:
+    """The arms by the instance that they are stages of; an arm by itself where there are no stages.
+
+    Instances in the study's order, and the stages of each in the order of the factor's levels.
+    """
+    factor = study.stages
+    if factor is None:
+        return tuple((arm,) for arm in study.arms)
+    found: dict[tuple[bool, frozenset[tuple[str, str]]], list[Arm]] = {}
+    for arm in study.arms:
+        others = frozenset((name, level) for name, level in arm.levels.items() if name != factor)
+        found.setdefault((arm.control, others), []).append(arm)
+    order = study.factors[factor]
+    return tuple(tuple(sorted(arms, key=lambda arm: order.index(arm.levels[factor]))) for arms in found.values())
