@@ -25,8 +25,8 @@ from statistics import median
 from uuid import uuid4
 
 from tare.plan.model import Plan
-from tare.run.attempt.bench import Bench, Images
-from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.context import Images, RunContext
+from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.loading import ensure_snapshot, loader_of
 from tare.run.attempt.ports import free_ports
 from tare.run.attempt.raw_files import new_secrets
@@ -135,11 +135,11 @@ def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> tuple[float, 
     """Seconds of an arm's server on a copy of the data like that of a run: to its start, then to its answer."""
     settings, host, token = plan.arm(arm).settings, machine.site.sut, uuid4().hex[:12]
     images = Images(sut=machine.prepare(settings.sut.image), client=None)
-    room = Room(host, f"{machine.layout.work}/{token}")
+    room = WorkDirectory(host, f"{machine.layout.work}/{token}")
     snapshot = ensure_snapshot(machine, loader_of(plan, settings), images)
     try:
-        make_room(room, machine.ledger)
-        bench = Bench(machine, settings, images, room, token, free_ports(host, token), new_secrets())
+        make_work_directory(room, machine.ledger)
+        bench = RunContext(machine, settings, images, room, token, free_ports(host, token), new_secrets())
         (node,) = bench.nodes
         copy_snapshot(host, snapshot, room.data, node.part)
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -151,7 +151,7 @@ def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> tuple[float, 
         finally:
             server.stop(0.0)
     finally:
-        clear_room(room, machine.ledger)
+        clear_work_directory(room, machine.ledger)
 
 
 def _wait(port: int, hello: bytes, check: Callable[[], None]) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tare.cli.run import NO_GOOD_RESULT
 from tare.errors import EnvironmentLacks, StoreError
-from tare.run.attempt.bench import make_token
+from tare.run.attempt.context import make_token
 from tare.sites.engine import LABEL, connect
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost

@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.probe.containers import CONTAINERS, containers, group_of
-from bench.probe.costs import Bench
+from bench.probe.costs import RunContext
 from bench.probe.rates import WHOLE_SECONDS_HZ, docker_stats_hz, scraped_hz
 from bench.probe.servers import CADVISOR_PORT, NODE_EXPORTER_PORT, cadvisor, metrics_of, node_exporter, scrape
 from bench.probe.tables import CADVISOR, Cost, Rapid, table
@@ -35,7 +35,7 @@ RATES_S = 6.0
 """How long a tool is asked as fast as it answers."""
 
 
-def compare(bench: Bench, ids: Sequence[str]) -> list[Cost]:
+def compare(bench: RunContext, ids: Sequence[str]) -> list[Cost]:
     """All tools that this machine has."""
     groups = [group_of(name) for name in ids]
     long_s = bench.seconds + 60
@@ -96,7 +96,7 @@ def main() -> None:
     if os.geteuid() != 0 or not shutil.which("docker"):
         sys.exit("bench.probe: needs root and a container engine")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch, containers() as ids:
-        bench = Bench(chosen.probe, chosen.seconds, Path(scratch))
+        bench = RunContext(chosen.probe, chosen.seconds, Path(scratch))
         costs = compare(bench, ids)
         rapid = [bench.rapid(group_of(ids[0]), load) for load in (0, 10)]
         rates = {tool: fastest(tool, ids[0], rapid[0]) for tool in {cost.tool for cost in costs}}

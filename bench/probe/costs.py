@@ -116,7 +116,7 @@ def caused(during: Sequence[float], idle: Sequence[float]) -> float | None:
     return usual(during) - usual(idle)
 
 
-class Bench:
+class RunContext:
     """Runs one tool after the other and keeps what each cost."""
 
     def __init__(self, probe: Path, seconds: float, scratch: Path) -> None:

@@ -36,7 +36,7 @@ from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import Engine, local_engine, local_machine
 from tare.run.machine import Machine
 from tare.run.parity.references import References
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
@@ -51,7 +51,7 @@ def make(archive: Archive, identity: Identity, engine: Engine, layout: Layout, m
         return replace(local_machine(plan, engine, interrupts, layout), references=references)
 
     @contextmanager
-    def watch(place: Place, plan: Plan, done: Done) -> Iterator[Observer]:
+    def watch(place: Place, plan: Plan, done: StudyState) -> Iterator[Observer]:
         sys.stderr.write(f"bench.protocol: study {place.number} of the pool {place.kind}\n")
         with progress(plan, done, quiet=False) as observer:
             yield observer

@@ -14,7 +14,7 @@ import pytest
 from docker import DockerClient
 
 from tare.images import Image, ImageConfig
-from tare.run.attempt.bench import Bench
+from tare.run.attempt.context import RunContext
 from tare.run.attempt.server import Server
 from tare.sites.engine import LABEL, connect
 from tare.sites.local import LocalHost, own_process
@@ -73,13 +73,13 @@ def image(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def servers(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
     """The servers that runs have started, the last one last."""
     started: list[Server] = []
-    start = Bench.start_server
+    start = RunContext.start_server
 
-    def noted(bench: Bench, *words: Any, **more: Any) -> Server:
+    def noted(bench: RunContext, *words: Any, **more: Any) -> Server:
         started.append(start(bench, *words, **more))
         return started[-1]
 
-    monkeypatch.setattr(Bench, "start_server", noted)
+    monkeypatch.setattr(RunContext, "start_server", noted)
     return started
 
 

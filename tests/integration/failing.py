@@ -12,10 +12,10 @@ from pathlib import Path
 from tare.cli.running import planned
 from tare.run.attempt.server import Server
 from tare.run.events import Event, PhaseStarted
-from tare.run.execute import Desk, execute
+from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
 from tare.run.record import Phase, RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.sites.layout import default_layout
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -40,7 +40,9 @@ def first_run(
     staging.mkdir()
     with local_engine() as engine:
         machine = local_machine(plan, engine)
-        (record,) = next(execute(plan, machine, Desk(tmp_path.name, Done.of(()), staging), observe))
+        (record,) = next(
+            execute(plan, machine, Destination(tmp_path.name, StudyState.from_records(()), staging), observe)
+        )
     for timer in timers:
         timer.join()
     return record

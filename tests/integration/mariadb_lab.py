@@ -20,9 +20,9 @@ from tare.databases.registry import DATABASES
 from tare.deployments import Deployment, Instance
 from tare.deployments.registry import DEPLOYMENTS
 from tare.images.prepare import prepare
-from tare.run.attempt.bench import Bench, Images, parameters_of
 from tare.run.attempt.client import Client
-from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.context import Images, RunContext, parameters_of
+from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.loading import ensure_snapshot, judge
 from tare.run.attempt.ports import free_ports
 from tare.run.attempt.raw_files import new_secrets
@@ -74,10 +74,10 @@ class MariaDbLab:
         """A served copy of the loaded data, removed afterwards."""
         snapshot = ensure_snapshot(self.machine, settings, self.images)
         token, host = uuid4().hex[:12], self.machine.site.sut
-        room = Room(host, f"{self.machine.layout.work}/{token}")
-        make_room(room, self.machine.ledger)
+        workdir = WorkDirectory(host, f"{self.machine.layout.work}/{token}")
+        make_work_directory(workdir, self.machine.ledger)
         ports = free_ports(host, token, settings.sut.nodes)
-        made = LabRun(Bench(self.machine, settings, self.images, room, token, ports, new_secrets()))
+        made = LabRun(RunContext(self.machine, settings, self.images, workdir, token, ports, new_secrets()))
         try:
             for node in made.bench.nodes:
                 made.copy(snapshot, node)
@@ -91,7 +91,7 @@ class MariaDbLab:
 class LabRun:
     """One bench in use."""
 
-    bench: Bench
+    bench: RunContext
     running: list[tuple[Deployment, Instance]] = field(default_factory=list)
     _sut: Sut | None = None
 
@@ -106,8 +106,10 @@ class LabRun:
         return self.sut.first
 
     def copy(self, snapshot: Snapshot, node: Node) -> None:
-        host, path = self.bench.room.host, node.below(self.bench.room.data)
-        host.run(["mkdir", "-p", "--", self.bench.room.data if node.part else self.bench.room.path], timeout_s=10)
+        host, path = self.bench.workdir.host, node.below(self.bench.workdir.data)
+        host.run(
+            ["mkdir", "-p", "--", self.bench.workdir.data if node.part else self.bench.workdir.path], timeout_s=10
+        )
         copy_snapshot(host, snapshot, path, node.part)
 
     def start(self, name: str) -> tuple[Client, ClientCommand]:
@@ -130,10 +132,10 @@ class LabRun:
         return code
 
     def parse(self, code: int, out: Path) -> Measurement:
-        output = self.bench.room.output("measure")
-        self.bench.room.host.get(output.stdout, out / "stdout")
-        self.bench.room.host.get(output.stderr, out / "stderr")
-        self.bench.room.bring("measure/latency.hdr", output_path(out / "stdout", "latency.hdr"))
+        output = self.bench.workdir.output("measure")
+        self.bench.workdir.host.get(output.stdout, out / "stdout")
+        self.bench.workdir.host.get(output.stderr, out / "stderr")
+        self.bench.workdir.bring("measure/latency.hdr", output_path(out / "stdout", "latency.hdr"))
         parameters = parameters_of(self.bench.workload, self.bench.settings)
         return self.bench.workload.parse(parameters, out / "stdout", out / "stderr", code)
 
@@ -159,7 +161,7 @@ class LabRun:
             deployment.stop(instance, 1.0)
         if self._sut is not None:
             self._sut.stop(1.0)
-        clear_room(self.bench.room, self.bench.machine.ledger)
+        clear_work_directory(self.bench.workdir, self.bench.machine.ledger)
 
 
 def make_lab(

@@ -14,10 +14,10 @@ from tare.calibrate.readings import bytes_read_per_second, time_not_held_back
 from tare.calibrate.studies import DELAY_US, INJECTING, READS_PER_S
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
-from tare.run.execute import Desk, execute
+from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]  # whole studies of the calibration, a minute each
 
@@ -31,7 +31,7 @@ def one_run_each(kind: str, arms: tuple[str, ...], staging: Path) -> dict[str, R
     plan = plan.model_copy(update={"runs": first})
     with local_engine() as engine:
         machine = local_machine(plan, engine, deployments={**DEPLOYMENTS, **INJECTING})
-        kept = execute(plan, machine, Desk("calibrate", Done(), staging), lambda _: None)
+        kept = execute(plan, machine, Destination("calibrate", StudyState(), staging), lambda _: None)
         records = [record for together in kept for record in together]
     good = {record.arm: record for record in records if record.outcome.ok}
     assert set(good) == set(arms), [record.outcome.reason for record in records]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tare.plan.expand import expand
-from tare.run.duet.halves import half_rates, throughput_of
-from tare.run.execute import Desk, execute
+from tare.run.duet.halves import rates_of_halves, throughput_of
+from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.study.reading.load import loads
 from tare.study.registry import installed
 
@@ -45,7 +45,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[RunRecord]:
     plan = expand(loads(STUDY, installed()))
     with local_engine() as engine:
         machine = local_machine(plan, engine)
-        kept = [*execute(plan, machine, Desk(str(staging), Done(), staging), lambda _: None)]
+        kept = [*execute(plan, machine, Destination(str(staging), StudyState(), staging), lambda _: None)]
     assert [len(together) for together in kept] == [2, 2]
     return [record for together in kept for record in together]
 
@@ -83,7 +83,7 @@ def test_each_half_has_windows_and_a_rate(records: list[RunRecord]) -> None:
     for record in records:
         assert record.duet is not None
         assert all(half["windows"] >= 1 for half in record.duet["halves"])
-        rates = half_rates(record)
+        rates = rates_of_halves(record)
         assert rates is not None
         assert min(rates) > 0
         assert throughput_of(record) == pytest.approx((rates[0] * rates[1]) ** 0.5)

@@ -18,8 +18,8 @@ from tare.deployments import Deployment, Instance
 from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import RunFailed
 from tare.images.prepare import prepare
-from tare.run.attempt.bench import Bench, Images, parameters_of
-from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.context import Images, RunContext, parameters_of
+from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.loading import ensure_snapshot, load_data
 from tare.run.attempt.ports import free_ports
 from tare.run.attempt.raw_files import new_secrets
@@ -110,7 +110,7 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Lab:
 class Run:
     """One bench in use; `close` stops and removes all of it."""
 
-    bench: Bench
+    bench: RunContext
     running: list[tuple[Deployment, Instance]]
     sut: Sut | None = None
 
@@ -131,23 +131,23 @@ class Run:
             code = client.wait(bench.machine.clock, command.timeout_s, lambda: None)
             client.stop()
         stdout, stderr = out / "stdout", out / "stderr"
-        bench.room.host.get(bench.room.output("measure").stdout, stdout)
-        bench.room.host.get(bench.room.output("measure").stderr, stderr)
+        bench.workdir.host.get(bench.workdir.output("measure").stdout, stdout)
+        bench.workdir.host.get(bench.workdir.output("measure").stderr, stderr)
         return bench.workload.parse(parameters, stdout, stderr, code)
 
     def close(self) -> None:
         for deployment, instance in reversed(self.running):
             deployment.stop(instance, 1.0)
-        clear_room(self.bench.room, self.bench.machine.ledger)
+        clear_work_directory(self.bench.workdir, self.bench.machine.ledger)
 
 
 def make_run(lab: Lab, settings: ArmSettings, secrets: Secrets) -> Run:
     token = uuid4().hex[:12]
     host = lab.machine.site.sut
-    room = Room(host, f"{lab.machine.layout.work}/{token}")
-    make_room(room, lab.machine.ledger)
+    workdir = WorkDirectory(host, f"{lab.machine.layout.work}/{token}")
+    make_work_directory(workdir, lab.machine.ledger)
     ports = free_ports(host, token)
-    return Run(Bench(lab.machine, settings, lab.images, room, token, ports, secrets), [])
+    return Run(RunContext(lab.machine, settings, lab.images, workdir, token, ports, secrets), [])
 
 
 @pytest.fixture(params=["bare", "container"])
@@ -157,7 +157,7 @@ def run(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Run]:
     snapshot = ensure_snapshot(lab.machine, settings, lab.images)
     made = make_run(lab, settings, new_secrets())
     try:
-        copy_snapshot(made.bench.room.host, snapshot, made.bench.room.data)
+        copy_snapshot(made.bench.workdir.host, snapshot, made.bench.workdir.data)
         yield made
     finally:
         made.close()
@@ -203,9 +203,9 @@ def test_the_password_is_seen_nowhere(run: Run) -> None:
             assert password not in commands.read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-    assert Path(f"{run.bench.room.path}/sut/init.sql").stat().st_mode & 0o777 == 0o600
+    assert Path(f"{run.bench.workdir.path}/sut/init.sql").stat().st_mode & 0o777 == 0o600
     server.shut_down()
-    kept = [path for path in Path(run.bench.room.data).rglob("*") if path.is_file()]
+    kept = [path for path in Path(run.bench.workdir.data).rglob("*") if path.is_file()]
     assert kept
     assert not [path for path in kept if password in path.read_bytes()]
 
@@ -239,7 +239,7 @@ def test_the_deployments_differ_in_no_setting_that_matters(lab: Lab) -> None:
         run = make_run(lab, settings, new_secrets())
         try:
             snapshot = ensure_snapshot(lab.machine, settings, lab.images)
-            copy_snapshot(run.bench.room.host, snapshot, run.bench.room.data)
+            copy_snapshot(run.bench.workdir.host, snapshot, run.bench.workdir.data)
             told[deployment] = dict(run.serve().effective())
         finally:
             run.close()

@@ -13,12 +13,12 @@ from tare.errors import NotComparable, StudyError
 from tare.images import Image
 from tare.images.prepare import prepare
 from tare.plan.expand import expand
-from tare.run.execute import Desk, execute
+from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupts
 from tare.run.local import local_engine, local_machine
 from tare.run.parity.references import References, until_refused
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -80,7 +80,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
             machine = local_machine(plan, engine, Interrupts(), layout)
             machine = replace(machine, prepare=ready, references=References())
-            runs = execute(plan, machine, Desk(str(staging), Done(), staging), lambda _: None)
+            runs = execute(plan, machine, Destination(str(staging), StudyState(), staging), lambda _: None)
             for records in until_refused(runs, lambda _: None):
                 kept.extend(records)
         return kept

@@ -91,7 +91,7 @@ def test_accounts(lab: MariaDbLab) -> None:
             wanted = b"no password supplied" if (user, database) == ("tare", "tare") else b"no pg_hba.conf entry"
             assert wanted in done.stderr
         run.server.shut_down()
-        kept = [path for path in Path(run.bench.room.data).rglob("*") if path.is_file()]
+        kept = [path for path in Path(run.bench.workdir.data).rglob("*") if path.is_file()]
         assert kept
         assert not [path for path in kept if plan.secrets.password.encode() in path.read_bytes()]
 

@@ -80,7 +80,7 @@ def test_data_are_kept_by_the_log_of_commands_too_and_scans_find_them(
         refused = inside((*at, "PING"), 10, b"")
         counted = inside(at, 10, f"AUTH {plan.secrets.password}\nZCARD _indices\n".encode())
         run.server.shut_down()
-        kept = [path for path in Path(run.bench.room.data).rglob("*") if path.is_file()]
+        kept = [path for path in Path(run.bench.workdir.data).rglob("*") if path.is_file()]
         assert kept
         assert not [path for path in kept if plan.secrets.password.encode() in path.read_bytes()]
     assert (told["save"], told["appendonly"], told["appendfsync"]) == ("900 1 300 10", "yes", "always")

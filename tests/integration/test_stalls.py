@@ -101,7 +101,7 @@ def stalled(case: Case, engine: DockerClient, home: Path, out: Path) -> Measurem
 
 
 def wait_until_it_works(run: LabRun, case: Case) -> None:
-    output, deadline = Path(run.bench.room.output("measure").stdout), time.monotonic() + PATIENCE_S
+    output, deadline = Path(run.bench.workdir.output("measure").stdout), time.monotonic() + PATIENCE_S
     while case.begun is not None and case.begun not in output.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.1)

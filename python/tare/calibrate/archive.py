@@ -20,7 +20,7 @@ from tare.calibrate.outcome import Made, Observed, finished, outcome
 from tare.calibrate.summary import Effort, Summary, summarise
 from tare.errors import StoreError
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.store import Store, open_store
 from tare.study.values import Strict
 from tare.version import __version__
@@ -46,7 +46,7 @@ def studied(name: str, number: int, path: Path, kinds: Mapping[str, Kind]) -> St
     if kept is not None:
         return kept
     store = _opened(path)
-    if store is None or not finished(store.plan, Done.of(records := store.records())):
+    if store is None or not finished(store.plan, StudyState.from_records(records := store.records())):
         return None
     found = Studied(
         tare=__version__,

@@ -13,7 +13,7 @@ from tare.calibrate.kinds import Contrast, Kind
 from tare.calibrate.readings import Raw, Reading
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.study.model import Study
 from tare.study.values import Strict
 
@@ -66,7 +66,7 @@ def by_product(study: Study, records: Sequence[RunRecord], arm: str) -> Estimate
     return analyze(study, records).finding(arm, PRIMARY).estimate
 
 
-def finished(plan: Plan, done: Done) -> bool:
+def finished(plan: Plan, done: StudyState) -> bool:
     """Whether every run has a good attempt, or has used up its retries."""
     tries = 1 + plan.study.protocol.retries
     return all(run.id in done.good or done.attempts[run.id] >= tries for run in plan.runs)

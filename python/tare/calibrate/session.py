@@ -15,10 +15,10 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.clock import Clock, Deadline
 from tare.run.events import Observer
-from tare.run.execute import Desk, execute
+from tare.run.execute import Destination, execute
 from tare.run.machine import Machine
 from tare.run.parity.references import References, until_refused
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.store import open_store, resume_store
 
 
@@ -44,7 +44,7 @@ def _same_plan(archive: Archive, place: Place) -> bool:
 
 MachineFor = Callable[[Plan, References], Machine]
 """The machine with all that a plan takes, and the runs that later ones are held against."""
-Watch = Callable[[Place, Plan, Done], AbstractContextManager[Observer]]
+Watch = Callable[[Place, Plan, StudyState], AbstractContextManager[Observer]]
 """An observer for as long as a study runs."""
 
 
@@ -84,11 +84,11 @@ def _study(session: Session, place: Place, deadline: Deadline | None) -> bool:
     plan = expand(session.archive.kinds[place.kind].make(place.number))
     place.path.parent.mkdir(parents=True, exist_ok=True)
     with resume_store(place.path, plan) as writer:
-        done = Done.of(writer.records())
+        done = StudyState.from_records(writer.records())
         machine = session.machine(plan, References(writer.records()))
-        desk = Desk(writer.id, done, writer.staging)
+        destination = Destination(writer.id, done, writer.staging)
         with session.watch(place, plan, done) as observer:
-            for kept in until_refused(execute(plan, machine, desk, observer), observer):
+            for kept in until_refused(execute(plan, machine, destination, observer), observer):
                 writer.commit_all(kept)
                 done = done.plus(*kept)
                 if deadline and deadline.passed:

@@ -37,7 +37,7 @@ from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import Engine, local_engine, local_machine, refuse_without_rights
 from tare.run.machine import Machine
 from tare.run.parity.references import References
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
@@ -228,7 +228,7 @@ def _calibrate(  # noqa: PLR0913, PLR0917 - handed through
         return replace(made, references=references)
 
     @contextmanager
-    def watch(place: Place, plan: Plan, done: Done) -> Iterator[Observer]:
+    def watch(place: Place, plan: Plan, done: StudyState) -> Iterator[Observer]:
         if not quiet:
             sys.stderr.write(f"tare: study {place.number} of {KINDS[place.kind].title} ({place.path.name})\n")
         with progress(plan, done, quiet=quiet) as observer:

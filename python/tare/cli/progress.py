@@ -21,7 +21,7 @@ from tare.plural import counted
 from tare.protocols.pilot import Choice
 from tare.protocols.registry import runs_of_blocks
 from tare.protocols.stopping import Decision, Progress
-from tare.run.emulated import shown_names, with_sides
+from tare.run.emulated import shown_names, union_of_sides
 from tare.run.events import (
     BlockEnded,
     Emulated,
@@ -35,7 +35,7 @@ from tare.run.events import (
     RunStarted,
 )
 from tare.run.record import Phase, RunRecord
-from tare.run.resume import Done, decision, plan_of
+from tare.run.resume import StudyState, decision, plan_of
 from tare.workloads.registry import WORKLOADS
 
 _LAST_RUNS = 8
@@ -47,7 +47,7 @@ class Tally:
     """Where a running study stands; fed with events, read by whoever shows it."""
 
     plan: Plan
-    done: Done
+    done: StudyState
     clock: Callable[[], float] = time.monotonic
     slow: SlowStarts = at_once_up
     run: PlannedRun | None = None
@@ -77,7 +77,7 @@ class Tally:
         elif isinstance(event, PhaseStarted):
             self.phase, self.expected_s, self.phase_began = event.phase, event.expected_s, now
         elif isinstance(event, Emulated):
-            self.emulated[event.run.arm] = with_sides(self.emulated.get(event.run.arm, ()), event.sides)
+            self.emulated[event.run.arm] = union_of_sides(self.emulated.get(event.run.arm, ()), event.sides)
         elif isinstance(event, RunEnded):
             self.spent.append(now - (now if self.run_began is None else self.run_began))
             self.run_began = None
@@ -122,7 +122,7 @@ class Tally:
 
 
 @contextmanager
-def progress(plan: Plan, done: Done, *, quiet: bool) -> Iterator[Observer]:
+def progress(plan: Plan, done: StudyState, *, quiet: bool) -> Iterator[Observer]:
     """An observer that shows what it is told, in the way that standard error can bear."""
     console = Console(stderr=True, highlight=False)
     tally = Tally(plan, done, slow=slow_starts(DATABASES, WORKLOADS))

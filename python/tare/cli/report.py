@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tare.errors import StudyError
 from tare.run.ending import ending_of
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def report(
     refuse_place(output)
     opened = open_store(store)
     plan, records = opened.plan, opened.records()
-    ending, calibration = ending_of(plan, Done.of(records)), _calibration(plan.study, records)
+    ending, calibration = ending_of(plan, StudyState.from_records(records)), _calibration(plan.study, records)
     people = style in (Format.TERMINAL, Format.HTML, Format.MD)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)
     told = told_of(plan.study, records, for_people=people)[1]

@@ -17,7 +17,7 @@ from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import told_of
 from tare.report.rows.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
-from tare.run.resume import Done, remaining
+from tare.run.resume import StudyState, remaining
 from tare.sites.layout import default_layout
 from tare.store import Store
 
@@ -50,7 +50,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
     with carried_out(plan, path, quiet=quiet, beside=page) as writer:
-        done = Done.of(writer.records())
+        done = StudyState.from_records(writer.records())
         ending = ending_of(plan, done)
         if ending is not None:
             writer.end(ending)

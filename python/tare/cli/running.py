@@ -19,12 +19,12 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.plural import counted
 from tare.run.ending import ending_of
-from tare.run.execute import Desk, execute
+from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.parity.references import References, until_refused
 from tare.run.record import RunRecord
-from tare.run.resume import Done, finished, remaining
+from tare.run.resume import StudyState, finished, remaining
 from tare.sites.layout import default_layout
 from tare.store import Writer, open_store, resume_store
 from tare.study.catalogue import find_study
@@ -57,7 +57,7 @@ def known() -> Registry:
 
 def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
     """Why more blocks are to come, `None` where none is; an import has all that there is."""
-    done = Done.of(records)
+    done = StudyState.from_records(records)
     if plan.study.imported is not None or ending_of(plan, done) is not None:
         return None
     made = counted(len(finished(plan, done)), "block")
@@ -83,12 +83,12 @@ def carried_out(
     interrupts = Interrupts()
     with resume_store(path, plan) as writer, interrupts.installed():
         try:
-            done = Done.of(writer.records())
+            done = StudyState.from_records(writer.records())
             if remaining(plan, done):
                 with beside or nullcontext():
                     _run(plan, writer, done, interrupts, quiet=quiet)
         except Interrupted as interrupted:
-            good = len(Done.of(writer.records()).good)
+            good = len(StudyState.from_records(writer.records()).good)
             sys.stderr.write(
                 f"tare: broken off by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
                 f"made is removed. The same command goes on from here (store: {path}).\n"
@@ -100,12 +100,12 @@ def carried_out(
 def _finished(path: Path, plan: Plan) -> bool:
     """Whether the store has it all: then neither rights nor an engine are needed to show it."""
     try:
-        return not remaining(plan, Done.of(open_store(path).records()))
+        return not remaining(plan, StudyState.from_records(open_store(path).records()))
     except StoreError:
         return False
 
 
-def _run(plan: Plan, writer: Writer, done: Done, interrupts: Interrupts, *, quiet: bool) -> None:
+def _run(plan: Plan, writer: Writer, done: StudyState, interrupts: Interrupts, *, quiet: bool) -> None:
     herald = Herald(writer.now, plan, writer.id, default_layout().work)
     with (
         local_engine() as engine,
@@ -113,6 +113,6 @@ def _run(plan: Plan, writer: Writer, done: Done, interrupts: Interrupts, *, quie
         heralded(herald, shown) as observer,
     ):
         machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
-        runs = execute(plan, machine, Desk(writer.id, done, writer.staging), observer)
+        runs = execute(plan, machine, Destination(writer.id, done, writer.staging), observer)
         for records in until_refused(runs, observer):
             writer.commit_all(records)

@@ -24,7 +24,7 @@ from tare.plan.sweep import sweep_of
 from tare.report.figures import NONE, amount
 from tare.report.plain import plain
 from tare.run.emulated import MARK, marked, told
-from tare.run.resume import Done, remaining
+from tare.run.resume import StudyState, remaining
 
 _AT_LIMIT = 0.9
 """As the rule `client-bottleneck` has it."""
@@ -166,7 +166,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     knee = knee_of(plan.study, records, tuple(share or (0.66,)))
     units = (str(record.measurement["unit"]) for record in records if record.measurement)
     _print(swept.question, next(units, "operations"), knee, output)
-    if knee.full is None or remaining(plan, Done.of(records)):
+    if knee.full is None or remaining(plan, StudyState.from_records(records)):
         raise typer.Exit(NO_GOOD_RESULT)
 
 

@@ -26,7 +26,7 @@ from tare.protocols.registry import PROTOCOLS
 from tare.run.emulated import emulated_arms
 from tare.run.ending import ending_of
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.study.model import ArmSettings
 
 COLUMNS = (
@@ -122,7 +122,7 @@ def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:
         raise StudyError("two arms of a duet run at once: another operating point than that of other claims")
     if getattr(study.protocol, "sequence", None) == "together":
         raise StudyError("the runs of an arm were made together and not made in pairs, so no ratio has an error")
-    if ending_of(plan, Done.of(records)) is None:
+    if ending_of(plan, StudyState.from_records(records)) is None:
         raise StudyError("this study has not ended: its figures will move", hint="`tare run` goes on with it")
 
 

@@ -14,7 +14,7 @@ from tare.live.now import Current, Line, Now
 from tare.plan.model import Plan
 from tare.plural import counted
 from tare.protocols.stopping import Decision
-from tare.run.attempt.bench import make_token
+from tare.run.attempt.context import make_token
 from tare.run.emulated import MARK, marked
 from tare.run.events import (
     BlockEnded,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished
-from tare.run.resume import Done, decision, finished
+from tare.run.resume import StudyState, decision, finished
 from tare.store import Store
 from tare.store.read import Outline, outlines
 
@@ -20,7 +20,7 @@ class Known:
     plan: Plan
     row: int = 0
     attempts: dict[str, tuple[Outline, ...]] = field(default_factory=dict)
-    done: Done = field(default_factory=Done)
+    done: StudyState = field(default_factory=StudyState)
     blocks: tuple[Finished, ...] = ()
     trail: tuple[Decision, ...] = ()
     last: Outline | None = None

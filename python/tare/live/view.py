@@ -13,7 +13,7 @@ from tare.live.under_way import Seen
 from tare.live.windows import Point
 from tare.plan.estimate import blocks_expected
 from tare.protocols.registry import rule_of, runs_of_blocks
-from tare.run.emulated import MARK, EmulatedArms, marked, shown_names, with_sides
+from tare.run.emulated import MARK, EmulatedArms, marked, shown_names, union_of_sides
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class View:
         sides = {} if self.known is None else dict(self.known.done.emulated)
         for run in self.under_way:
             if run.emulated:
-                sides[run.arm] = with_sides(sides.get(run.arm, ()), run.emulated)
+                sides[run.arm] = union_of_sides(sides.get(run.arm, ()), run.emulated)
         return sides
 
     @property

@@ -19,7 +19,7 @@ MARK = "(emulated)"
 BASELINE_MARK = "(baseline emulated)"
 
 
-def with_sides(known: Iterable[Side], more: Iterable[Side]) -> tuple[Side, ...]:
+def union_of_sides(known: Iterable[Side], more: Iterable[Side]) -> tuple[Side, ...]:
     """Both, each once, in the order in which records have them."""
     either = {*known, *more}
     return tuple(side for side in SIDES if side in either)
@@ -30,7 +30,7 @@ def emulated_arms(records: Iterable[RunRecord]) -> EmulatedArms:
     found: dict[str, tuple[Side, ...]] = {}
     for record in records:
         if record.emulated:
-            found[record.arm] = with_sides(found.get(record.arm, ()), record.emulated)
+            found[record.arm] = union_of_sides(found.get(record.arm, ()), record.emulated)
     return found
 
 
@@ -79,7 +79,7 @@ def renamed(
 
 def sides_of(arms: EmulatedArms) -> tuple[Side, ...]:
     """Those of any arm."""
-    return with_sides((), (side for sides in arms.values() for side in sides))
+    return union_of_sides((), (side for sides in arms.values() for side in sides))
 
 
 def told(sides: Iterable[Side]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tare.plan.model import Plan
 from tare.plural import counted
 from tare.protocols.stopping import End, Rule
-from tare.run.resume import Done, decision
+from tare.run.resume import StudyState, decision
 from tare.study.values import Strict
 
 
@@ -59,7 +59,7 @@ class Ending(Strict):
         return f", with {name} known to \N{PLUS-MINUS SIGN}{digits} % where {wanted}"
 
 
-def ending_of(plan: Plan, done: Done) -> Ending | None:
+def ending_of(plan: Plan, done: StudyState) -> Ending | None:
     """The ending that the records tell, `None` while another block is to be made."""
     said = decision(plan, done)
     if said.end is None:

@@ -12,7 +12,7 @@ from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
 from tare.protocols.registry import PROTOCOLS
 from tare.run.attempt.attempt import attempt
-from tare.run.attempt.bench import Images
+from tare.run.attempt.context import Images
 from tare.run.attempt.job import Job
 from tare.run.attempt.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.attempt.stages import attempt_stages
@@ -20,17 +20,17 @@ from tare.run.duet.attempt import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
 from tare.run.machine import Machine
 from tare.run.record import RunRecord
-from tare.run.resume import Done, choice_of, decision, plan_of, remaining
+from tare.run.resume import StudyState, choice_of, decision, plan_of, remaining
 from tare.study.model import ArmSettings
 from tare.study.rules.repetition import instances
 
 
 @dataclass(frozen=True)
-class Desk:
+class Destination:
     """Where the records go: the store's id, what it holds already, and its staging directory."""
 
     store_id: str
-    done: Done
+    done: StudyState
     staging: Path
 
 
@@ -38,7 +38,7 @@ class Desk:
 class _Session:
     plan: Plan
     machine: Machine
-    desk: Desk
+    destination: Destination
     observer: Observer
 
     def settings(self, run: PlannedRun) -> ArmSettings:
@@ -49,15 +49,15 @@ Kept = tuple[RunRecord, ...]
 """Records that are committed as one: of one attempt, of the two of a duet, or of all stages of an instance."""
 
 
-def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Iterator[Kept]:
+def execute(plan: Plan, machine: Machine, destination: Destination, observer: Observer) -> Iterator[Kept]:
     """Yield the records of attempts as soon as they are over; the next begins when the caller comes back.
 
     Between blocks the protocol is asked whether to begin another, from all records, those of earlier sessions too.
     The caller commits what it got, whole, before it asks for the next. Raises `Interrupted` between or within
     attempts, with everything torn down, and `EnvironmentLacks` before the first where an image cannot be had.
     """
-    session = _Session(plan, machine, desk, observer)
-    runs = remaining(plan, desk.done)
+    session = _Session(plan, machine, destination, observer)
+    runs = remaining(plan, destination.done)
     if not runs:
         return
     with machine.interrupts.allowed():
@@ -70,7 +70,7 @@ def execute(plan: Plan, machine: Machine, desk: Desk, observer: Observer) -> Ite
 
 def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[Kept]:
     """Each run that remains, once; what remains is asked anew after each, as the protocol may have enough."""
-    plan, done = session.plan, session.desk.done
+    plan, done = session.plan, session.destination.done
     tried: set[str] = set()
     blocks, told = 0, False
     while left := [run for run in remaining(plan, done) if run.id not in tried]:
@@ -139,12 +139,20 @@ def _together(plan: Plan, run: PlannedRun) -> Sequence[PlannedRun]:
 def _until_good(
     session: _Session, together: Sequence[PlannedRun], images: Mapping[str, Images], choice: Choice | None
 ) -> Iterator[Kept]:
-    desk, plan = session.desk, plan_of(session.plan, together[0], choice)
+    destination, plan = session.destination, plan_of(session.plan, together[0], choice)
     by = None if plan is session.plan else choice
-    first = 1 + max(desk.done.attempts[run.id] for run in together)
+    first = 1 + max(destination.done.attempts[run.id] for run in together)
     for number in range(first, first + 1 + session.plan.study.protocol.retries):
         jobs = [
-            Job(desk.store_id, plan, run, number, images[run.arm], desk.staging / f"{run.id}-{number}", by)
+            Job(
+                destination.store_id,
+                plan,
+                run,
+                number,
+                images[run.arm],
+                destination.staging / f"{run.id}-{number}",
+                by,
+            )
             for run in together
         ]
         for job in jobs:

@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin break in only where nothing can be left half done.
+"""Ctrl-C and SIGTERM interrupt only where nothing is left half done.
 
 Everything is protected but the stretches that say otherwise (`allowed`): a signal that comes during a
 teardown or a commit waits until the next such stretch begins, and a second one adds nothing.

@@ -1,4 +1,4 @@
-"""What is left to do of a plan, and whether its protocol has enough: told by the records alone."""
+"""What is left to do of a plan, and whether its protocol has enough: as the records show."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tare.protocols.pilot import BLOCKS, Choice, PilotRun, choose, is_piloted, m
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished
 from tare.run.duet.halves import throughput_of
-from tare.run.emulated import EmulatedArms, with_sides
+from tare.run.emulated import EmulatedArms, union_of_sides
 from tare.run.record import RunRecord
 
 
 @dataclass(frozen=True)
-class Done:
+class StudyState:
     """What was made so far, by run: a good attempt or none, attempts, and the machine time that all of them took.
 
     `throughput_per_s`: of the good attempts; a run that is not in it has none. `pilot`: the good ones of the first
@@ -33,11 +33,11 @@ class Done:
     emulated: EmulatedArms = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[RunRecord]) -> Done:
+    def from_records(cls, records: Iterable[RunRecord]) -> StudyState:
         """Read from the records of a store."""
         return cls().plus(*records)
 
-    def plus(self, *records: RunRecord) -> Done:
+    def plus(self, *records: RunRecord) -> StudyState:
         """With these attempts too."""
         good, attempts, rates = set(self.good), self.attempts.copy(), dict(self.throughput_per_s)
         seconds, pilot, choice = dict(self.seconds), dict(self.pilot), self.choice
@@ -54,9 +54,9 @@ class Done:
                     pilot[run] = _pilot_run(record, took_s)
             if choice is None and record.pilot is not None:
                 choice = Choice.model_validate(record.pilot)
-            if sides := with_sides(emulated.get(record.arm, ()), record.emulated):
+            if sides := union_of_sides(emulated.get(record.arm, ()), record.emulated):
                 emulated[record.arm] = sides
-        return Done(frozenset(good), attempts, rates, seconds, pilot, choice, emulated)
+        return StudyState(frozenset(good), attempts, rates, seconds, pilot, choice, emulated)
 
 
 def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
@@ -70,7 +70,7 @@ def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
     )
 
 
-def finished(plan: Plan, done: Done) -> tuple[Finished, ...]:
+def finished(plan: Plan, done: StudyState) -> tuple[Finished, ...]:
     """The blocks from the first on whose every run was attempted; a block that is under way counts for nothing."""
     runs: dict[int, list[PlannedRun]] = {}
     for run in plan.runs:
@@ -88,13 +88,13 @@ def finished(plan: Plan, done: Done) -> tuple[Finished, ...]:
     return tuple(blocks)
 
 
-def decision(plan: Plan, done: Done) -> Decision:
+def decision(plan: Plan, done: StudyState) -> Decision:
     """What the protocol says after the finished blocks: the same for the same records, whoever asks and when."""
     protocol = plan.study.protocol
     return PROTOCOLS[protocol.name].stop(plan.study.baseline, finished(plan, done), protocol)
 
 
-def remaining(plan: Plan, done: Done) -> tuple[PlannedRun, ...]:
+def remaining(plan: Plan, done: StudyState) -> tuple[PlannedRun, ...]:
     """Runs without a good attempt, in the order of the plan; none of a block that need not be begun any more.
 
     A failed run of a finished block remains: once it is good, the protocol may come to another decision.
@@ -104,7 +104,7 @@ def remaining(plan: Plan, done: Done) -> tuple[PlannedRun, ...]:
     return tuple(run for run in plan.runs if run.id not in done.good and (last is None or run.block <= last))
 
 
-def choice_of(plan: Plan, done: Done) -> Choice | None:
+def choice_of(plan: Plan, done: StudyState) -> Choice | None:
     """The measure phase after the pilot; `None` where none is chosen, and while the pilot runs.
 
     The first record made by a choice decides for all later ones: a run of the pilot that is made good afterwards

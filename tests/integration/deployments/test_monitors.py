@@ -71,7 +71,7 @@ def watch(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Watch:
     raw = tmp_path / "raw"
     raw.mkdir()
     settings = SimpleNamespace(monitors=dict.fromkeys(NAMES, MonitorSpec()))
-    bench = SimpleNamespace(room=SimpleNamespace(host=host, raw=str(raw)), settings=settings, storages=())
+    bench = SimpleNamespace(workdir=SimpleNamespace(host=host, raw=str(raw)), settings=settings, storages=())
     parameters = SimpleNamespace(warmup_s=0.0, measure_s=MEASURE_S, cooldown_s=0.0)
     return Watch(Monitors(machine), bench, parameters, raw)
 

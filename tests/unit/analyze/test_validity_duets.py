@@ -17,14 +17,14 @@ def duets(factor: float, blocks: int = 12, noise: float = 0.01) -> list[RunRecor
     """Two arms at once, that change CPUs 0 and 1 half-way; CPU 1 is `factor` as fast, second halves 5 % slower."""
     rng = np.random.default_rng(3)
 
-    def seated(run: RunRecord) -> RunRecord:
+    def with_slot(run: RunRecord) -> RunRecord:
         cpus = ["0", "1"] if run.position == 0 else ["1", "0"]
         speed = {"0": 1.0, "1": factor}
         rates = [1900 * speed[cpu] * (1 - 0.05 * n) * math.exp(rng.normal(0, noise)) for n, cpu in enumerate(cpus)]
         halves = [{"windows": 9, "throughput_per_s": rate} for rate in rates]
         return run.model_copy(update={"duet": {"cpus": cpus, "halves": halves}})
 
-    return [seated(run) for run in study(blocks)]
+    return [with_slot(run) for run in study(blocks)]
 
 
 def test_a_cpu_set_that_is_faster_is_found_by_the_halves_of_a_duet() -> None:

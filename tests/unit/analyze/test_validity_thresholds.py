@@ -226,12 +226,12 @@ def test_noise_of_the_machine_is_what_least_squares_says_and_more_than_one_perce
 
 @pytest.mark.parametrize(("faster", "apart"), [(1.018, False), (1.022, True)])
 def test_cpu_sets_of_a_duet_are_apart_from_two_percent_on(faster: float, apart: bool) -> None:
-    def seated(tree: dict[str, Any]) -> None:
+    def with_slot(tree: dict[str, Any]) -> None:
         cpus = ["0", "1"] if tree["position"] == 0 else ["1", "0"]
         rates = [1900 * (faster if cpu == "1" else 1.0) * (1 + 1e-4 * (tree["block"] % 3)) for cpu in cpus]
         tree["duet"] = {"cpus": cpus, "halves": [{"windows": 3, "throughput_per_s": rate} for rate in rates]}
 
-    assert told(runs(noisy(8), seated), "core-effect") is apart
+    assert told(runs(noisy(8), with_slot), "core-effect") is apart
 
 
 def test_blocks_on_other_cpus_are_apart_by_welch_from_four_of_each_on() -> None:

@@ -21,7 +21,7 @@ from tare.plan.expand import CONTROL, expand
 from tare.plan.model import Plan
 from tare.run.events import Event, Observer, RunStarted
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.store import open_store
 from tare.study.model import Arm, Study
 from tare.study.protocol_spec import InterleaveSpec
@@ -78,7 +78,7 @@ class Hours:
 
 
 @dataclass
-class Desk:
+class Destination:
     """A calibration on a machine of fakes; `stop_at`: which run from now on is broken into."""
 
     rig: Rig
@@ -97,7 +97,7 @@ class Desk:
         )
 
     @contextmanager
-    def watch(self, place: Place, plan: Plan, done: Done) -> Iterator[Observer]:
+    def watch(self, place: Place, plan: Plan, done: StudyState) -> Iterator[Observer]:
         def observe(event: Event) -> None:
             if isinstance(event, RunStarted):
                 if self.stop_at is not None and len(self.started) >= self.stop_at:
@@ -108,47 +108,47 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(make_rig(tmp_path), Archive(tmp_path / "calibration", {"fake": KIND}))
+def destination(tmp_path: Path) -> Destination:
+    return Destination(make_rig(tmp_path), Archive(tmp_path / "calibration", {"fake": KIND}))
 
 
-def test_a_known_effect_is_recovered_and_the_numbers_go_on(desk: Desk) -> None:
-    summary = calibrate(desk.session(), None, studies=1)
+def test_a_known_effect_is_recovered_and_the_numbers_go_on(destination: Destination) -> None:
+    summary = calibrate(destination.session(), None, studies=1)
     (effect,) = summary.injections
     assert effect.estimate.point == pytest.approx(-0.47, abs=0.12)
     assert effect.truth.point == pytest.approx(-0.5)
     assert summary.false_positives.of == 1
     assert summary.effort.runs == 3 * BLOCKS
-    assert desk.archive.summaries(HERE.machine_key) == (summary,)
-    assert not desk.rig.leftovers
-    again = next_place(desk.archive, HERE, ["fake"])
+    assert destination.archive.summaries(HERE.machine_key) == (summary,)
+    assert not destination.rig.leftovers
+    again = next_place(destination.archive, HERE, ["fake"])
     assert again.path.name == "fake-0002"
-    assert open_store(desk.archive.places(HERE)[0].path).plan.seed == 1
+    assert open_store(destination.archive.places(HERE)[0].path).plan.seed == 1
     assert expand(KIND.make(again.number)).seed == 2
 
 
-def test_what_is_broken_off_is_gone_on_with_and_nothing_is_run_twice(desk: Desk) -> None:
-    desk.stop_at = 4
+def test_what_is_broken_off_is_gone_on_with_and_nothing_is_run_twice(destination: Destination) -> None:
+    destination.stop_at = 4
     with pytest.raises(KeyboardInterrupt):
-        calibrate(desk.session(), None, studies=1)
-    assert desk.archive.summarise(HERE).effort.studies == 0
-    desk.stop_at = None
-    assert calibrate(desk.session(), None, studies=1).effort.studies == 1
-    assert len(desk.started) == len(set(desk.started)) == 3 * BLOCKS
+        calibrate(destination.session(), None, studies=1)
+    assert destination.archive.summarise(HERE).effort.studies == 0
+    destination.stop_at = None
+    assert calibrate(destination.session(), None, studies=1).effort.studies == 1
+    assert len(destination.started) == len(set(destination.started)) == 3 * BLOCKS
 
 
-def test_the_time_limit_ends_it_between_two_runs(desk: Desk) -> None:
-    assert calibrate(desk.session(), 3).effort.studies == 0
-    assert 0 < len(desk.started) < 3 * BLOCKS
+def test_the_time_limit_ends_it_between_two_runs(destination: Destination) -> None:
+    assert calibrate(destination.session(), 3).effort.studies == 0
+    assert 0 < len(destination.started) < 3 * BLOCKS
 
 
-def test_a_study_that_another_tare_has_left_unfinished_is_passed_over(desk: Desk) -> None:
-    desk.stop_at = 1
+def test_a_study_that_another_tare_has_left_unfinished_is_passed_over(destination: Destination) -> None:
+    destination.stop_at = 1
     with pytest.raises(KeyboardInterrupt):
-        calibrate(desk.session(), None, studies=1)
-    assert next_place(desk.archive, HERE, ["fake"]).number == 1
+        calibrate(destination.session(), None, studies=1)
+    assert next_place(destination.archive, HERE, ["fake"]).number == 1
     other = replace(KIND, make=lambda number: study(number + 100))
-    assert next_place(Archive(desk.archive.root, {"fake": other}), HERE, ["fake"]).number == 2
+    assert next_place(Archive(destination.archive.root, {"fake": other}), HERE, ["fake"]).number == 2
 
 
 def test_kinds_take_turns_and_one_that_is_new_catches_up(tmp_path: Path) -> None:

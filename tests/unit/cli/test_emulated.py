@@ -24,7 +24,7 @@ from tare.report.in_full import in_full
 from tare.report.views import files as views_files
 from tare.report.views import table as views_table
 from tare.run.events import Emulated, RunEnded, RunStarted
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.store import Store
 
 GUEST = ARMS[1]
@@ -79,7 +79,7 @@ def test_a_sweep_says_what_was_emulated() -> None:
 def test_progress_names_an_arm_with_its_mark_from_the_moment_it_is_known() -> None:
     plan = make_plan(arms=ARMS)
     first = next(run for run in plan.runs if run.arm == GUEST)
-    tally = Tally(plan, Done(), clock=lambda: 0.0)
+    tally = Tally(plan, StudyState(), clock=lambda: 0.0)
     tally.take(RunStarted(first, 1))
 
     def shown() -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 from tare.cli.progress import Tally, display, progress, spoken
 from tare.run.events import Notice, PhaseStarted, Preparing, RunEnded, RunStarted
 from tare.run.record import Phase
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 
 MADE = runpy.run_path(str(Path(__file__).resolve().parents[1] / "store" / "conftest.py"))
 PLAN = MADE["make_plan"]()
@@ -41,7 +41,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def tally(clock: Clock) -> Tally:
-    return Tally(PLAN, Done(), clock)
+    return Tally(PLAN, StudyState(), clock)
 
 
 def test_the_display_tells_arm_block_phase_and_time(tally: Tally, clock: Clock) -> None:
@@ -79,11 +79,11 @@ def test_a_failed_attempt_counts_for_nothing_and_is_told(tally: Tally) -> None:
 
 
 def test_a_resumed_study_begins_where_it_stopped(clock: Clock) -> None:
-    assert "1 of about 4 runs" in shown(Tally(PLAN, Done.of([RECORD(PLAN, 0)]), clock))
+    assert "1 of about 4 runs" in shown(Tally(PLAN, StudyState.from_records([RECORD(PLAN, 0)]), clock))
 
 
 def test_without_a_terminal_there_is_a_line_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(PLAN, Done(), quiet=False) as tell:
+    with progress(PLAN, StudyState(), quiet=False) as tell:
         tell(Preparing("image mariadb"))
         tell(RunStarted(PLAN.runs[0], 1))
         tell(PhaseStarted(PLAN.runs[0], Phase.LOAD, None))
@@ -101,7 +101,7 @@ def test_without_a_terminal_there_is_a_line_a_run(capsys: pytest.CaptureFixture[
 
 
 def test_quiet_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(PLAN, Done(), quiet=True) as tell:
+    with progress(PLAN, StudyState(), quiet=True) as tell:
         tell(Preparing("image mariadb"))
         tell(RunEnded(RECORD(PLAN, 0)))
         tell(RunEnded(RECORD(PLAN, 1, ok=False)))

@@ -13,7 +13,7 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.protocols.stopping import Decision, End, Finished, Progress, Rule, decide
 from tare.run.events import BlockEnded
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.study.protocol_spec import InterleaveSpec
 
 
@@ -38,14 +38,14 @@ def decided(blocks: int, spread: float) -> Decision:
 
 
 def test_before_anything_is_known_the_plan_s_estimate_is_shown() -> None:
-    tally = Tally(the_plan(), Done())
+    tally = Tally(the_plan(), StudyState())
     assert tally.blocks == 8
     assert "0 of about 24 runs" in shown(tally)
     assert "blocks needed yet" not in shown(tally)
 
 
 def test_each_arm_is_shown_with_its_interval_and_what_it_needs_yet() -> None:
-    tally = Tally(the_plan(), Done())
+    tally = Tally(the_plan(), StudyState())
     tally.take(BlockEnded(decided(6, 0.04)))
     text = shown(tally)
     assert "arm1" in text
@@ -56,13 +56,13 @@ def test_each_arm_is_shown_with_its_interval_and_what_it_needs_yet() -> None:
 
 
 def test_what_is_expected_never_passes_the_cap() -> None:
-    tally = Tally(the_plan(), Done())
+    tally = Tally(the_plan(), StudyState())
     tally.take(BlockEnded(decided(6, 0.5)))
     assert tally.blocks == 30
 
 
 def test_an_ended_study_expects_nothing_more() -> None:
-    tally = Tally(the_plan(), Done())
+    tally = Tally(the_plan(), StudyState())
     said = decided(8, 0.001)
     assert said.end is End.TARGET
     tally.take(BlockEnded(said))
@@ -83,7 +83,7 @@ def test_an_arm_so_far(arm: Progress, text: str) -> None:
 
 
 def test_without_a_terminal_each_look_is_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    _log(BlockEnded(decided(6, 0.04)), Tally(the_plan(), Done()))
+    _log(BlockEnded(decided(6, 0.04)), Tally(the_plan(), StudyState()))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["arm1", "baseline-again"]
     assert "more needed" in lines[0]

@@ -22,7 +22,7 @@ from tare.live.look import Looking
 from tare.live.under_way import Seen
 from tare.run.events import PhaseStarted, RunStarted
 from tare.run.record import Phase
-from tare.run.resume import Done, decision
+from tare.run.resume import StudyState, decision
 from tare.store import Store, open_store, resume_store
 from tare.store.files import holder
 from tare.store.read import Outline, outlines
@@ -160,7 +160,7 @@ def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monke
     assert before is not None
     assert known is not None
     assert len(known.trail) == 2
-    assert known.decision == decision(known.plan, Done.of(open_store(store).records()))
+    assert known.decision == decision(known.plan, StudyState.from_records(open_store(store).records()))
     assert looking.look().known is known
 
 
@@ -185,5 +185,5 @@ def test_looking_changes_no_file(store: Path) -> None:
 
 def test_an_outline_counts_like_the_whole_record(store: Path) -> None:
     opened = open_store(store)
-    whole = Done.of(opened.records())
-    assert Done.of(outline.record for outline in outlines(opened)) == whole
+    whole = StudyState.from_records(opened.records())
+    assert StudyState.from_records(outline.record for outline in outlines(opened)) == whole

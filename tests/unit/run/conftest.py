@@ -18,10 +18,10 @@ from tare.monitors.fake import FakeMonitor
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.events import Event
-from tare.run.execute import Desk, execute
+from tare.run.execute import Destination, execute
 from tare.run.machine import Machine
 from tare.run.record import RunRecord
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.sites import Site
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
@@ -79,13 +79,15 @@ class Rig:
     staging: Path
     events: list[Event] = field(default_factory=list)
 
-    def execute(self, plan: Plan, done: Done | None = None) -> list[RunRecord]:
+    def execute(self, plan: Plan, done: StudyState | None = None) -> list[RunRecord]:
         """All records of a plan."""
-        return [one for kept in execute(plan, self.machine, self.desk(done), self.events.append) for one in kept]
+        return [
+            one for kept in execute(plan, self.machine, self.destination(done), self.events.append) for one in kept
+        ]
 
-    def desk(self, done: Done | None = None) -> Desk:
+    def destination(self, done: StudyState | None = None) -> Destination:
         """A store id of its own, as ports and names are made of it: suites may run side by side."""
-        return Desk(str(self.staging), done or Done(), self.staging)
+        return Destination(str(self.staging), done or StudyState(), self.staging)
 
     def swap(self, **parts: Any) -> None:
         """Put other parts into the machine."""

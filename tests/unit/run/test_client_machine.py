@@ -6,7 +6,7 @@ import pytest
 
 from tare.deployments import Endpoint, Instance, Task
 from tare.images import Image, ImageConfig
-from tare.run.attempt.bench import address_of
+from tare.run.attempt.context import address_of
 from tare.run.attempt.loading import without_machines
 from tare.sites import Output, Process
 from tare.study.model import ArmSettings, LimitsSpec, Placement, SutSpec, VmSpec

@@ -13,7 +13,7 @@ from tare.run.emulated import emulated_arms, shown_names
 from tare.run.events import Emulated, PhaseStarted
 from tare.run.parity.compare import differences
 from tare.run.record import Phase
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 from tare.store import open_store, resume_store
 from tare.store.read import outlines
 
@@ -84,7 +84,7 @@ def test_store_and_outline_know_it(emulated_rig: Rig, tmp_path: Path) -> None:
     store = open_store(path)
     assert {record.emulated for record in store.records()} == {("sut",)}
     assert {outline.record.emulated for outline in outlines(store)} == {("sut",)}
-    assert set(Done.of(store.records()).emulated) == {"plain", "guest"}
+    assert set(StudyState.from_records(store.records()).emulated) == {"plain", "guest"}
 
 
 def test_names_of_people_are_never_the_same_twice() -> None:

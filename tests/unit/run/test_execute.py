@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tare.run.record import Phase
-from tare.run.resume import Done
+from tare.run.resume import StudyState
 
 
 def test_every_planned_run_gives_one_good_record_in_order(rig: Any, plans: Any) -> None:
@@ -79,17 +79,17 @@ def test_teardown_runs_after_failed_load(rig: Any, plans: Any, fault: str) -> No
 
 def test_a_run_that_is_done_is_not_made_again(rig: Any, plans: Any) -> None:
     plan = plans(blocks=2)
-    done = Done(good=frozenset({plan.runs[0].id}))
+    done = StudyState(good=frozenset({plan.runs[0].id}))
     assert [record.run_id for record in rig.execute(plan, done)] == [plan.runs[1].id]
 
 
 def test_attempts_count_on_from_earlier_sessions(rig: Any, plans: Any) -> None:
     plan = plans(retries=1, fault="errors")
-    done = Done(attempts=Counter({plan.runs[0].id: 2}))
+    done = StudyState(attempts=Counter({plan.runs[0].id: 2}))
     assert [record.attempt for record in rig.execute(plan, done)] == [3, 4]
 
 
 def test_a_study_that_is_done_touches_no_machine(rig: Any, plans: Any) -> None:
     plan = plans()
     rig.swap(sweep=None, prepare=None)
-    assert rig.execute(plan, Done(good=frozenset(run.id for run in plan.runs))) == []
+    assert rig.execute(plan, StudyState(good=frozenset(run.id for run in plan.runs))) == []

@@ -50,7 +50,7 @@ def _die() -> None:
 
 def _take(rig: Any, plan: Plan, observer: Observer, into: list[RunRecord]) -> None:
     """Keep each record as it comes: what comes before a crash counts."""
-    for kept in execute(plan, rig.machine, rig.desk(), observer):
+    for kept in execute(plan, rig.machine, rig.destination(), observer):
         into.extend(kept)
 
 
@@ -90,7 +90,7 @@ def test_a_second_ctrl_c_does_not_break_into_the_teardown(rig: Any, plans: Any) 
             os.kill(os.getpid(), signal.SIGINT)
 
     with interrupts.installed(), pytest.raises(Interrupted):
-        list(execute(plans(), rig.machine, rig.desk(), press))
+        list(execute(plans(), rig.machine, rig.destination(), press))
     assert rig.leftovers == []
 
 
@@ -108,8 +108,8 @@ def test_a_server_that_dies_while_measured_fails_the_run(rig: Any, plans: Any) -
         os.killpg(server.process.pid, signal.SIGKILL)
 
     rig.swap(deployments={"fake": Mortal})
-    desk = rig.desk()
-    ((record,),) = execute(plans(measure_s=5.0), rig.machine, desk, At(Phase.MEASURE, kill_server))
+    destination = rig.destination()
+    ((record,),) = execute(plans(measure_s=5.0), rig.machine, destination, At(Phase.MEASURE, kill_server))
     assert not record.outcome.ok
     assert record.outcome.failed_in is Phase.MEASURE
     assert "the server ended during measure" in str(record.outcome.reason)
@@ -126,9 +126,9 @@ def test_a_client_that_hangs_is_ended_at_its_time_limit(rig: Any, plans: Any) ->
             return super().monotonic() * Hasty.pace
 
     rig.swap(clock=Hasty())
-    desk = rig.desk()
+    destination = rig.destination()
     hurry = At(Phase.MEASURE, lambda: setattr(Hasty, "pace", 50))
-    ((record,),) = execute(plans(fault="hang", measure_s=20.0), rig.machine, desk, hurry)
+    ((record,),) = execute(plans(fault="hang", measure_s=20.0), rig.machine, destination, hurry)
     assert "did not end within 30 s" in str(record.outcome.reason)
     assert record.outcome.failed_in is Phase.MEASURE
     assert rig.leftovers == []
@@ -180,8 +180,8 @@ def test_a_teardown_that_fails_voids_no_good_data(rig: Any, plans: Any) -> None:
     seen: list[int] = []
     host = Sticky()
     rig.swap(site=type(rig.machine.site)(sut=host, client=host))
-    desk = rig.desk()
-    ((record,),) = execute(plans(), rig.machine, desk, At(Phase.TEARDOWN, lambda: seen.append(1)))
+    destination = rig.destination()
+    ((record,),) = execute(plans(), rig.machine, destination, At(Phase.TEARDOWN, lambda: seen.append(1)))
     assert record.outcome.ok
     assert any("the directory sticks" in notice for notice in record.notices)
     assert rig.machine.ledger.entries() != ()

@@ -70,10 +70,10 @@ def test_the_trace_of_a_run_is_not_optional() -> None:
 def test_an_optional_monitor_that_is_lacking_is_recorded_as_absent(tmp_path: Path) -> None:
     machine: Any = SimpleNamespace(monitors={"probe": FakeMonitor(), "eye": Lacking()})
     settings = plan_with(eye=MonitorSpec(optional=True)).study.arms[0].settings
-    bench: Any = SimpleNamespace(room=SimpleNamespace(host=FakeHost()), settings=settings)
+    context: Any = SimpleNamespace(workdir=SimpleNamespace(host=FakeHost()), settings=settings)
     monitors = Monitors(machine)
     nothing: Any = None
-    monitors.begin_measure(bench, nothing)
+    monitors.begin_measure(context, nothing)
     assert monitors.running == {}
     assert monitors.read(tmp_path, None) == {"eye": {"absent": WHY}}
 

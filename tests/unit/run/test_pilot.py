@@ -12,7 +12,7 @@ from tare.protocols.pilot import BLOCKS, Choice
 from tare.report import build_report, terminal
 from tare.run.events import MeasureChosen
 from tare.run.record import Outcome, RunRecord
-from tare.run.resume import Done, choice_of, plan_of
+from tare.run.resume import StudyState, choice_of, plan_of
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import installed
@@ -56,9 +56,9 @@ def test_runs_after_the_pilot_are_made_by_the_choice_and_say_so(rig: Any, plan: 
 
 
 def test_a_study_that_is_gone_on_with_chooses_the_same(plan: Plan, records: Any) -> None:
-    whole = choice_of(plan, Done.of(records))
+    whole = choice_of(plan, StudyState.from_records(records))
     for made in range(len(records) + 1):
-        choice = choice_of(plan, Done.of(records[:made]))
+        choice = choice_of(plan, StudyState.from_records(records[:made]))
         if made < BLOCKS * 2:
             assert choice is None
         else:
@@ -68,19 +68,19 @@ def test_a_study_that_is_gone_on_with_chooses_the_same(plan: Plan, records: Any)
 def test_a_run_of_the_pilot_that_is_made_good_later_changes_nothing(plan: Plan, records: Any) -> None:
     failed = records[1].model_copy(update={"outcome": Outcome(ok=False, reason="told to"), "measurement": None})
     before = [records[0], failed, *records[2:8]]
-    choice = choice_of(plan, Done.of(before))
+    choice = choice_of(plan, StudyState.from_records(before))
     assert choice is not None
     later = records[8].model_copy(update={"pilot": choice.model_dump(mode="json")})
     mended = records[1].model_copy(update={"attempt": 2})
-    assert choice_of(plan, Done.of([*before, later])) == choice
-    assert choice_of(plan, Done.of([*before, later, mended])) == choice
+    assert choice_of(plan, StudyState.from_records([*before, later])) == choice
+    assert choice_of(plan, StudyState.from_records([*before, later, mended])) == choice
     (again,) = [run for run in plan.runs if run.id == mended.run_id]
     assert plan_of(plan, again, choice) is plan
 
 
 def test_a_length_that_is_set_is_never_chosen(plans: Any) -> None:
     plain = plans(protocol=InterleaveSpec(blocks=6))
-    assert choice_of(plain, Done()) is None
+    assert choice_of(plain, StudyState()) is None
     assert plan_of(plain, plain.runs[-1], None) is plain
 
 

@@ -13,7 +13,7 @@ from tare.protocols.stopping import End
 from tare.run.ending import ending_of
 from tare.run.events import BlockEnded
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
-from tare.run.resume import Done, decision, finished, remaining
+from tare.run.resume import StudyState, decision, finished, remaining
 from tare.study.protocol_spec import InterleaveSpec
 
 EFFECTS = {"plain": 1.0, "slow": 0.9, "baseline-again": 1.0}
@@ -44,18 +44,18 @@ def plan(plans: Any) -> Plan:
 
 
 def blocks_left(plan: Plan, records: Iterable[RunRecord]) -> set[int]:
-    return {run.block for run in remaining(plan, Done.of(records))}
+    return {run.block for run in remaining(plan, StudyState.from_records(records))}
 
 
 def test_before_anything_is_made_everything_remains(plan: Plan) -> None:
-    assert remaining(plan, Done()) == plan.runs
-    assert ending_of(plan, Done()) is None
+    assert remaining(plan, StudyState()) == plan.runs
+    assert ending_of(plan, StudyState()) is None
 
 
 def test_seven_narrow_blocks_are_not_enough_and_eight_are(plan: Plan) -> None:
     assert blocks_left(plan, runs_of(plan, 7)) == set(range(8, 21))
     assert blocks_left(plan, runs_of(plan, 8)) == set()
-    ending = ending_of(plan, Done.of(runs_of(plan, 8)))
+    ending = ending_of(plan, StudyState.from_records(runs_of(plan, 8)))
     assert ending is not None
     assert (ending.reason, ending.blocks, ending.machine_s) == ("target", 8, 8 * 3 * 6.0)
     assert ending.why == "every arm is known to ±2 % after 8 blocks"
@@ -64,19 +64,19 @@ def test_seven_narrow_blocks_are_not_enough_and_eight_are(plan: Plan) -> None:
 
 def test_a_block_under_way_is_finished_before_anything_is_decided(plan: Plan) -> None:
     records = runs_of(plan, 8)
-    assert decision(plan, Done.of(records[:-1])).end is None
-    assert next(run.id for run in remaining(plan, Done.of(records[:-1]))) == plan.runs[23].id
+    assert decision(plan, StudyState.from_records(records[:-1])).end is None
+    assert next(run.id for run in remaining(plan, StudyState.from_records(records[:-1]))) == plan.runs[23].id
 
 
 def test_the_decision_depends_on_the_records_and_not_on_their_order(plan: Plan) -> None:
     records = runs_of(plan, 8)
     backwards = list(reversed(records))
-    assert decision(plan, Done.of(backwards)) == decision(plan, Done.of(records))
+    assert decision(plan, StudyState.from_records(backwards)) == decision(plan, StudyState.from_records(records))
 
 
 def test_a_failed_run_of_an_ended_study_remains_and_may_reopen_it(plan: Plan) -> None:
     records = [*runs_of(plan, 12)[:-1], made(plan, 35, ok=False)]
-    done = Done.of(records)
+    done = StudyState.from_records(records)
     assert decision(plan, done).end is End.TARGET
     assert [run.id for run in remaining(plan, done)] == [plan.runs[35].id]
     wild = made(plan, 35, noise=5.0)
@@ -86,9 +86,9 @@ def test_a_failed_run_of_an_ended_study_remains_and_may_reopen_it(plan: Plan) ->
 
 def test_time_counts_failed_attempts_and_all_sessions(plan: Plan) -> None:
     records = runs_of(plan, 4, seconds=200.0)
-    assert decision(plan, Done.of(records)).end is None
+    assert decision(plan, StudyState.from_records(records)).end is None
     again = [*records, made(plan, 0, ok=False, seconds=1000.0)]
-    ending = ending_of(plan, Done.of(again))
+    ending = ending_of(plan, StudyState.from_records(again))
     assert ending is not None
     assert (ending.reason, ending.machine_s) == ("time", 3400.0)
     assert blocks_left(plan, again) == set()
@@ -96,7 +96,7 @@ def test_time_counts_failed_attempts_and_all_sessions(plan: Plan) -> None:
 
 def test_a_cap_tells_the_width_that_was_reached(plans: Any) -> None:
     plan = plans(arms=("plain", "slow"), protocol=InterleaveSpec(blocks=4))
-    ending = ending_of(plan, Done.of(runs_of(plan, 4, noise=0.05)))
+    ending = ending_of(plan, StudyState.from_records(runs_of(plan, 4, noise=0.05)))
     assert ending is not None
     assert ending.reason == "blocks"
     assert "all 4 blocks were made, with " in ending.why
@@ -107,7 +107,7 @@ def test_a_cap_tells_the_width_that_was_reached(plans: Any) -> None:
 
 def test_a_failed_run_gives_its_block_no_figure(plan: Plan) -> None:
     records = [made(plan, n, ok=plan.runs[n].arm != "slow") for n in range(3)]
-    (block,) = finished(plan, Done.of(records))
+    (block,) = finished(plan, StudyState.from_records(records))
     assert block.throughput_per_s["slow"] is None
     assert block.seconds == 18.0
 
@@ -120,13 +120,13 @@ def test_a_running_study_stops_when_it_knows_enough(rig: Any, plans: Any) -> Non
     looks = [event.decision for event in rig.events if isinstance(event, BlockEnded)]
     assert [look.blocks for look in looks] == [1, 2, 3]
     assert [look.end for look in looks] == [None, None, End.TARGET]
-    assert looks[-1] == decision(plan, Done.of(records))
+    assert looks[-1] == decision(plan, StudyState.from_records(records))
 
 
 def test_a_study_gone_on_with_stops_where_it_would_have(rig: Any, plans: Any) -> None:
     spec = InterleaveSpec(blocks=40).model_copy(update={"target": 1e9, "min_blocks": 3, "look_every": 1})
     plan = plans(arms=("plain",), protocol=spec, measure_s=0.1, warmup_s=0.0)
     first = [record for record, _ in zip(rig.execute(plan), range(3), strict=False)]
-    later = rig.execute(plan, Done.of(first))
+    later = rig.execute(plan, StudyState.from_records(first))
     assert [record.run_id for record in (*first, *later)] == [run.id for run in plan.runs[:6]]
-    assert rig.execute(plan, Done.of([*first, *later])) == []
+    assert rig.execute(plan, StudyState.from_records([*first, *later])) == []

@@ -12,7 +12,7 @@ from tare.deployments.vm.accelerator import why_no_machine
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.expand import with_control
 from tare.plan.model import Plan
-from tare.run.attempt.bench import limits_of
+from tare.run.attempt.context import limits_of
 from tare.run.rights import Means, Needs, lacking, means_of, needs_of, require
 from tare.sites import Completed
 from tare.sites.binaries import GUEST, candidates

@@ -15,7 +15,7 @@ _TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
-class Room:
+class WorkDirectory:
     """Paths on the host: `data` for the database, `raw` for output, run directories by name."""
 
     host: Host
@@ -70,17 +70,17 @@ class Room:
             self.host.run(["chown", "-R", "--", owner, path], timeout_s=_TIMEOUT_S)
 
 
-def make_room(room: Room, ledger: Ledger) -> None:
+def make_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
     """Make the directory, noted in the ledger first; a dead run's of the same name is cleared away."""
-    ledger.note(Kind.PATH, room.path, host=room.host.name)
-    remove_tree(room.host, room.path)
-    room.host.run(["install", "-d", "-m", "0755", "--", room.path, room.raw], timeout_s=_TIMEOUT_S)
+    ledger.note(Kind.PATH, workdir.path, host=workdir.host.name)
+    remove_tree(workdir.host, workdir.path)
+    workdir.host.run(["install", "-d", "-m", "0755", "--", workdir.path, workdir.raw], timeout_s=_TIMEOUT_S)
 
 
-def clear_room(room: Room, ledger: Ledger) -> None:
+def clear_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
     """Remove the directory and strike it out."""
-    remove_tree(room.host, room.path)
-    ledger.forget(Kind.PATH, room.path, host=room.host.name)
+    remove_tree(workdir.host, workdir.path)
+    ledger.forget(Kind.PATH, workdir.path, host=workdir.host.name)
 
 
 def owner_of(host: Host, image: Image) -> str | None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tare.deployments.vm.guest import DiskRoom, end_told
 from tare.errors import RunFailed, TareError
-from tare.run.attempt.bench import Bench
+from tare.run.attempt.context import RunContext
 from tare.run.attempt.server import Server, Sut
 from tare.sites import Completed, Host
 
@@ -20,13 +20,13 @@ _ASK_INSIDE_S = 30.0
 
 
 @contextmanager
-def telling_of_full_disks(bench: Bench, sut: Sut | None) -> Iterator[None]:
+def telling_of_full_disks(context: RunContext, sut: Sut | None) -> Iterator[None]:
     """Add to the reason of what fails within how much room its data has left, where that is little."""
     try:
         yield
     except RunFailed as error:
         servers = [] if sut is None else sut.servers
-        told = [little_room(server, bench.housed(server.node).path) for server in servers]
+        told = [little_room(server, context.data_mount_of(server.node).path) for server in servers]
         if not any(told):
             raise
         raise RunFailed("; ".join((error.what, *filter(None, told))), hint=error.hint) from error
@@ -39,9 +39,9 @@ def little_room(server: Server, path: str) -> str | None:
     """
     of = f"{server.node.name}'s data" if server.node.part else "its data"
     for what, ask in ((f"of {of}", _of_data), (f"below the disk of {of}", _below_disk)):
-        room = ask(server, path)
-        if room is not None and room.free_bytes < _LITTLE_BYTES:
-            return f"the file system {what} has {room.free_bytes // _MIB} of {room.size_bytes // _MIB} MiB left"
+        space = ask(server, path)
+        if space is not None and space.free_bytes < _LITTLE_BYTES:
+            return f"the file system {what} has {space.free_bytes // _MIB} of {space.size_bytes // _MIB} MiB left"
     return None
 
 

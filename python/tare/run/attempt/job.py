@@ -10,8 +10,8 @@ from typing import Any
 from tare.images import Image
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import Choice
-from tare.run.attempt.bench import Images, make_token
-from tare.run.duet.placement import Seat, seat_of, seated
+from tare.run.attempt.context import Images, make_token
+from tare.run.duet.placement import DuetSlot, slot_of, with_slot
 from tare.run.record import Outcome, PhaseTime, RunRecord, Side, to_tree
 from tare.study.model import Arm
 
@@ -31,13 +31,13 @@ class Job:
 
     @property
     def arm(self) -> Arm:
-        """The arm that the run is of, with the CPUs of its seat."""
-        return seated(self.plan.arm(self.run.arm), self.seat)
+        """The arm that the run is of, with the CPUs of its slot."""
+        return with_slot(self.plan.arm(self.run.arm), self.slot)
 
     @property
-    def seat(self) -> Seat | None:
+    def slot(self) -> DuetSlot | None:
         """Where it stands in a duet, `None` where it has the machine to itself."""
-        return seat_of(self.plan, self.run)
+        return slot_of(self.plan, self.run)
 
     @property
     def token(self) -> str:

@@ -9,9 +9,9 @@ from tare.databases.abilities import tell
 from tare.deployments import MACHINES
 from tare.errors import RunFailed
 from tare.plan.model import Plan
-from tare.run.attempt.bench import Bench, Images, make_token, parameters_of
+from tare.run.attempt.context import Images, RunContext, make_token, parameters_of
 from tare.run.attempt.death import last_words as words_of
-from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.ports import free_ports
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Sut, nodes_of
@@ -97,64 +97,64 @@ def _unhindered(settings: ArmSettings) -> ArmSettings:
 def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Contents) -> Snapshot:
     host, token = machine.site.sut, make_token("load", contents.key, os.getpid())
     teardown = Teardown()
-    room = Room(host, f"{machine.layout.work}/{token}")
+    workdir = WorkDirectory(host, f"{machine.layout.work}/{token}")
     try:
-        teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
-        make_room(room, machine.ledger)
+        teardown.add("removing the work directory", lambda: clear_work_directory(workdir, machine.ledger))
+        make_work_directory(workdir, machine.ledger)
         ports = free_ports(host, token, settings.sut.nodes)
-        bench = Bench(machine, settings, images, room, token, ports, new_secrets())
-        for node in bench.nodes:
-            room.empty_data(images.sut, node.below(room.data))
+        context = RunContext(machine, settings, images, workdir, token, ports, new_secrets())
+        for node in context.nodes:
+            workdir.empty_data(images.sut, node.below(workdir.data))
         if settings.sut.database is None:
-            load_data(bench, None, teardown)
+            load_data(context, None, teardown)
         else:
-            _initialise(bench, teardown)
-            _fill(bench, teardown)
+            _initialise(context, teardown)
+            _fill(context, teardown)
         made_by = {
             side: {"deployment": placement.deployment, "network": placement.network.value}
             for side, placement in settings.sides.items()
         }
-        return shelf_of(machine).keep(contents, room.data, made_by, [node.part for node in bench.nodes])
+        return shelf_of(machine).keep(contents, workdir.data, made_by, [node.part for node in context.nodes])
     finally:
         teardown.run()
 
 
-def _initialise(bench: Bench, teardown: Teardown) -> None:
-    for node in nodes_of(bench.settings.sut.nodes, "initialise"):
-        one_shot = bench.start_server(node, initialise=True)
+def _initialise(context: RunContext, teardown: Teardown) -> None:
+    for node in nodes_of(context.settings.sut.nodes, "initialise"):
+        one_shot = context.start_server(node, initialise=True)
         teardown.add("stopping the initialisation", one_shot.stop)
         code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
         if code != 0:
-            raise RunFailed(f"initialising the data directory ended with {code}: {last_words(bench, node.name)}")
+            raise RunFailed(f"initialising the data directory ended with {code}: {last_words(context, node.name)}")
         one_shot.stop()
 
 
-def _fill(bench: Bench, teardown: Teardown) -> None:
-    clock = bench.machine.clock
-    sut = bench.start_sut()
+def _fill(context: RunContext, teardown: Teardown) -> None:
+    clock = context.machine.clock
+    sut = context.start_sut()
     teardown.add("stopping the server", sut.stop)
     sut.wait_until_ready(clock)
-    load_data(bench, sut, teardown)
+    load_data(context, sut, teardown)
     sut.shut_down()
     sut.stop()
 
 
-def load_data(bench: Bench, sut: Sut | None, teardown: Teardown) -> None:
+def load_data(context: RunContext, sut: Sut | None, teardown: Teardown) -> None:
     """Run the workload's load command, and what comes before it, to the end; `RunFailed` when it ends in error."""
-    parameters, run_dir = parameters_of(bench.workload, bench.settings), bench.client_run_dir("load")
-    command = bench.workload.load(parameters, bench.target(sut), run_dir)
+    parameters, run_dir = parameters_of(context.workload, context.settings), context.client_run_dir("load")
+    command = context.workload.load(parameters, context.target(sut), run_dir)
 
     def watch() -> None:
         if sut is not None:
             sut.must_live("while the data was loaded")
 
-    _tell(sut, bench.settings.sut.database, command.setup_statements)
-    client = bench.start_client("load", command, sut)
+    _tell(sut, context.settings.sut.database, command.setup_statements)
+    client = context.start_client("load", command, sut)
     teardown.add("stopping the loader", client.stop)
-    code = client.wait(bench.machine.clock, command.timeout_s, watch)
-    judge(bench, "load", command)
+    code = client.wait(context.machine.clock, command.timeout_s, watch)
+    judge(context, "load", command)
     if code != 0:
-        raise RunFailed(f"loading the data ended with {code}: {last_words(bench, 'load')}")
+        raise RunFailed(f"loading the data ended with {code}: {last_words(context, 'load')}")
     client.stop()
 
 
@@ -167,14 +167,14 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
         tell(database, sut.first.plan, sut.first.inside, statement)
 
 
-def judge(bench: Bench, name: str, command: ClientCommand) -> None:
+def judge(context: RunContext, name: str, command: ClientCommand) -> None:
     """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
     if command.check_output is not None:
-        output = bench.room.output(name)
-        told = [bench.room.host.read(path) or b"" for path in (output.stdout, output.stderr)]
+        output = context.workdir.output(name)
+        told = [context.workdir.host.read(path) or b"" for path in (output.stdout, output.stderr)]
         command.check_output(*(each.decode(errors="replace") for each in told))
 
 
-def last_words(bench: Bench, name: str) -> str:
+def last_words(context: RunContext, name: str) -> str:
     """The last lines that a program of the bench wrote, for a message."""
-    return words_of(bench.room.host, bench.room.output(name))
+    return words_of(context.workdir.host, context.workdir.output(name))

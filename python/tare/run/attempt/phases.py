@@ -11,8 +11,8 @@ from tare.databases import Secrets
 from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
-from tare.run.attempt.bench import Bench, parameters_of
-from tare.run.attempt.directory import Room, clear_room, make_room
+from tare.run.attempt.context import RunContext, parameters_of
+from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.disk_room import telling_of_full_disks
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
@@ -21,16 +21,16 @@ from tare.run.attempt.ports import free_ports
 from tare.run.attempt.server import Sut
 from tare.run.attempt.snapshot import copy_snapshot, size_of
 from tare.run.attempt.teardown import Teardown
-from tare.run.duet.placement import strays
-from tare.run.emulated import with_sides
+from tare.run.duet.placement import unpinned_work
+from tare.run.emulated import union_of_sides
 from tare.run.events import Emulated, Observer
 from tare.run.machine import Machine
 from tare.run.monitoring.chronicle import ask_all
 from tare.run.monitoring.monitors import Monitors
 from tare.run.parity.compare import Server as Known
 from tare.run.parity.compare import changed_during, told, unlike_nodes
-from tare.run.parity.declared import not_lodged, undeclared
-from tare.run.parity.observed import Onlooker, each_node, observation
+from tare.run.parity.declared import storage_mismatch, undeclared
+from tare.run.parity.observed import RunObserver, by_node, observation
 from tare.run.parity.references import server_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.usage.cpu import Meter
@@ -45,7 +45,7 @@ GRACE_S = 5.0
 class Ready:
     """Servers that answer, where there are any, and all that is needed to load them."""
 
-    bench: Bench
+    context: RunContext
     sut: Sut | None
     parameters: Parameters
     run_id: str
@@ -78,37 +78,37 @@ class Phases:
     def make_ready(self) -> Ready:
         """Provision and load."""
         with self.watch.phase(Phase.PROVISION):
-            bench = self._provision()
-            parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
+            context = self._provision()
+            parameters = parameters_of(context.workload, context.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
-            bench = self._with_data(bench)
-            sut = self._load(bench)
-            self._watched(bench, sut, parameters)
-        return Ready(bench, sut, parameters, self.job.run.id, self.draft.snapshot)
+            context = self._with_data(context)
+            sut = self._load(context)
+            self._watched(context, sut, parameters)
+        return Ready(context, sut, parameters, self.job.run.id, self.draft.snapshot)
 
     def take_over(self, before: Ready) -> Ready:
         """The next stage: the servers and the data of the one before it, a room and a trace of its own.
 
         What was taken over stays the first stage's to stop and to remove.
         """
-        sut, was = before.sut, before.bench
+        sut, was = before.sut, before.context
         with self.watch.phase(Phase.PROVISION):
             self.draft.continues = before.run_id
             self.draft.snapshot = before.snapshot
-            data_mounts = tuple(was.housed(node) for node in was.nodes)
-            bench = replace(self._provision(), ports=was.ports, data_mounts=data_mounts, kin=was.group)
-            parameters = parameters_of(bench.workload, bench.settings, self.job.run.seed)
+            data_mounts = tuple(was.data_mount_of(node) for node in was.nodes)
+            context = replace(self._provision(), ports=was.ports, data_mounts=data_mounts, first_token=was.group)
+            parameters = parameters_of(context.workload, context.settings, self.job.run.seed)
         with self.watch.phase(Phase.LOAD):
             if sut is not None:
                 self._note("sut", sut.first.instance)
                 sut.must_live("between two stages")
                 self._read_back(sut)
-            self._watched(bench, sut, parameters)
-        return Ready(bench, sut, parameters, self.job.run.id, before.snapshot)
+            self._watched(context, sut, parameters)
+        return Ready(context, sut, parameters, self.job.run.id, before.snapshot)
 
-    def _watched(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
+    def _watched(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
         self.stops.add("stopping the monitors", self.monitors.end)
-        self.monitors.begin(bench, {} if sut is None else sut.instances, parameters)
+        self.monitors.begin(context, {} if sut is None else sut.instances, parameters)
 
     def _read_back(self, sut: Sut) -> None:
         """Settings in force and addresses, of each node."""
@@ -119,13 +119,13 @@ class Phases:
 
     def conduct(self, ready: Ready) -> None:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
-        bench, sut, parameters = ready.bench, ready.sut, ready.parameters
+        context, sut, parameters = ready.context, ready.sut, ready.parameters
         self.pace.meet()
-        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(bench, sut):
-            self._warm_up(bench, sut, parameters)
+        with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(context, sut):
+            self._warm_up(context, sut, parameters)
         self.pace.meet()
-        with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(bench, sut):
-            self._measure(bench, sut, parameters)
+        with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(context, sut):
+            self._measure(context, sut, parameters)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
             self.monitors.must_live()
@@ -142,71 +142,77 @@ class Phases:
         self.draft.notes.update(asked.files)
         self.draft.notices += asked.notices
 
-    def _provision(self) -> Bench:
+    def _provision(self) -> RunContext:
         """A directory, names, ports and a password of its own."""
         job, machine = self.job, self.machine
         self.draft.host, self.draft.engine = machine.host_facts(), machine.engine_facts()
         host = machine.site.sut
-        room = Room(host, f"{machine.layout.work}/{job.token}")
-        self.teardown.add("removing the work directory", lambda: clear_room(room, machine.ledger))
-        make_room(room, machine.ledger)
+        workdir = WorkDirectory(host, f"{machine.layout.work}/{job.token}")
+        self.teardown.add("removing the work directory", lambda: clear_work_directory(workdir, machine.ledger))
+        make_work_directory(workdir, machine.ledger)
         ports = free_ports(host, job.token, job.arm.settings.sut.nodes)
-        return Bench(machine, job.arm.settings, job.images, room, job.token, ports, self.secrets)
+        return RunContext(machine, job.arm.settings, job.images, workdir, job.token, ports, self.secrets)
 
-    def _load(self, bench: Bench) -> Sut | None:
+    def _load(self, context: RunContext) -> Sut | None:
         """A server that answers on the data; `None` where the workload's own program is the SUT."""
-        if bench.settings.sut.database is None:
+        if context.settings.sut.database is None:
             return None
-        sut = bench.start_sut()
+        sut = context.start_sut()
         self._note("sut", sut.first.instance)
-        self.stops.add("stopping the server", lambda: sut.stop(0.0 if bench.database.safe_to_kill else GRACE_S))
+        self.stops.add("stopping the server", lambda: sut.stop(0.0 if context.database.safe_to_kill else GRACE_S))
         sut.wait_until_ready(self.machine.clock)
         self._read_back(sut)
         return sut
 
-    def _with_data(self, bench: Bench) -> Bench:
+    def _with_data(self, context: RunContext) -> RunContext:
         """Loaded data in place: an identical copy of the snapshot, on the storage that the arm names."""
-        loader, host, spec = loader_of(self.job.plan, bench.settings), bench.room.host, bench.settings.sut.storage
+        loader, host, spec = (
+            loader_of(self.job.plan, context.settings),
+            context.workdir.host,
+            context.settings.sut.storage,
+        )
         snapshot = None
         if contents_of(self.machine, loader, self.job.images).dataset:
             snapshot = ensure_snapshot(self.machine, loader, self.job.images)
             self.draft.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
         storage = self.machine.storage(spec.kind)
-        for node in bench.nodes:
+        for node in context.nodes:
             data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
-            request = DataRequest(node.below(bench.room.storage), node.named(f"tare-{bench.token}"), data_bytes)
+            request = DataRequest(
+                node.below(context.workdir.storage), node.named(f"tare-{context.token}"), data_bytes
+            )
             self.teardown.add("removing the data", partial(storage.clear, request))
             data_mount = storage.prepare(request, spec)
-            bench = replace(bench, data_mounts=(*bench.data_mounts, data_mount))
+            context = replace(context, data_mounts=(*context.data_mounts, data_mount))
             if snapshot is None:
-                bench.room.empty_data(self.job.images.sut, data_mount.path)
+                context.workdir.empty_data(self.job.images.sut, data_mount.path)
             else:
                 copy_snapshot(host, snapshot, data_mount.path, node.part, warmed=spec.cache == "warmed")
                 if data_mount.entry is not None and spec.cache == "warmed":
                     sync_and_evict(
                         host, data_mount.entry, warmed=True
                     )  # the cache of a mount, above that of its server
-        return bench
+        return context
 
-    def _warm_up(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
-        target, run_dir = bench.target(sut), bench.client_run_dir("warm-up")
-        command = bench.workload.warm_up(parameters, target, run_dir)
+    def _warm_up(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
+        target, run_dir = context.target(sut), context.client_run_dir("warm-up")
+        command = context.workload.warm_up(parameters, target, run_dir)
         if command is None:
             return
-        code = self._carry_out("warm-up", command, bench, sut)
-        judge(bench, "warm-up", command)
+        code = self._carry_out("warm-up", command, context, sut)
+        judge(context, "warm-up", command)
         if code != 0:
-            raise RunFailed(f"the warm-up ended with {code}: {last_words(bench, 'warm-up')}")
+            raise RunFailed(f"the warm-up ended with {code}: {last_words(context, 'warm-up')}")
 
-    def _measure(self, bench: Bench, sut: Sut | None, parameters: Parameters) -> None:
+    def _measure(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
-        target, run_dir = bench.target(sut), bench.client_run_dir("measure")
-        command = bench.workload.measure(parameters, target, run_dir)
+        target, run_dir = context.target(sut), context.client_run_dir("measure")
+        command = context.workload.measure(parameters, target, run_dir)
         proxy = (self.draft.path or {}).get("proxy")
-        meter = Meter(bench.room.host, self.machine.clock, _instances(sut), proxy, bench.storages)
+        meter = Meter(context.workdir.host, self.machine.clock, _instances(sut), proxy, context.storages)
         self.monitors.must_live()
-        self.monitors.begin_measure(bench, parameters)
-        code = self._carry_out("measure", command, bench, sut, meter)
+        self.monitors.begin_measure(context, parameters)
+        code = self._carry_out("measure", command, context, sut, meter)
         self.monitors.end_measure()
         if sut is not None:
             sut.must_live("during the measure phase")
@@ -214,12 +220,12 @@ class Phases:
             self.draft.notices.append(f"the network path could not be seen: {why}")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
-        output = bench.room.output("measure")
-        bench.room.host.get(output.stdout, stdout)
-        bench.room.host.get(output.stderr, stderr)
+        output = context.workdir.output("measure")
+        context.workdir.host.get(output.stdout, stdout)
+        context.workdir.host.get(output.stderr, stderr)
         for name in command.output_files:
-            bench.room.bring(f"measure/{name}", output_path(stdout, name))
-        measurement = bench.workload.parse(parameters, stdout, stderr, code)
+            context.workdir.bring(f"measure/{name}", output_path(stdout, name))
+        measurement = context.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)
         self.draft.measurement = to_tree(measurement)
         drove = meter.drove(measurement)
@@ -227,18 +233,18 @@ class Phases:
         self.draft.duet = self.pace.share(measurement.windows, drove)
 
     def _carry_out(
-        self, name: str, command: ClientCommand, bench: Bench, sut: Sut | None, meter: Meter | None = None
+        self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None, meter: Meter | None = None
     ) -> int:
         """Run a client to its end and return its exit code; the first one is also what is observed."""
-        client = bench.start_client(name, command, sut)
+        client = context.start_client(name, command, sut)
         self._note("sut" if sut is None else "client", client.instance)
         stop = self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         self.monitors.client_started(name, client.instance, alone=sut is None)
         if meter is not None:
             meter.begin(client.instance)
             self.pace.began(_instances(sut), client.instance)
-        known = self._unseen() is None and all(self.draft.parity.get(side) for side in bench.settings.sides)
-        onlooker = Onlooker(self.machine, sut, client, known=known)
+        known = self._unseen() is None and all(self.draft.parity.get(side) for side in context.settings.sides)
+        run_observer = RunObserver(self.machine, sut, client, known=known)
 
         def lives() -> None:
             if sut is not None:
@@ -248,12 +254,12 @@ class Phases:
             lives()
             if meter is not None:
                 meter.look()
-            self._look(onlooker, bench, lives)
+            self._look(run_observer, context, lives)
 
         code = client.wait(self.machine.clock, command.timeout_s, watch)
         if meter is None:
             self.pace.warmed_up(client.instance)
-        self._look(onlooker, bench, lives, last=True)
+        self._look(run_observer, context, lives, last=True)
         if meter is not None:
             of_nodes = [node.get("parity") for node in self.draft.nodes.values()]
             if used := meter.end(of_nodes or [self.draft.parity.get("sut")], self.draft.parity.get("client")):
@@ -265,12 +271,14 @@ class Phases:
     def _note(self, side: Side, instance: Instance) -> None:
         """Whether it is emulated, of each side that was started; told at once, as its figures are watched live."""
         if instance.emulated and side not in self.draft.emulated:
-            self.draft.emulated = with_sides(self.draft.emulated, (side,))
+            self.draft.emulated = union_of_sides(self.draft.emulated, (side,))
             self.observer(Emulated(self.job.run, self.draft.emulated))
 
-    def _look(self, onlooker: Onlooker, bench: Bench, lives: Callable[[], None], *, last: bool = False) -> None:
+    def _look(
+        self, run_observer: RunObserver, context: RunContext, lives: Callable[[], None], *, last: bool = False
+    ) -> None:
         """Take down what there is to be seen of both sides; `last`: the client has ended."""
-        seen = onlooker.look(last=last)
+        seen = run_observer.look(last=last)
         if seen is None:
             return
         lives()  # of a server that has gone nothing true was seen
@@ -278,21 +286,23 @@ class Phases:
         self.draft.of_nodes("parity", seen.of_nodes)
         self.draft.of_nodes("path", seen.paths)
         self.draft.notices += seen.notices
-        self._check_before(bench)
+        self._check_before(context)
 
     def _unseen(self) -> str | None:
         """Why it is not known by which way the connections went to a node; `None` where it is."""
         reasons = (_why_unseen(node.get("path")) for node in self.draft.nodes.values())
         return next((why for why in reasons if why is not None), None)
 
-    def _check_before(self, bench: Bench) -> None:
+    def _check_before(self, context: RunContext) -> None:
         """Refuse the run before it is measured, where it differs in more than the study names."""
         settings, wrong = self.job.arm.settings, list[str]()
-        nodes = each_node(self._so_far(), self.draft.nodes)
-        for node, alone in zip(bench.nodes, nodes.values(), strict=True):
-            wrong += undeclared(settings, alone.parity, alone.path, bench.group)
-            wrong += not_lodged(settings.sut.storage, bench.housed(node), bench.data_dir(node), alone.parity)
-        if wrong := [*dict.fromkeys(wrong), *strays(self.job.seat, self.draft.path)]:
+        nodes = by_node(self._so_far(), self.draft.nodes)
+        for node, alone in zip(context.nodes, nodes.values(), strict=True):
+            wrong += undeclared(settings, alone.parity, alone.path, context.group)
+            wrong += storage_mismatch(
+                settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity
+            )
+        if wrong := [*dict.fromkeys(wrong), *unpinned_work(self.job.slot, self.draft.path)]:
             raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
         if unlike := unlike_nodes(nodes, self._server()):
             raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {told(unlike)}")
@@ -305,7 +315,7 @@ class Phases:
 
         A program that was itself the SUT has ended by then, and only the host is left to be looked at.
         """
-        nodes, host = each_node(self._so_far(), self.draft.nodes), self.machine.host_facts()
+        nodes, host = by_node(self._so_far(), self.draft.nodes), self.machine.host_facts()
         seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
         if sut is not None:
             notices = list[str]()

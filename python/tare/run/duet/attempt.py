@@ -10,7 +10,7 @@ from tare.errors import TareError
 from tare.run.attempt.attempt import Attempt
 from tare.run.attempt.job import Job
 from tare.run.attempt.phases import Ready
-from tare.run.duet.barrier import BreakableClock, Playing, Rendezvous, Swap
+from tare.run.duet.barrier import ArmUnderLoad, BreakableClock, DuetBarrier, Swap
 from tare.run.duet.side import Part
 from tare.run.events import Event, Observer
 from tare.run.machine import Machine
@@ -47,12 +47,12 @@ def too_much(record: RunRecord) -> str | None:
 
 def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> tuple[RunRecord, ...]:
     """Attempt both runs of a block at once: both are good, or neither. Only an interruption leaves no records."""
-    meeting, in_turn = Rendezvous(), _serial(observer)
+    meeting, in_turn = DuetBarrier(), _serial(observer)
     breakable = replace(machine, clock=BreakableClock(machine.clock, meeting))
     both = [
-        Attempt(job, breakable, in_turn, Part(meeting, number, job.seat, machine))
+        Attempt(job, breakable, in_turn, Part(meeting, number, job.slot, machine))
         for number, job in enumerate(jobs)
-        if job.seat is not None
+        if job.slot is not None
     ]
     try:
         with machine.interrupts.allowed():
@@ -69,7 +69,7 @@ def attempt_duet(jobs: Sequence[Job], machine: Machine, observer: Observer) -> t
     return records
 
 
-def _drive(both: Sequence[Attempt], meeting: Rendezvous, machine: Machine) -> None:
+def _drive(both: Sequence[Attempt], meeting: DuetBarrier, machine: Machine) -> None:
     """Everything up to the cool-down."""
     ready = []
     for each in both:
@@ -98,7 +98,7 @@ def _drive(both: Sequence[Attempt], meeting: Rendezvous, machine: Machine) -> No
 class _Player(threading.Thread):
     """One attempt's warm-up, measure and cool-down; whatever ends it early ends the duet."""
 
-    def __init__(self, attempt: Attempt, ready: Ready, meeting: Rendezvous) -> None:
+    def __init__(self, attempt: Attempt, ready: Ready, meeting: DuetBarrier) -> None:
         super().__init__(name=f"tare-{attempt.job.run.id}")
         self._attempt, self._ready, self._meeting = attempt, ready, meeting
         self.died: BaseException | None = None
@@ -115,7 +115,7 @@ class _Player(threading.Thread):
 
 
 def _conduct(
-    players: Sequence[_Player], meeting: Rendezvous, machine: Machine, parameters: Sequence[Parameters]
+    players: Sequence[_Player], meeting: DuetBarrier, machine: Machine, parameters: Sequence[Parameters]
 ) -> None:
     """Swap the CPU sets half-way, and wait for the end."""
     clock = machine.clock
@@ -127,7 +127,7 @@ def _conduct(
         clock.sleep(_POLL_S)
 
 
-def half_way_s(playing: Sequence[Playing], parameters: Sequence[Parameters]) -> float:
+def half_way_s(playing: Sequence[ArmUnderLoad], parameters: Sequence[Parameters]) -> float:
     """When half of the time in which both drive should be over, on the monotonic clock.
 
     That a generator takes seconds to begin is known by its warm-up: by what that took beside driving. How much of
@@ -137,12 +137,12 @@ def half_way_s(playing: Sequence[Playing], parameters: Sequence[Parameters]) -> 
     return begin + min(each.measure_s for each in parameters) / 2
 
 
-def _begins_s(one: Playing, parameters: Parameters) -> float:
+def _begins_s(one: ArmUnderLoad, parameters: Parameters) -> float:
     beside_s = 0.0 if one.warm_up_s is None else max(0.0, one.warm_up_s - parameters.warmup_s)
     return one.started_s + beside_s / 2
 
 
-def _swap(meeting: Rendezvous, machine: Machine) -> None:
+def _swap(meeting: DuetBarrier, machine: Machine) -> None:
     """Clients and servers of both, within a few milliseconds; for these the two share CPUs."""
     began_s = machine.clock.monotonic()
     try:

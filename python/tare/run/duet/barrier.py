@@ -14,7 +14,7 @@ _SLICE_S = 0.1
 
 
 @dataclass(frozen=True)
-class Playing:
+class ArmUnderLoad:
     """An arm under load. `tasks`: all that moves with it.
 
     `started_s`: when its client's process began (monotonic clock); `warm_up_s`: how long that of the warm-up lived,
@@ -36,14 +36,14 @@ class Swap:
     ended_s: float
 
 
-class Rendezvous:
-    """Barriers of two, and what each must know of the other. Seats are 0 and 1."""
+class DuetBarrier:
+    """Barriers of two, and what each must know of the other. Slots are 0 and 1."""
 
     def __init__(self) -> None:
         self._barrier = threading.Barrier(2)
         self._lock = threading.Lock()
         self._why: str | None = None
-        self._playing: dict[int, Playing] = {}
+        self._playing: dict[int, ArmUnderLoad] = {}
         self._drove: dict[int, Bounds] = {}
         self.swap: Swap | None = None
         self.over = False
@@ -69,16 +69,16 @@ class Rendezvous:
         """Why it was broken off, `None` while it was not."""
         return self._why
 
-    def began(self, seat: int, playing: Playing) -> None:
-        """The client of a seat is under way."""
-        self._playing[seat] = playing
+    def began(self, slot: int, playing: ArmUnderLoad) -> None:
+        """The client of a slot is under way."""
+        self._playing[slot] = playing
 
-    def drove(self, seat: int, bounds: Bounds) -> None:
-        """Where the measurement of a seat's client lies."""
-        self._drove[seat] = bounds
+    def drove(self, slot: int, bounds: Bounds) -> None:
+        """Where the measurement of a slot's client lies."""
+        self._drove[slot] = bounds
 
     @property
-    def playing(self) -> tuple[Playing, Playing] | None:
+    def playing(self) -> tuple[ArmUnderLoad, ArmUnderLoad] | None:
         """Both clients, `None` until both are under way."""
         return (self._playing[0], self._playing[1]) if len(self._playing) == 2 else None
 
@@ -93,7 +93,7 @@ class BreakableClock:
     """A clock on which nobody sleeps on after the duet was broken off, until it is dissolved."""
 
     clock: Clock
-    meeting: Rendezvous
+    meeting: DuetBarrier
 
     def wall(self) -> float:
         """As the clock beneath."""

@@ -18,7 +18,7 @@ _PLACED = ("started_s", "both_from_s", "swap_began_s", "swap_ended_s", "both_unt
 
 
 @dataclass(frozen=True)
-class Half:
+class SwapHalf:
     """Windows of one half in which both arms were measured on unchanging CPUs, and their mean rate."""
 
     windows: int
@@ -30,7 +30,9 @@ def both_drove(both: Sequence[Bounds]) -> tuple[float, float]:
     return max(one.latest_s for one in both), min(one.earliest_s + one.seconds for one in both)
 
 
-def halves(windows: Sequence[Window], own: Bounds, both_s: tuple[float, float], swap: Swap) -> tuple[Half, Half]:
+def swap_halves(
+    windows: Sequence[Window], own: Bounds, both_s: tuple[float, float], swap: Swap
+) -> tuple[SwapHalf, SwapHalf]:
     """The halves of one arm. `both_s`: from when to when both generators drove. All on one monotonic clock.
 
     A window counts where it lies within a half wherever within its bounds the generator began; others, as those
@@ -49,9 +51,9 @@ def halves(windows: Sequence[Window], own: Bounds, both_s: tuple[float, float], 
     return first, second
 
 
-def _half(kept: Sequence[Window]) -> Half | None:
+def _half(kept: Sequence[Window]) -> SwapHalf | None:
     rate = fmean(window.throughput_per_s for window in kept) if kept else 0.0
-    return Half(len(kept), rate) if rate > 0 else None
+    return SwapHalf(len(kept), rate) if rate > 0 else None
 
 
 def _kept(ends_s: Sequence[float], own: Bounds, both_s: tuple[float, float], swap: Swap) -> Iterator[list[int]]:
@@ -83,14 +85,14 @@ def throughput_of(record: RunRecord) -> float | None:
     In a duet the geometric mean of the two halves: the ratio of two arms is then the mean of the log ratios of both
     halves, and what the CPU sets differ by, each arm having had either, drops out.
     """
-    rates = half_rates(record)
+    rates = rates_of_halves(record)
     if rates is not None:
         return math.sqrt(rates[0] * rates[1])
     rate = (record.measurement or {}).get("throughput_per_s") if record.duet is None else None
     return None if rate is None else float(rate)
 
 
-def half_rates(record: RunRecord) -> tuple[float, float] | None:
+def rates_of_halves(record: RunRecord) -> tuple[float, float] | None:
     """The rates of both halves, `None` of a run that was alone or came to nothing."""
     told: Any = (record.duet or {}).get("halves")
     if not told:

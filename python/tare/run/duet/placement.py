@@ -18,7 +18,7 @@ _PROXY = (
 
 
 @dataclass(frozen=True)
-class Seat:
+class DuetSlot:
     """`cpus`: CPU lists of SUT and client together, of the first and the second half. `partner`: the other run."""
 
     cpus: tuple[str, str]
@@ -30,8 +30,8 @@ class Seat:
         return {"partner": self.partner, "cpus": list(self.cpus)}
 
 
-def seat_of(plan: Plan, run: PlannedRun) -> Seat | None:
-    """The seat of a run, `None` where its protocol drives one arm at a time.
+def slot_of(plan: Plan, run: PlannedRun) -> DuetSlot | None:
+    """The slot of a run, `None` where its protocol drives one arm at a time.
 
     The first run of a block begins on the first set of CPUs, the second on the second.
     """
@@ -40,24 +40,24 @@ def seat_of(plan: Plan, run: PlannedRun) -> Seat | None:
         return None
     partner = next(each for each in plan.runs if each.block == run.block and each.id != run.id)
     first, second = spec.cpus
-    return Seat((first, second) if run.position == 0 else (second, first), partner.id)
+    return DuetSlot((first, second) if run.position == 0 else (second, first), partner.id)
 
 
-def seated(arm: Arm, seat: Seat | None) -> Arm:
+def with_slot(arm: Arm, slot: DuetSlot | None) -> Arm:
     """The arm with the CPUs on which it begins."""
-    if seat is None:
+    if slot is None:
         return arm
     settings = arm.settings
     placed = {
-        side: placement.model_copy(update=_on(placement, seat.cpus[0]))
+        side: placement.model_copy(update=_on(placement, slot.cpus[0]))
         for side, placement in settings.sides.items()
     }
     return arm.model_copy(update={"settings": settings.model_copy(update=placed)})
 
 
-def strays(seat: Seat | None, path: Mapping[str, Any] | None) -> tuple[str, ...]:
+def unpinned_work(slot: DuetSlot | None, path: Mapping[str, Any] | None) -> tuple[str, ...]:
     """What works for an arm on CPUs that are not its own, a sentence each."""
-    if seat is None or (path or {}).get("hop") != Hop.DOCKER_PROXY:
+    if slot is None or (path or {}).get("hop") != Hop.DOCKER_PROXY:
         return ()
     return (_PROXY,)
 

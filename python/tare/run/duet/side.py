@@ -8,9 +8,9 @@ from typing import Any
 
 from tare.deployments import Instance
 from tare.errors import RunFailed
-from tare.run.duet.barrier import Playing, Rendezvous
-from tare.run.duet.halves import both_drove, halves
-from tare.run.duet.placement import Seat
+from tare.run.duet.barrier import ArmUnderLoad, DuetBarrier
+from tare.run.duet.halves import both_drove, swap_halves
+from tare.run.duet.placement import DuetSlot
 from tare.run.machine import Machine
 from tare.run.record import to_tree
 from tare.run.usage.driven import Bounds, Driven
@@ -22,17 +22,17 @@ from tare.workloads import Window
 class Part:
     """`number`: 0 for the run that is first in its block, else 1."""
 
-    meeting: Rendezvous
+    meeting: DuetBarrier
     number: int
-    seat: Seat
+    slot: DuetSlot
     machine: Machine
-    _playing: Playing | None = None
+    _playing: ArmUnderLoad | None = None
     _warm_up_s: float | None = None
 
     @property
     def moved_to(self) -> str | None:
         """The CPU set on which it ends."""
-        return self.seat.cpus[1]
+        return self.slot.cpus[1]
 
     def meet(self) -> None:
         """When the other is here too."""
@@ -45,7 +45,7 @@ class Part:
     def began(self, servers: tuple[Instance, ...], client: Instance) -> None:
         """Noted for the one who swaps the CPU sets."""
         began_s = started_s(self.machine, client)
-        self._playing = Playing((client, *servers), self.seat.cpus[1], began_s, self._warm_up_s)
+        self._playing = ArmUnderLoad((client, *servers), self.slot.cpus[1], began_s, self._warm_up_s)
         self.meeting.began(self.number, self._playing)
 
     def ended(self) -> None:
@@ -63,9 +63,9 @@ class Part:
         if swap is None or both is None or playing is None:
             raise RunFailed("the measure phase was over before the CPU sets were swapped")
         own, both_s = both[self.number], both_drove(both)
-        found = halves(windows, own, both_s, swap)
+        found = swap_halves(windows, own, both_s, swap)
         return {
-            **self.seat.tree,
+            **self.slot.tree,
             "started_s": playing.started_s,
             "began_by": drove.by,
             "began_from_s": own.earliest_s,

@@ -13,7 +13,7 @@ from tare.deployments import Instance
 from tare.monitors import SUT, Monitor, MonitorContext, WatchedProcess
 from tare.monitors.probe import TRACE
 from tare.plan.model import Plan
-from tare.run.attempt.bench import Bench
+from tare.run.attempt.context import RunContext
 from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.monitoring.scene import ENGINE, around, side
@@ -94,21 +94,21 @@ class Monitors:
     before: Look | None = None
     after: Look | None = None
 
-    def begin(self, bench: Bench, servers: Mapping[str, Instance], parameters: Parameters) -> None:
+    def begin(self, context: RunContext, servers: Mapping[str, Instance], parameters: Parameters) -> None:
         """Begin the trace: engine and host, and the servers, by name. Returns once it is at work."""
-        self.watched = around(bench.room.host, servers, bench.storages)
-        self._start(bench, parameters, TRACER, tracer_of(bench.settings))
+        self.watched = around(context.workdir.host, servers, context.storages)
+        self._start(context, parameters, TRACER, tracer_of(context.settings))
 
-    def begin_measure(self, bench: Bench, parameters: Parameters) -> None:
+    def begin_measure(self, context: RunContext, parameters: Parameters) -> None:
         """Start the monitors that the study names; those that it can do without, where they can be had."""
-        for name, spec in others_of(bench.settings).items():
+        for name, spec in others_of(context.settings).items():
             why = self.machine.monitors[name].why_unavailable(
-                bench.room.host, interval_of(name, spec, 0.0), spec.options
+                context.workdir.host, interval_of(name, spec, 0.0), spec.options
             )
             if why is not None and spec.optional:
                 self.absent[name] = why
             else:
-                self._start(bench, parameters, name, spec)
+                self._start(context, parameters, name, spec)
         if any(name != TRACER for name in self.running):
             self.before = self._look()
 
@@ -162,11 +162,11 @@ class Monitors:
         asked = {name: words for name, words in programs.items() if words}
         return look(self.machine.site.sut, self.machine.clock, asked)
 
-    def _start(self, bench: Bench, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
+    def _start(self, context: RunContext, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
         seconds = parameters.warmup_s + parameters.measure_s + parameters.cooldown_s
         scene = MonitorContext(
-            host=bench.room.host,
-            directory=f"{bench.room.raw}/{DIRECTORY}/{name}",
+            host=context.workdir.host,
+            directory=f"{context.workdir.raw}/{DIRECTORY}/{name}",
             interval_s=interval_of(name, spec, seconds),
             most_s=_SPARE * seconds + _SPARE_S,
             watched=self.watched,

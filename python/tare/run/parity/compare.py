@@ -29,7 +29,7 @@ from tare.study.values import cpu_set
 _ABSENT = "not there"
 CPU_SET = "SUT: CPU set"
 _PLACED = ("sut.limits.cpus", "client.limits.cpus")
-"""What a duet sets, for both arms in turn; that each stands where its seat says is checked by `declared`."""
+"""What a duet sets, for both arms in turn; that each stands where its slot says is checked by `declared`."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def undeclared(
     return (*found, *_machine(settings, parity.get("sut")), *_hop(settings, path))
 
 
-def not_lodged(
+def storage_mismatch(
     spec: StorageSpec, data_mount: DataMount, data_dir: str, parity: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Whether the SUT sees its data directory on what was made for it: a sentence where it does not.

@@ -22,7 +22,7 @@ once in `_RARELY_S` as long as its phase lasts: a JVM on a busy machine may take
 _RARELY_S = 1.0
 
 
-def each_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
+def by_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, RunRecord]:
     """Node → the record with what was found of that node alone; itself where the SUT is a program and no server."""
     if not nodes:
         return {_WHOLE: record}
@@ -53,7 +53,7 @@ class Seen:
     notices: tuple[str, ...] = ()
 
 
-class Onlooker:
+class RunObserver:
     """Waits for a client's first connection to each server, then reads all sides once: a few files of /proc.
 
     Without a server the client is itself the SUT, and there is no path to wait for. `known`: nothing is left.

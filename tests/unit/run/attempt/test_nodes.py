@@ -16,7 +16,7 @@ from tare.plan.model import Plan
 from tare.run.attempt.server import nodes_of
 from tare.run.execute import execute
 from tare.run.parity.compare import unlike_nodes
-from tare.run.parity.observed import each_node
+from tare.run.parity.observed import by_node
 from tare.run.record import Phase
 
 NAMES = ["sut-1", "sut-2", "sut-3"]
@@ -89,7 +89,7 @@ def test_a_node_that_dies_fails_the_run_by_its_name(empty_rig: Rig, noted: type[
         os.killpg(node.process.pid, signal.SIGKILL)
 
     plan = cluster(measure_s=5.0)
-    ((record,),) = execute(plan, empty_rig.machine, empty_rig.desk(), At(Phase.MEASURE, kill_second))
+    ((record,),) = execute(plan, empty_rig.machine, empty_rig.destination(), At(Phase.MEASURE, kill_second))
     assert not record.outcome.ok
     assert record.outcome.failed_in is Phase.MEASURE
     assert "the server ended during measure, node sut-2; its last words: " in str(record.outcome.reason)
@@ -120,8 +120,8 @@ def test_nodes_that_are_not_alike_are_refused(empty_rig: Rig) -> None:
     (record,) = empty_rig.execute(cluster())
     nodes = dict(record.nodes or {})
     nodes["sut-2"] = {**nodes["sut-2"], "effective": {**nodes["sut-2"]["effective"], "delay_ms": "7"}}
-    (told,) = unlike_nodes(each_node(record, nodes))
+    (told,) = unlike_nodes(by_node(record, nodes))
     assert told == "variable delay_ms: not there in sut-1, 7 in sut-2"
-    assert unlike_nodes(each_node(record, record.nodes or {})) == ()
+    assert unlike_nodes(by_node(record, record.nodes or {})) == ()
     nodes["sut-2"] = {**nodes["sut-2"], "effective": None}
-    assert unlike_nodes(each_node(record, nodes)) == ()  # not read is not different
+    assert unlike_nodes(by_node(record, nodes)) == ()  # not read is not different

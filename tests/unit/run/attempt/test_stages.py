@@ -11,7 +11,7 @@ from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import Phase, RunRecord
-from tare.run.resume import Done, finished, remaining
+from tare.run.resume import StudyState, finished, remaining
 from tare.study.model import Arm
 from tare.study.protocol_spec import FixedSpec
 from tare.workloads.registry import WORKLOADS
@@ -117,7 +117,7 @@ def test_when_a_stage_fails_none_counts_and_all_are_tried_again(rig: Any, staged
     assert len(records) == 8
     assert not any(record.outcome.ok for record in records)
     assert all(record.measurement is None for record in records)
-    done = Done.of(records)
+    done = StudyState.from_records(records)
     assert [done.attempts[run.id] for run in plan.runs] == [2, 2, 2, 2]
     for first, second in by_instance(records):
         victim, culprit = (first, second) if failing == "second" else (second, first)
@@ -130,7 +130,7 @@ def test_when_a_stage_fails_none_counts_and_all_are_tried_again(rig: Any, staged
 def test_a_plan_is_gone_on_with_at_the_first_stage(rig: Any, staged: Any) -> None:
     plan = staged()
     records = rig.execute(plan)
-    made = Done.of(records[:2])
+    made = StudyState.from_records(records[:2])
     assert [run.arm for run in remaining(plan, made)] == [record.arm for record in records[2:]]
     again = rig.execute(plan, made)
     assert [record.run_id for record in again] == [record.run_id for record in records[2:]]

@@ -13,13 +13,13 @@ from tare.deployments import Instance
 from tare.errors import RunFailed
 from tare.plan.model import Plan
 from tare.run.duet.attempt import half_way_s
-from tare.run.duet.barrier import Playing
-from tare.run.duet.halves import half_rates, throughput_of
+from tare.run.duet.barrier import ArmUnderLoad
+from tare.run.duet.halves import rates_of_halves, throughput_of
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.record import Phase, RunRecord
-from tare.run.resume import Done, finished
+from tare.run.resume import StudyState, finished
 from tare.study.protocol_spec import DuetSpec
 from tare.workloads.fake import FakeParameters
 
@@ -90,7 +90,7 @@ def test_each_tells_its_partner_its_cpus_and_both_halves(rig: Any, duet: Any) ->
         assert first.settings["sut"]["limits"]["cpus"] == first.settings["client"]["limits"]["cpus"] == "0"
         for record in (first, second):
             assert record.duet is not None
-            rates = half_rates(record)
+            rates = rates_of_halves(record)
             assert rates is not None
             assert throughput_of(record) == pytest.approx((rates[0] * rates[1]) ** 0.5)
             counted = sum(half["windows"] for half in record.duet["halves"])
@@ -121,9 +121,9 @@ def test_clients_that_begin_late_are_swapped_half_way_and_cut_where_they_drove(
 
 def test_half_way_is_counted_from_when_the_slower_one_should_begin() -> None:
     told = [FakeParameters(measure_s=20, window_s=1, warmup_s=10), FakeParameters(measure_s=30, window_s=1)]
-    playing = [Playing((), "1", 100.0, 19.0), Playing((), "0", 101.0, None)]
+    playing = [ArmUnderLoad((), "1", 100.0, 19.0), ArmUnderLoad((), "0", 101.0, None)]
     assert half_way_s(playing, told) == 114.5
-    assert half_way_s([Playing((), "1", 100.0, 9.5), playing[1]], told) == 111.0
+    assert half_way_s([ArmUnderLoad((), "1", 100.0, 9.5), playing[1]], told) == 111.0
 
 
 def test_time_spent_together_is_counted_once(rig: Any, duet: Any) -> None:
@@ -134,7 +134,7 @@ def test_time_spent_together_is_counted_once(rig: Any, duet: Any) -> None:
         (measure,) = (time for time in record.phases if time.phase is Phase.MEASURE)
         assert record.machine_s == pytest.approx(sum(t.seconds for t in record.phases) - _together(record) / 2)
         assert record.share_of(measure) == measure.seconds / 2
-    done = finished(plan, Done.of(records))
+    done = finished(plan, StudyState.from_records(records))
     assert [block.seconds for block in done] == [
         pytest.approx(sum(each.machine_s for each in pair)) for pair in blocks_of(records)
     ]
@@ -204,7 +204,7 @@ def test_ctrl_c_in_any_phase_of_either_tears_both_down(rig: Any, duet: Any, phas
 
 
 def _take(rig: Any, plan: Plan, observer: Any, into: list[RunRecord]) -> None:
-    for kept in execute(plan, rig.machine, rig.desk(), observer):
+    for kept in execute(plan, rig.machine, rig.destination(), observer):
         into.extend(kept)
 
 
@@ -221,7 +221,7 @@ def test_a_crash_in_either_loses_both_and_both_are_made_again(rig: Any, duet: An
     with pytest.raises(SystemExit):
         _take(rig, plan, die, kept)
     assert kept == []
-    ((first, second),) = execute(plan, rig.machine, rig.desk(), rig.events.append)
+    ((first, second),) = execute(plan, rig.machine, rig.destination(), rig.events.append)
     assert [(one.attempt, one.outcome.ok) for one in (first, second)] == [(1, True)] * 2, reasons_of(
         [first, second]
     )
@@ -265,7 +265,7 @@ def test_a_server_that_works_the_disk_is_refused(rig: Any, duet: Any, monkeypatc
     assert any(record.outcome.refused and "share the disk" in (record.outcome.reason or "") for record in records)
 
 
-def test_docker_proxy_belongs_to_no_seat(rig: Any, duet: Any) -> None:
+def test_docker_proxy_belongs_to_no_slot(rig: Any, duet: Any) -> None:
     rig.swap(set_cpus=Moves(), observe_path=lambda server, client: {"hop": "docker-proxy"})
     records = rig.execute(duet())
     assert any(record.outcome.refused and "docker-proxy" in (record.outcome.reason or "") for record in records)

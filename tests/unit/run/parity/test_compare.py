@@ -391,7 +391,7 @@ def test_both_clocks_are_read_without_the_pause_that_fell_between_them() -> None
 
 
 def iter_runs(rig: Any, plan: Any) -> Any:
-    return execute(plan, rig.machine, rig.desk(), rig.events.append)
+    return execute(plan, rig.machine, rig.destination(), rig.events.append)
 
 
 def _keep(records: Iterable[tuple[RunRecord, ...]], into: list[RunRecord]) -> None:

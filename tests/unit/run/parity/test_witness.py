@@ -12,7 +12,7 @@ from tare.errors import RunFailed
 from tare.run.attempt.server import Sut
 from tare.run.clock import Clock
 from tare.run.machine import Machine
-from tare.run.parity.observed import EAGER_S, Onlooker, Seen
+from tare.run.parity.observed import EAGER_S, RunObserver, Seen
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MonitorContext:
             raise RunFailed("sockets cannot be read")
         return {"hop": "loopback"} if self.now_s >= self.connected_s[server.task.name] else None
 
-    def onlooker(self, *, known: bool = False) -> Onlooker:
+    def onlooker(self, *, known: bool = False) -> RunObserver:
         deployment = SimpleNamespace(observe=lambda instance: Around(instance.task.name))
         servers = [
             SimpleNamespace(
@@ -55,9 +55,9 @@ class MonitorContext:
         )
         machine = SimpleNamespace(clock=cast("Clock", self), observe_path=self.path)
         sut = Sut(cast("Any", servers))
-        return Onlooker(cast("Machine", machine), sut, cast("Any", client), known=known)
+        return RunObserver(cast("Machine", machine), sut, cast("Any", client), known=known)
 
-    def told(self, onlooker: Onlooker, until_s: float) -> list[tuple[float, Seen]]:
+    def told(self, onlooker: RunObserver, until_s: float) -> list[tuple[float, Seen]]:
         """What is told, and when, looking twenty times a second."""
         found = []
         while self.now_s < until_s:

@@ -16,7 +16,7 @@ from tare.errors import EndedAtOnce
 from tare.images import Image
 from tare.run.attempt.client import Client
 from tare.run.attempt.death import oom_kills
-from tare.run.attempt.directory import Room
+from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, gone, nodes_of
 from tare.run.machine import Machine
 from tare.sites import Process
@@ -40,20 +40,20 @@ class Images:
 
 
 @dataclass(frozen=True)
-class Bench:
+class RunContext:
     """One attempt's surroundings. `token` is unique on the machine; all names are made from it."""
 
     machine: Machine
     settings: ArmSettings
     images: Images
-    room: Room
+    workdir: WorkDirectory
     token: str
     ports: tuple[int, ...]
     """One for each node: at the first all of them listen, each at an address of its own."""
     secrets: Secrets
     data_mounts: tuple[DataMount, ...] = ()
     """Where each node's data are; empty: in the room, as while they are loaded."""
-    kin: str | None = None
+    first_token: str | None = None
     """The token of the attempt whose server it goes on with; `None` where it has its own."""
 
     @property
@@ -61,9 +61,11 @@ class Bench:
         """The SUT's nodes, or the one program that is itself the SUT."""
         return nodes_of(self.settings.sut.nodes)
 
-    def housed(self, node: Node) -> DataMount:
+    def data_mount_of(self, node: Node) -> DataMount:
         """Where a node's data are and how its task gets at them."""
-        return self.data_mounts[node.number - 1] if self.data_mounts else DataMount(node.below(self.room.data), "")
+        return (
+            self.data_mounts[node.number - 1] if self.data_mounts else DataMount(node.below(self.workdir.data), "")
+        )
 
     @property
     def storages(self) -> tuple[Process, ...]:
@@ -95,7 +97,7 @@ class Bench:
     def data_dir(self, node: Node) -> str:
         """A node's data directory as the node sees it."""
         own_root = self.sut_deployment.own_root
-        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.housed(node).source
+        return (self.images.sut.config.data_dir or _DATA_DIR) if own_root else self.data_mount_of(node).source
 
     @property
     def cgroup_parent(self) -> str:
@@ -105,7 +107,7 @@ class Bench:
     @property
     def group(self) -> str:
         """What the parent is named by: the token of the attempt that started the server."""
-        return self.kin or self.token
+        return self.first_token or self.token
 
     def server_plan(self, node: Node, run_dir: str, first: Instance | None = None) -> ServerPlan:
         """How a node is told to run; `run_dir` is the host's path of its run directory, `first` the first node."""
@@ -133,7 +135,7 @@ class Bench:
     def start_server(self, node: Node, first: Instance | None = None, *, initialise: bool = False) -> Server:
         """Start a node on its data directory, or the command that fills an empty one."""
         sut, image = self.settings.sut, self.images.sut
-        plan = self.server_plan(node, f"{self.room.path}/{node.name}", first)
+        plan = self.server_plan(node, f"{self.workdir.path}/{node.name}", first)
         command = self.database.initialise(plan) if initialise else self.database.serve(plan)
         run_dir = self._run_dir(node.name, command, image)
         task = replace(
@@ -143,7 +145,7 @@ class Bench:
             listen=plan.listen if plan.member is not None else _LOOPBACK,
             machine=machine_of(sut.vm),
         )
-        task = self.housed(node).add_to(task, plan.data_dir)
+        task = self.data_mount_of(node).add_to(task, plan.data_dir)
         host = self.machine.site.sut
         before = oom_kills(host)
         try:
@@ -154,7 +156,7 @@ class Bench:
 
     def client_run_dir(self, name: str) -> str:
         """The run directory of a client as the client sees it."""
-        return _RUN_DIR if self.client_deployment.own_root else f"{self.room.path}/{name}"
+        return _RUN_DIR if self.client_deployment.own_root else f"{self.workdir.path}/{name}"
 
     def start_client(self, name: str, command: ClientCommand, sut: Sut | None) -> Client:
         """Start a client of a running SUT; without one, the program that is itself the SUT, on its data."""
@@ -199,14 +201,14 @@ class Bench:
             binds=(Bind(run_dir, self.client_run_dir(name)),),
         )
         (node,) = self.nodes
-        task = self.housed(node).add_to(task, self.data_dir(node))
+        task = self.data_mount_of(node).add_to(task, self.data_dir(node))
         return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
 
     def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:
         """The command's run directory; what was started, and with which files, is kept among the raw files."""
         told = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
-        self.room.host.put(json.dumps(told, indent=1).encode(), f"{self.room.raw}/{name}.command.json")
-        return self.room.run_dir(name, command.files, image)
+        self.workdir.host.put(json.dumps(told, indent=1).encode(), f"{self.workdir.raw}/{name}.command.json")
+        return self.workdir.run_dir(name, command.files, image)
 
     def _task_name(self, name: str) -> str:
         return f"tare-{self.token}-{name}"
@@ -217,7 +219,7 @@ class Bench:
             name=self._task_name(name),
             image=image,
             argv=command.argv,
-            output=self.room.output(name),
+            output=self.workdir.output(name),
             cgroup_parent=self.cgroup_parent,
             env={**dict(image.config.env), **command.env},
             user=image.config.user,
