@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_written_is_said_and_nothing_is_left(store: Path, 
 
     done = CliRunner().invoke(app, ["report", str(store), "--output", str(tmp_path / "none" / "report.html")])
     assert isinstance(done.exception, StudyError)
-    assert "cannot be written" in str(done.exception)
+    assert "cannot write the report" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -96,7 +96,7 @@ def test_a_place_that_is_none_is_refused_before_anything_is_drawn(store: Path, t
     ):
         refused = CliRunner().invoke(app, words).exception
         assert isinstance(refused, StudyError)
-        assert "cannot be written" in str(refused)
+        assert "cannot write the report" in str(refused)
 
 
 def test_a_run_to_draw_is_refused_where_nothing_is_drawn(store: Path) -> None:

@@ -154,7 +154,7 @@ def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monke
         asked.append(after)
         return outlines(store, after)
 
-    monkeypatch.setattr("tare.live.look.outlines", counted)
+    monkeypatch.setattr("tare.live.known.outlines", counted)
     known = looking.look().known
     assert asked == [3]
     assert before is not None
