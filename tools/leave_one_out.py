@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tare.knowledge.advice_text import interval, percent
-from tare.knowledge.claim import Between, Claim, Measured
+from tare.knowledge.claim import Between, Claim, Known, Measured, load_claims
 from tare.knowledge.comparable import Key, key_of
 from tare.knowledge.forecast import comparable
 from tare.knowledge.pool import Pool, pool
-from tare.knowledge.read import Known, load_claims
 
 FIVE = ("percona-2016", "grambow-2018", "seybold-2018", "casalicchio-2017", "bth-thesis")
 

@@ -25,8 +25,8 @@ from bench.protocol.figures import figures
 from bench.protocol.pools import POOLS
 from bench.protocol.tables import markdown, show
 from tare.calibrate.archive import Archive, Place
-from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.session import Session, calibrate
+from tare.calibrate.summary import Identity, identity_of
 from tare.cli.progress import progress
 from tare.errors import TareError
 from tare.plan.model import Plan

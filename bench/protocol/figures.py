@@ -28,8 +28,8 @@ from bench.protocol.costs import (
 )
 from bench.protocol.pools import BASELINE, INJECTED, MEASURE_S, POOLS, TITLE
 from tare.calibrate.archive import Archive
-from tare.calibrate.machine import Identity
 from tare.calibrate.pooled import Injected, injected
+from tare.calibrate.summary import Identity
 from tare.plan.expand import CONTROL
 from tare.protocols.stopping import Rule
 from tare.run.duet.halves import throughput_of

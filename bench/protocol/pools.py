@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.calibrate import studies
-from tare.calibrate.kinds import Contrast, Injection, Kind
-from tare.calibrate.readings import transactions_per_cpu_second
+from tare.calibrate.kinds import Contrast, Injection, Kind, transactions_per_cpu_second
 from tare.plan.expand import CONTROL
 from tare.study.model import Arm, ArmSettings, Study
 from tare.study.protocol_spec import DuetSpec, FixedSpec, InterleaveSpec, ProtocolSpec

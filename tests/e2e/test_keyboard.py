@@ -13,8 +13,7 @@ from tests.e2e.keyboard import check_stops, here, reachable, stops_back, unnamed
 from tests.e2e.test_live_page import PHONE, WAIT_MS, Viewer, fake_run, port, served, wait_for_port
 from tests.unit.analyze import synthetic
 
-from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
-from tare.analyze.timelines.of_study import Span
+from tare.analyze.timelines.runs import LATENCY, THROUGHPUT, Laid, LaidOver, Span
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
 from tare.report.content import build_report

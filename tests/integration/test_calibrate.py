@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.calibrate.behind_proxy import LOG_NAME
-from tare.calibrate.kinds import KINDS
-from tare.calibrate.readings import bytes_read_per_second, time_not_held_back
+from tare.calibrate.injections import LOG_NAME
+from tare.calibrate.kinds import KINDS, bytes_read_per_second, time_not_held_back
 from tare.calibrate.studies import DELAY_US, INJECTING, READS_PER_S
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.expand import expand

@@ -19,7 +19,7 @@ import pytest
 from docker import DockerClient
 from tests.integration.mariadb_lab import LabRun, MariaDbLab, make_lab
 
-from tare.analyze.views.of_run import views_of_run
+from tare.analyze.views.summary import views_of_run
 from tare.databases.cassandra.chronicle import CassandraChronicler
 from tare.databases.cassandra.nodetool import nodetool, parse_status
 from tare.run.monitoring.chronicle import ask_all

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from tare.calibrate.archive import Archive, Studied
 from tare.cli import app
-from tare.knowledge.claim import Measured
-from tare.knowledge.read import load_claims
+from tare.knowledge.claim import Measured, load_claims
 from tare.live.now import read_now
 from tare.store import open_store, resume_store
 from tare.store.schema import FORMAT

@@ -8,20 +8,46 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tare.analyze.arms import ArmSummary, figure_of, summarise
-from tare.analyze.conditions import by_strata
-from tare.analyze.control import Control, control_of
-from tare.analyze.estimate import Finding
+from tare.analyze.estimate import Estimate, Finding
 from tare.analyze.estimator import estimate_of
-from tare.analyze.judge import judged
-from tare.analyze.metrics import METRICS, Metric, metrics_of
+from tare.analyze.metrics import METRICS, PRIMARY, Metric, metrics_of
 from tare.analyze.published import by_publication
-from tare.analyze.runs import Failure, Runs, select_runs
+from tare.analyze.runs import Failure, Runs, by_strata, select_runs
 from tare.analyze.statistics.histogram import below_resolution
+from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.analyze.statistics.pairing import pair
 from tare.analyze.validity import Alarm, check
+from tare.analyze.verdict import judged
 from tare.run.emulated import EmulatedArms, emulated_arms
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
+
+CONFIDENCE = 0.99
+RULE = "control-differs"
+"""Name of the validity rule: the control's 99 % interval excludes zero."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """The control arm against the baseline in throughput, paired by block, by a 99 % t interval."""
+
+    arm: str
+    estimate: Estimate
+
+    @property
+    def differs(self) -> bool:
+        """The rule `control-differs`: then no figure of the study is to be believed. One in a hundred by chance."""
+        low, high = self.estimate.low, self.estimate.high
+        return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def control_of(study: Study, runs: Runs) -> Control | None:
+    """The study's control, `None` where it has none."""
+    arm = next((arm.name for arm in study.arms if arm.control), None)
+    if arm is None:
+        return None
+    pairs = pair(runs, arm, study.baseline, METRICS[PRIMARY])
+    return Control(arm, paired_log_ratio_t([ratio for _, ratio in pairs.ratios], CONFIDENCE))
 
 
 @dataclass(frozen=True)

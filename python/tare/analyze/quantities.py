@@ -26,7 +26,7 @@ from tare.analyze.views.model import Kind, View
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
 from tare.study.model import Study
-from tare.study.quantities import Quantities, QuantityName
+from tare.study.values import Quantities, QuantityName
 
 _KIB, _MIB = 1024.0, float(1 << 20)
 _NS = 1e9

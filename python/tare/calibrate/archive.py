@@ -15,9 +15,8 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from tare.calibrate.kinds import KINDS, Kind
-from tare.calibrate.machine import Identity
 from tare.calibrate.outcome import Made, Observed, finished, outcome
-from tare.calibrate.summary import Effort, Summary, summarise
+from tare.calibrate.summary import Effort, Identity, Summary, summarise
 from tare.errors import StoreError
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState

@@ -9,8 +9,7 @@ from statistics import fmean, stdev
 
 from tare.analyze import Estimate, analyze
 from tare.analyze.metrics import METRICS, PRIMARY
-from tare.calibrate.kinds import Contrast, Kind
-from tare.calibrate.readings import Raw, Reading
+from tare.calibrate.kinds import Contrast, Kind, Raw, Reading
 from tare.plan.model import Plan
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.calibrate.archive import Archive
-from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.pooled import Injected, Share, Smallest
-from tare.calibrate.summary import Summary
+from tare.calibrate.summary import Identity, Summary, identity_of
 from tare.run.record import RunRecord
 
 NOT_CALIBRATED = "This machine is not calibrated; `tare calibrate` shows how far its intervals can be trusted."

@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tare.calibrate.archive import Archive, Place
-from tare.calibrate.machine import Identity
 from tare.calibrate.outcome import finished
-from tare.calibrate.summary import Summary
+from tare.calibrate.summary import Identity, Summary
 from tare.errors import StoreError
 from tare.plan.expand import expand
 from tare.plan.model import Plan

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tare.calibrate.behind_proxy import behind_proxy
-from tare.calibrate.throttled import reads_limited
+from tare.calibrate.injections import behind_proxy, reads_limited
 from tare.deployments.registry import DeploymentFactory
 from tare.study.model import Study
 from tare.study.reading.load import loads

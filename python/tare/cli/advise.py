@@ -14,14 +14,14 @@ import typer
 from rich.console import Console
 
 from tare.calibrate.archive import Archive
-from tare.calibrate.machine import identity_of
+from tare.calibrate.summary import identity_of
 from tare.cli.asking import Asked, asked, asked_where
 from tare.cli.knowledge import Folder, every_claim
 from tare.errors import StudyError
 from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines, plain
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
-from tare.knowledge.read import Known
+from tare.knowledge.claim import Known
 from tare.knowledge.smallest import calibrated_spread, rounds_of, smallest_study, target_of
 from tare.plan.expand import expand
 from tare.sites.facts import host_facts

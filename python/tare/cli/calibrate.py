@@ -18,12 +18,11 @@ from rich.text import Text
 
 from tare.calibrate.archive import Archive, Place
 from tare.calibrate.kinds import KINDS
-from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.pooled import Mean, Share, Smallest
 from tare.calibrate.quote import interval, percent
 from tare.calibrate.session import Session, calibrate
 from tare.calibrate.studies import INJECTING
-from tare.calibrate.summary import Summary
+from tare.calibrate.summary import Identity, Summary, identity_of
 from tare.cli.progress import progress
 from tare.deployments.registry import DEPLOYMENTS
 from tare.plan.datasets import data_sets

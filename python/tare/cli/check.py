@@ -45,7 +45,7 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     4 where neither can be said.
     """
     most = limit(max_overhead)
-    from tare.analyze.limit import Outcome  # scipy is slow to import
+    from tare.analyze.overhead_limit import Outcome  # scipy is slow to import
     from tare.cli.running import unfinished
     from tare.report import refuse_place, write
     from tare.report.check import json_file, terminal

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from tare.errors import StudyError
 from tare.knowledge.advice_text import context_words, effect_words, plain
+from tare.knowledge.claim import Known, claim_called, load_claims
 from tare.knowledge.own import EXPORTS, as_json
-from tare.knowledge.read import Known, claim_called, load_claims
 from tare.plural import counted
 from tare.sites.layout import default_layout
 from tare.store import open_store

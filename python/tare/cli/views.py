@@ -49,8 +49,7 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
 
 
 def _found(run: str, store: Path | None, every: float) -> Views:
-    from tare.analyze.views.of_run import views_of_run
-    from tare.analyze.views.summary import views_of
+    from tare.analyze.views.summary import views_of, views_of_run
     from tare.store import open_store
     from tare.store.trace import read_trace
     from tare.study.suggest import did_you_mean

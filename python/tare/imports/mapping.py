@@ -13,9 +13,8 @@ from pydantic import Discriminator, Field, Tag
 from tare.errors import StudyError
 from tare.store.files import StoreLayout
 from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Source
-from tare.study.quantities import PublishedBy
 from tare.study.reading.file import ArmSpec, PublishedSpec, Text
-from tare.study.values import Strict
+from tare.study.values import PublishedBy, Strict
 
 _TOKEN = re.compile(r"\{([^{}]*)\}|(\*\*/|\*)")
 _ANY, _PART, _LONGEST_PART = "[^/]*", "[^/]+?", "[^/]+"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from tare.knowledge.claim import Claim
-from tare.knowledge.read import Known, load_claim, load_claims
+from tare.knowledge.claim import Claim, Known, load_claim, load_claims
 
 __all__ = ["Claim", "Known", "load_claim", "load_claims"]

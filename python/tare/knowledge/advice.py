@@ -1,14 +1,164 @@
-"""Is it safe to dockerize this benchmark? What the claims say, by purpose and by planned arm."""
+"""Whether a benchmark may be dockerized, by purpose and planned arm (Grambow report, section 5)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from tare.knowledge.benchmark import Benchmark, Comparing
+from tare.knowledge.benchmark import MACHINES, Benchmark, Comparing
+from tare.knowledge.claim import Known, Qualitative
 from tare.knowledge.forecast import Forecast, forecasts
-from tare.knowledge.read import Known
-from tare.knowledge.verdicts import Purpose, Verdict, gap_needed, said_of, verdicts
+
+LEAST_GAP, SAFE_GAP = 0.20, 0.30
+"""The report keeps a ranking where systems differ by "greater than 20-30 %"."""
+
+
+class Purpose(StrEnum):
+    """What figures of a benchmark are used for."""
+
+    RANKING = "ranking"
+    PRODUCTION = "production"
+    MIXING = "mixing"
+    CONFIGURATIONS = "configurations"
+    REPETITIONS = "repetitions"
+
+
+class Answer(StrEnum):
+    """Whether dockerized figures will do for a purpose."""
+
+    YES = "yes"
+    IF = "only if"
+    CARE = "with care"
+    NO = "no"
+    UNKNOWN = "unknown"
+    MORE = "more"
+    AS_EVER = "as ever"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer for one purpose, why, and the ids of the claims that it rests on."""
+
+    purpose: Purpose
+    answer: Answer
+    because: str
+    claims: tuple[str, ...] = ()
+
+
+def verdicts(
+    benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[Known], needed: float | None
+) -> tuple[Verdict, ...]:
+    """One verdict a purpose. `needed`: see `gap_needed`."""
+    if needed is None:
+        return _without_containers(benchmark, claims)
+    return (
+        _ranking(benchmark, found, claims, needed),
+        _production(benchmark, claims),
+        _mixing(claims),
+        Verdict(
+            Purpose.CONFIGURATIONS,
+            Answer.CARE,
+            "within one deployment it gives a general feeling; small differences need a control of their own",
+            said_of(claims, "configurations"),
+        ),
+        Verdict(
+            Purpose.REPETITIONS,
+            Answer.MORE,
+            "containers add a layer that fluctuates: more rounds and longer runs than without",
+            said_of(claims, "repetitions"),
+        ),
+    )
+
+
+def _without_containers(benchmark: Benchmark, claims: Sequence[Known]) -> tuple[Verdict, ...]:
+    """Everything will do, but that figures from virtual machines are no others' either."""
+    nothing = "nothing is dockerized"
+    of_all = {
+        purpose: Verdict(purpose, Answer.AS_EVER if purpose is Purpose.REPETITIONS else Answer.YES, nothing)
+        for purpose in Purpose
+    }
+    if any(arm.setup.deployment in MACHINES for arm in benchmark.arms):
+        of_all[Purpose.PRODUCTION] = _production(benchmark, claims)
+        why = "figures from virtual machines are never set beside figures from bare servers"
+        of_all[Purpose.MIXING] = Verdict(Purpose.MIXING, Answer.NO, why, _of_machines(claims))
+    return tuple(of_all.values())
+
+
+def _of_machines(claims: Sequence[Known]) -> tuple[str, ...]:
+    """Ids of the claims of a virtual machine against none."""
+    told = [(known.id, known.claim.context) for known in claims]
+    return tuple(
+        name
+        for name, context in told
+        if context is not None
+        and context.arm.deployment in MACHINES
+        and context.baseline.deployment not in MACHINES
+    )
+
+
+def gap_needed(benchmark: Benchmark, found: Sequence[Forecast]) -> float | None:
+    """How far alternatives have to be apart for their order to hold, a fraction; `None`: nothing is dockerized.
+
+    The report's 30 %, or more where an effect is plausible that one system could suffer and another be spared.
+    """
+    if not benchmark.dockerized:
+        return None
+    worst = [max(abs(end) for end in each.pool.bounds) for each in found if each.pool is not None]
+    return max([SAFE_GAP, *(math.expm1(each) for each in worst)])
+
+
+def said_of(claims: Sequence[Known], purpose: str) -> tuple[str, ...]:
+    """Ids of the claims in words that bear on a purpose."""
+    return tuple(
+        known.id
+        for known in claims
+        if isinstance(known.claim.effect, Qualitative) and purpose in known.claim.effect.bears_on
+    )
+
+
+def _ranking(benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[Known], needed: float) -> Verdict:
+    cited = dict.fromkeys(
+        [*said_of(claims, "ranking"), *(known.id for each in found if each.pool for known in each.pool.listed)]
+    )
+    unknown = [each.arm for each in found if each.nothing_known]
+    least = needed if needed > SAFE_GAP else LEAST_GAP
+    told = f"alternatives have to differ by more than {100 * needed:.0f} %"
+    left = f"; of {', '.join(unknown)} nothing comparable is known" if unknown else ""
+    if benchmark.gap is None:
+        return Verdict(Purpose.RANKING, Answer.IF, f"{told}{left}", tuple(cited))
+    gap = f"they are expected to differ by {100 * benchmark.gap:.0f} %: {told}{left}"
+    if benchmark.gap < least:
+        return Verdict(Purpose.RANKING, Answer.NO, gap, tuple(cited))
+    if unknown:
+        return Verdict(Purpose.RANKING, Answer.UNKNOWN, gap, tuple(cited))
+    return Verdict(Purpose.RANKING, Answer.YES if benchmark.gap > needed else Answer.IF, gap, tuple(cited))
+
+
+def _production(benchmark: Benchmark, claims: Sequence[Known]) -> Verdict:
+    cited = said_of(claims, "production")
+    same = [arm.name for arm in benchmark.arms if arm.setup.deployment == benchmark.production]
+    if benchmark.production is None:
+        why = (
+            "absolute figures hold for the deployment that they were measured in: production has to be deployed so"
+        )
+        return Verdict(Purpose.PRODUCTION, Answer.IF, why, cited)
+    if len(same) == len(benchmark.arms):
+        why = f"production is deployed as all arms are ({benchmark.production}); network and storage have to be too"
+        return Verdict(Purpose.PRODUCTION, Answer.YES, why, cited)
+    if same:
+        why = f"production is as {', '.join(same)} ({benchmark.production}); figures of other arms are not its"
+        return Verdict(Purpose.PRODUCTION, Answer.IF, why, cited)
+    return Verdict(
+        Purpose.PRODUCTION, Answer.NO, f"no arm is deployed as production ({benchmark.production})", cited
+    )
+
+
+def _mixing(claims: Sequence[Known]) -> Verdict:
+    why = "figures from containers are never set beside figures from bare servers, published ones included"
+    return Verdict(Purpose.MIXING, Answer.NO, why, said_of(claims, "mixing"))
+
 
 _OF: Mapping[Comparing, Purpose] = {
     Comparing.SYSTEMS: Purpose.RANKING,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tare.knowledge.benchmark import DOCKERIZED, MACHINES, Benchmark, PlannedArm
+from tare.knowledge.claim import Known
 from tare.knowledge.comparable import Key, key_for, key_of, matches, of
 from tare.knowledge.pool import Pool, pool
-from tare.knowledge.read import Known
 
 _NEAREST = 3
 _MOST_DIFFERENCES = 2

@@ -19,8 +19,7 @@ from tare.analyze import analyze
 from tare.analyze.estimate import Finding
 from tare.errors import StudyError
 from tare.knowledge.benchmark import benchmark_of, load_told, setup_of
-from tare.knowledge.claim import FORMAT, Between, Claim, Measured
-from tare.knowledge.read import Known
+from tare.knowledge.claim import FORMAT, Between, Claim, Known, Measured
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
 from tare.run.emulated import emulated_arms

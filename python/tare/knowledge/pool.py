@@ -14,9 +14,8 @@ from scipy.special import stdtrit
 from statsmodels.regression.linear_model import WLS  # type: ignore[import-untyped]  # has no stubs
 
 from tare.errors import StudyError
-from tare.knowledge.claim import Between, Measured
+from tare.knowledge.claim import Between, Known, Measured
 from tare.knowledge.comparable import key_of
-from tare.knowledge.read import Known
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95

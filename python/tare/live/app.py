@@ -23,8 +23,7 @@ from starlette.types import ASGIApp
 
 from tare.errors import TareError
 from tare.knowledge.advice_text import context_words, effect_words
-from tare.knowledge.claim import Qualitative
-from tare.knowledge.read import load_claims
+from tare.knowledge.claim import Qualitative, load_claims
 from tare.live.charts import charting_script, specifications
 from tare.live.detail import of_arm
 from tare.live.guard import HEADERS, Guard

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import text
 
-from tare.analyze.timelines.of_study import spans
-from tare.analyze.timelines.placing import windows_began
+from tare.analyze.timelines.marks import windows_began
+from tare.analyze.timelines.runs import spans
 from tare.errors import StoreError
 from tare.live.known import Known, known_of
 from tare.live.now import read_now

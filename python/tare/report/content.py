@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tare.analyze import Analysis, analyze
-from tare.analyze.conditions import folded
+from tare.analyze.runs import folded
 from tare.protocols.registry import rule_of, runs_of_blocks
 from tare.report.setting import Setting, setting_of
 from tare.report.words.answer import answer
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tare.analyze.quantities import Told
     from tare.analyze.statistics.quantile_shift import QuantileShift
     from tare.analyze.timelines import Timelines
-    from tare.analyze.timelines.laid_over import LaidOver
-    from tare.analyze.views.of_run import RunViews
+    from tare.analyze.timelines.runs import LaidOver
+    from tare.analyze.views.summary import RunViews
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from markupsafe import Markup, escape
 from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.analyze.timelines import Timelines
-from tare.analyze.timelines.laid_over import LaidOver
 from tare.analyze.timelines.marks import Mark
+from tare.analyze.timelines.runs import LaidOver
 from tare.report import figures
 from tare.report.charts.shift import MOST_ROWS
 from tare.report.charts.views import has_real

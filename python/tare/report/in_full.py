@@ -8,8 +8,8 @@ from dataclasses import replace
 from tare.analyze.factorial import factorial
 from tare.analyze.statistics.quantile_shift import quantile_shifts
 from tare.analyze.timelines import timelines
-from tare.analyze.timelines.laid_over import laid_over
-from tare.analyze.views.of_run import telling
+from tare.analyze.timelines.runs import laid_over
+from tare.analyze.views.summary import telling
 from tare.report.content import Report
 from tare.report.known import known
 from tare.run.record import RunRecord

@@ -9,12 +9,13 @@ from pydantic import ConfigDict, Field, field_validator
 
 from tare.errors import StudyError
 from tare.study.protocol_spec import ProtocolSpec
-from tare.study.quantities import PublishedBy, Quantities
 from tare.study.values import (
     CgroupPlace,
     Count,
     CpuList,
     NetworkKind,
+    PublishedBy,
+    Quantities,
     RequestSize,
     Seconds,
     Strict,

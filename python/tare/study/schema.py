@@ -20,10 +20,10 @@ from pydantic import BaseModel
 
 from tare.study.model import MonitorSpec, Placement, StorageSpec, SutSpec
 from tare.study.protocol_spec import PROTOCOL_SPECS, ImportedSpec
-from tare.study.quantities import Quantities
 from tare.study.reading.file import StudyFile
 from tare.study.reading.patches import SCALABLE, TEMPLATE
 from tare.study.registry import Registry, installed
+from tare.study.values import Quantities
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

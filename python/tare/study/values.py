@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 class Strict(BaseModel):
@@ -94,3 +95,36 @@ CpuList = Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$"), AfterVali
 
 RequestSize = Annotated[str, Field(pattern=r"^[1-9]\d*[KM]?$"), AfterValidator(_can_be_one_request)]
 """What a request to an NFS server may carry, such as `"64K"`."""
+
+
+PublishedBy = Literal["relative-change-of-averages", "min-max-mean"]
+"""How a publication comes to its figures; `min-max-mean`: these of its repetitions, with the standard deviation."""
+
+QuantityName = Literal["e_ovh", "cpu_ovh", "io_ovh_r", "io_ovh_w"]
+
+
+class PublishedRange(Strict):
+    """Between which values a source found a quantity, as fractions: 0.1 is 10 %. `when`: under which condition."""
+
+    low: float = Field(ge=0, le=MOST)
+    high: float = Field(ge=0, le=MOST)
+    when: str | None = None
+    where: str
+
+    @model_validator(mode="after")
+    def _in_order(self) -> PublishedRange:
+        if self.low > self.high:
+            raise ValueError("low is above high")
+        return self
+
+
+class Quantities(Strict):
+    """What a source reports by definitions of its own, told beside tare's estimates.
+
+    `wanted`: quantity → the published ranges. A tool's view is of one sample each `every_s` seconds, the first and
+    the last `trim` of each run dropped.
+    """
+
+    every_s: Seconds = Field(default=1.0, gt=0)
+    trim: Count = Field(default=5, ge=0)
+    wanted: Mapping[QuantityName, tuple[PublishedRange, ...]] = Field(min_length=1)

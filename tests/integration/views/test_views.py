@@ -18,8 +18,7 @@ from docker import DockerClient
 from tests.integration.lacking import left_out
 
 from tare.analyze.views.compare import Comparison, compare
-from tare.analyze.views.of_run import observed
-from tare.analyze.views.summary import Views, views_of
+from tare.analyze.views.summary import Views, observed, views_of
 from tare.images import Image
 from tare.monitors import MonitorContext, WatchedProcess
 from tare.monitors.registry import MONITORS

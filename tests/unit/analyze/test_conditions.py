@@ -6,7 +6,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
-from tare.analyze.conditions import folded
+from tare.analyze.runs import folded
 from tare.report import build_report
 from tare.run.record import RunRecord
 from tare.study.catalogue import studies

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
-from tare.analyze.control import Control, control_of
+from tare.analyze.analysis import Control, control_of
 from tare.analyze.runs import select_runs
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.protocols.stopping import Rule, reach

@@ -11,10 +11,9 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze import Finding, analyze
 from tare.analyze.estimate import Verdict
-from tare.analyze.judge import judged
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.statistics.intervals import paired_log_ratio_t
-from tare.analyze.verdict import holm, p_values, verdict
+from tare.analyze.verdict import holm, judged, p_values, verdict
 from tare.run.record import RunRecord
 from tare.study.model import MARGIN_METRIC, Arm, Study
 from tare.study.protocol_spec import BucketsSpec, InterleaveSpec

@@ -10,9 +10,8 @@ from tests.unit.analyze import synthetic
 from tests.unit.analyze.test_timelines import S, group, trace
 from tests.unit.analyze.views.test_of_run import store_with
 
-from tare.analyze.timelines.laid_over import LATENCY, MOST_RUNS, THROUGHPUT, Laid, LaidOver, laid_over
 from tare.analyze.timelines.marks import Mark, Seen, marks_of
-from tare.analyze.timelines.of_study import Span, spans
+from tare.analyze.timelines.runs import LATENCY, MOST_RUNS, THROUGHPUT, Laid, LaidOver, Span, laid_over, spans
 from tare.analyze.timelines.series import READ, WRITTEN, Point, series
 from tare.errors import StoreError
 from tare.report.charts import laid_over as chart

@@ -21,7 +21,7 @@ from tare.report.rows.quantities import with_quantities
 from tare.run.record import RunRecord
 from tare.study.model import Study
 from tare.study.protocol_spec import InterleaveSpec
-from tare.study.quantities import PublishedRange, Quantities
+from tare.study.values import PublishedRange, Quantities
 
 WANTED = Quantities(
     trim=1,

@@ -12,7 +12,7 @@ from tests.unit.analyze import synthetic
 
 from tare.analyze.timelines import Timeline, Timelines, series
 from tare.analyze.timelines.marks import Mark
-from tare.analyze.timelines.of_study import Span, representative
+from tare.analyze.timelines.runs import Span, representative
 from tare.analyze.timelines.series import CLIENT, CPU, HOST, MEMORY, MOST_STEPS, NETWORK, READ, SUT, WRITTEN
 from tare.report.charts import timelines as chart
 from tare.report.charts.theme import FRAMES, WIDE, draw

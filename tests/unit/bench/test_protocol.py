@@ -33,9 +33,8 @@ from bench.protocol.costs import (
 from bench.protocol.figures import Pool, costs, published
 from bench.protocol.pools import BASELINE, BLOCKS, INJECTED, MEASURE_S, POOLS, TITLE
 from tare.calibrate.archive import Archive, Place, Studied
-from tare.calibrate.machine import identity_of
 from tare.calibrate.pooled import injected
-from tare.calibrate.summary import Effort
+from tare.calibrate.summary import Effort, identity_of
 from tare.plan.expand import CONTROL, expand
 from tare.protocols.pilot import Components
 from tare.study.protocol_spec import DuetSpec

@@ -9,8 +9,8 @@ from rich.console import Console
 from bench.protocol.costs import Verdicts
 from bench.protocol.figures import TARGETS, AsPublished, Cost, Figures, Wrong
 from bench.protocol.tables import grids, markdown, show
-from tare.calibrate.machine import identity_of
 from tare.calibrate.pooled import share
+from tare.calibrate.summary import identity_of
 
 NO, SOME = Verdicts(share(0, 0), share(0, 0)), Verdicts(share(3, 15), share(1, 6))
 FIGURES = Figures(

@@ -12,10 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tare.calibrate.behind_proxy import LOG_NAME
-from tare.calibrate.kinds import KINDS
+from tare.calibrate.injections import LOG_NAME
+from tare.calibrate.kinds import KINDS, TRACE
 from tare.calibrate.outcome import Estimator, Made, Observed, by_product, outcome
-from tare.calibrate.readings import TRACE
 from tare.plan.expand import expand
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.study.model import ArmSettings

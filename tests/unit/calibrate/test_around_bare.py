@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tare.calibrate.around_bare import AroundBare, BareWith
+from tare.calibrate.injections import AroundBare, BareWith
 from tare.deployments.bare.bare import Bare
 from tare.errors import RunFailed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.calibrate.behind_proxy import PROGRAM
+from tare.calibrate.injections import PROGRAM
 
 DELAY_US = 3000
 MESSAGES = 20

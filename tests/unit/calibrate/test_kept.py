@@ -10,9 +10,8 @@ from tests.unit.analyze import synthetic
 
 from tare import __version__
 from tare.calibrate.archive import FORMAT, Archive, Studied, studied
-from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.session import MachineFor, Session, Watch, calibrate
-from tare.calibrate.summary import Effort, Summary, summarise
+from tare.calibrate.summary import Effort, Identity, Summary, identity_of, summarise
 
 HERE = identity_of(synthetic.HOST, synthetic.ENGINE)
 EFFORT = Effort(studies=3, runs=9, failed=0, machine_s=9.0, finished_at=1.0)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tare.calibrate.machine import identity_of
+from tare.calibrate.summary import identity_of
 
 HOST = {"cpu_model": "A CPU", "cpu_count": 2, "memory_total_bytes": 25_000_000_000, "kernel": "6.1", "boot_id": "x"}
 ENGINE = {"engine": "docker", "engine_version": "20.10"}

@@ -4,10 +4,9 @@ import math
 
 import pytest
 
-from tare.calibrate.machine import identity_of
 from tare.calibrate.outcome import Observed
 from tare.calibrate.pooled import block_spread, injected, mean, share, smallest
-from tare.calibrate.summary import Effort, summarise
+from tare.calibrate.summary import Effort, identity_of, summarise
 
 
 def observed(

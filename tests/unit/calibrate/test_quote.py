@@ -8,10 +8,9 @@ from tests.unit.analyze import synthetic
 from tests.unit.calibrate.conftest import Series
 
 from tare.calibrate.archive import Archive
-from tare.calibrate.machine import Identity, identity_of
 from tare.calibrate.pooled import smallest
 from tare.calibrate.quote import NOT_CALIBRATED, quote, quote_for, sentences
-from tare.calibrate.summary import Effort, summarise
+from tare.calibrate.summary import Effort, Identity, identity_of, summarise
 from tare.report import EXPORTERS, build_report
 
 HERE = identity_of(synthetic.HOST, synthetic.ENGINE)

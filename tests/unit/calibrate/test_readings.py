@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.calibrate.behind_proxy import LOG_NAME
-from tare.calibrate.readings import (
+from tare.calibrate.injections import LOG_NAME
+from tare.calibrate.kinds import (
     TRACE,
     bytes_read_per_second,
     cpu_seconds_per_second,

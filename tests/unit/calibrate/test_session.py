@@ -12,11 +12,9 @@ from tests.unit.run.conftest import Rig, make_plan, make_rig
 
 from tare import __version__
 from tare.calibrate.archive import Archive, Place, Studied
-from tare.calibrate.kinds import Contrast, Injection, Kind
-from tare.calibrate.machine import Identity
-from tare.calibrate.readings import Raw
+from tare.calibrate.kinds import Contrast, Injection, Kind, Raw
 from tare.calibrate.session import Session, calibrate, next_place
-from tare.calibrate.summary import Effort
+from tare.calibrate.summary import Effort, Identity
 from tare.plan.expand import CONTROL, expand
 from tare.plan.model import Plan
 from tare.run.events import Event, Observer, RunStarted

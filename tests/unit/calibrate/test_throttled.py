@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tare.calibrate.throttled import ReadLimit, io_mount, whole_disk
+from tare.calibrate.injections import ReadLimit, io_mount, whole_disk
 from tare.deployments import Observation
 from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.errors import EnvironmentLacks

@@ -10,9 +10,8 @@ from tests.unit.calibrate.conftest import World
 from typer.testing import CliRunner
 
 from tare.calibrate.kinds import KINDS
-from tare.calibrate.machine import Identity
 from tare.calibrate.outcome import outcome
-from tare.calibrate.summary import Effort, Summary, summarise
+from tare.calibrate.summary import Effort, Identity, Summary, summarise
 from tare.cli import app
 from tare.cli.calibrate import KindName, _warn_of_load, render
 

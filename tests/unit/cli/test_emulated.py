@@ -15,7 +15,7 @@ from tests.unit.analyze.views.test_of_run import ARMS, store_with
 from tests.unit.run.conftest import make_plan
 
 from tare.analyze.knee import Knee, knee_of
-from tare.analyze.views.of_run import views_of_run
+from tare.analyze.views.summary import views_of_run
 from tare.cli.progress import Tally, display
 from tare.cli.sweep import render as sweep_text
 from tare.report import EXPORTERS, build_report

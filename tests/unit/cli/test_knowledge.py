@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.cli.knowledge import write_list
 from tare.errors import StudyError
+from tare.knowledge.claim import load_claims
 from tare.knowledge.own import COLUMNS
-from tare.knowledge.read import load_claims
 from tare.study.catalogue import claims_folder
 
 OWN = (claims_folder() / "moby-11911" / "moby-11911-host.yaml").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.analyze import analyze
-from tare.analyze.conditions import folded
+from tare.analyze.runs import folded
 from tare.imports import collect, load_mapping
 from tare.study.catalogue import studies
 from tare.study.reading.load import load

@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from tare.errors import StudyError
-from tare.knowledge.claim import Between, Measured
-from tare.knowledge.read import Known, claim_called, load_claim, load_claims
+from tare.knowledge.claim import Between, Known, Measured, claim_called, load_claim, load_claims
 from tare.knowledge.schema import CLAIM_SCHEMA
 from tare.study.catalogue import claims_folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tare.knowledge.read import load_claims
+from tare.knowledge.claim import load_claims
 from tools.leave_one_out import FIVE, main
 
 

@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.errors import StudyError
 from tare.knowledge.benchmark import setup_of
-from tare.knowledge.claim import Measured
+from tare.knowledge.claim import Measured, load_claims
 from tare.knowledge.own import claims_of, workload_words, write_claims
-from tare.knowledge.read import load_claims
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import RunRecord

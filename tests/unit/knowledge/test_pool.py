@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tare.errors import StudyError
-from tare.knowledge.claim import Claim
+from tare.knowledge.claim import Claim, Known
 from tare.knowledge.pool import pool
-from tare.knowledge.read import Known
 
 ARM = {"deployment": "container", "network": "host", "storage": "bind", "engine": "docker", "runtime": "runc"}
 BARE = {"deployment": "bare", "network": "host", "storage": "host", "engine": "none", "runtime": "none"}

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.knowledge.advice import advise
 from tare.knowledge.benchmark import benchmark_of
-from tare.knowledge.read import Known, load_claims
+from tare.knowledge.claim import Known, load_claims
 from tare.knowledge.smallest import smallest_study
 from tare.plan.expand import expand
 from tare.study.reading.load import load, loads

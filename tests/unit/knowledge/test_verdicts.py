@@ -15,12 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.knowledge.advice import Advice, advise
+from tare.knowledge.advice import Advice, Purpose, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, PlannedArm, benchmark_of
-from tare.knowledge.claim import DeploymentName, Setup
-from tare.knowledge.read import Known, load_claims
-from tare.knowledge.verdicts import Purpose
+from tare.knowledge.claim import DeploymentName, Known, Setup, load_claims
 from tare.study.catalogue import find_study
 from tare.study.reading.load import load
 from tare.study.registry import installed

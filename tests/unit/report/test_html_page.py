@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.analyze.timelines.laid_over import Laid, LaidOver
 from tare.analyze.timelines.marks import Mark
+from tare.analyze.timelines.runs import Laid, LaidOver
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
 from tare.report.charts.blocks import blocks, in_words

@@ -14,8 +14,7 @@ from tests.unit.analyze.views.traces import HEADER, QUANTA, trace
 from tests.unit.report.test_html_page import Page
 from typer.testing import CliRunner
 
-from tare.analyze.views.of_run import RunViews, views_of_run
-from tare.analyze.views.summary import views_of
+from tare.analyze.views.summary import RunViews, views_of, views_of_run
 from tare.cli import app
 from tare.report import html_page
 from tare.report.charts import views as chart

@@ -10,7 +10,7 @@ import pytest
 
 from tare.cli.plan import as_json
 from tare.databases.registry import DATABASES
-from tare.knowledge.read import load_claims
+from tare.knowledge.claim import load_claims
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate, slow_starts
 from tare.plan.expand import expand

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.analyze.timelines.of_study import Timeline, Timelines, timelines
+from tare.analyze.timelines.runs import Timeline, Timelines, timelines
 from tare.analyze.timelines.series import Point, series
 
 __all__ = ["Point", "Timeline", "Timelines", "series", "timelines"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from tare.analyze.timelines.laid_over import Laid, LaidOver
+from tare.analyze.timelines.runs import Laid, LaidOver
 from tare.analyze.timelines.series import READ, WRITTEN
 from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis
 from tare.report.charts.timelines import bands_of, hangs

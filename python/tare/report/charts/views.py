@@ -9,8 +9,7 @@ import altair as alt
 import polars as pl
 
 from tare.analyze.views.model import Measure
-from tare.analyze.views.of_run import RunViews
-from tare.analyze.views.summary import Line
+from tare.analyze.views.summary import Line, RunViews
 from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, seconds_axis, themed
 from tare.report.figures import amount
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tare.analyze import Analysis, Estimate, Finding, analyze
-from tare.analyze.limit import Held, Outcome, held, worst
 from tare.analyze.metrics import metric_named
+from tare.analyze.overhead_limit import Held, Outcome, held, worst
 from tare.errors import StudyError
 from tare.plural import counted
 from tare.report.figures import decimals_of, interval, percent

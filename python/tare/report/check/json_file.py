@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tare.analyze.limit import Held
+from tare.analyze.overhead_limit import Held
 from tare.report.check.content import Check
 from tare.report.findings_file import Entry
 from tare.version import __version__

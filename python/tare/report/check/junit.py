@@ -6,7 +6,7 @@ import io
 
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from tare.analyze.limit import Held, Outcome
+from tare.analyze.overhead_limit import Held, Outcome
 from tare.report.check.content import Check, figures, in_words, title
 from tare.report.plain import distinct, plain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tare.analyze.limit import Outcome
+from tare.analyze.overhead_limit import Outcome
 from tare.report.check.content import READING, Check, figures, in_words, title, widened
 from tare.report.markdown.text import text
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from tare.analyze.limit import Outcome
+from tare.analyze.overhead_limit import Outcome
 from tare.report.arm_cell import ArmCell
 from tare.report.check.content import READING, Check, figures, in_words, title, widened
 from tare.report.plain import plain

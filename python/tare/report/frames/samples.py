@@ -8,11 +8,11 @@ import polars as pl
 
 from tare.analyze import guest
 from tare.analyze.numbers import number_at, tree_at
-from tare.analyze.timelines.of_study import spans
-from tare.analyze.timelines.placing import windows_of
+from tare.analyze.timelines.marks import windows_of
+from tare.analyze.timelines.runs import spans
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
-from tare.analyze.views.of_run import TRACE, read_samples
+from tare.analyze.views.summary import TRACE, read_samples
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import is_trace, read_trace

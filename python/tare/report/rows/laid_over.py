@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.analyze.timelines.laid_over import LATENCY, THROUGHPUT, Laid, LaidOver
+from tare.analyze.timelines.runs import LATENCY, THROUGHPUT, Laid, LaidOver
 from tare.analyze.timelines.series import CPU, MEMORY, NETWORK, READ, WRITTEN
 from tare.plural import counted
 from tare.report.figures import amount

@@ -12,7 +12,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, decimals_of, interval, percent
 from tare.report.plain import plain
 from tare.run.record import RunRecord
-from tare.study.quantities import PublishedRange, Quantities, QuantityName
+from tare.study.values import PublishedRange, Quantities, QuantityName
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,7 +67,7 @@ def _observed(monitors: Path) -> pl.DataFrame | None:
     import polars as pl
 
     from tare.analyze.views.compute import SCHEMA
-    from tare.analyze.views.of_run import read_samples
+    from tare.analyze.views.summary import read_samples
 
     tables = [read_samples(path) for path in sorted(monitors.glob("*.parquet"))]
     kept = [table.filter(pl.col(_KEPT)) for table in tables if {*SCHEMA, _KEPT} <= set(table.columns)]

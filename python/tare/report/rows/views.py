@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tare.analyze.views.model import Kind, Measure
-from tare.analyze.views.of_run import RunViews
-from tare.analyze.views.summary import Line
+from tare.analyze.views.summary import Line, RunViews
 from tare.report.views.table import quantity
 
 _SHOWN = (

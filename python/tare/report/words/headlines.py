@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tare.analyze import Analysis
-from tare.analyze.control import RULE, Control
+from tare.analyze.analysis import RULE, Control
 from tare.plural import counted
 from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.figures import decimals_of, interval, percent

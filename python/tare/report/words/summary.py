@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tare.analyze.control import RULE
+from tare.analyze.analysis import RULE
 from tare.plural import counted
 from tare.report.content import Report
 from tare.report.figures import duration, moment, size

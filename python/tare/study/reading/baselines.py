@@ -1,13 +1,14 @@
-"""Which arm each arm is compared with: one for all, or the one that is like it but for some factors."""
+"""The baseline of each arm, and the published figures of arms against it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tare.study.model import Published
 from tare.study.reading.document import Document, KeyPath
-from tare.study.reading.factors import Levels, NamedLevels, resolved
-from tare.study.reading.file import StudyFile
+from tare.study.reading.factors import Levels, NamedLevels, resolved, whole
+from tare.study.reading.file import PublishedSpec, StudyFile
 from tare.study.suggest import did_you_mean
 
 
@@ -49,3 +50,74 @@ def baselines(
             hint = "name a level of each factor, or do not exclude the arm that it is to be compared with"
             raise document.error(where, f"the arm {arm.name!r} has no baseline with these levels", hint=hint)
     return several
+
+
+@dataclass(frozen=True)
+class Found:
+    """The factors' levels, every arm of the file, and those that are run at this scale."""
+
+    names: Mapping[str, Sequence[str]]
+    every: Sequence[NamedLevels]
+    kept: Sequence[NamedLevels]
+
+
+def published(document: Document, file: StudyFile, arms: Found, baseline: Baselines) -> tuple[Published, ...]:
+    """The file's published figures of the arms that are run; `relative` derived where only values are given."""
+    levels = [
+        _levels(document, ("published", n, "levels"), file, spec, arms.names)
+        for n, spec in enumerate(file.published)
+    ]
+    found: list[Published] = []
+    for n, spec in enumerate(file.published):
+        where: KeyPath = ("published", n)
+        if not _any_has(arms.every, levels[n]):
+            raise document.error((*where, "levels"), "no arm has these levels")
+        if any(other.levels == levels[n] and other.metric == spec.metric for other in found):
+            raise document.error(where, f"a second {spec.metric} of the same arm")
+        if spec.value is not None and spec.unit is None:
+            raise document.error(where, "a value without its unit", hint="add unit: …")
+        reference = _of(baseline.of(levels[n]), spec.metric, file.published, levels)
+        found.append(
+            Published(
+                levels=levels[n],
+                metric=spec.metric,
+                value=spec.value,
+                unit=spec.unit,
+                relative=spec.relative if spec.relative is not None else _derived(document, where, spec, reference),
+                where=spec.where,
+            )
+        )
+    return tuple(each for each in found if _any_has(arms.kept, each.levels))
+
+
+def _any_has(arms: Sequence[NamedLevels], levels: Levels) -> bool:
+    return any(levels.items() <= arm.levels.items() for arm in arms)
+
+
+def _levels(
+    document: Document, where: KeyPath, file: StudyFile, spec: PublishedSpec, names: Mapping[str, Sequence[str]]
+) -> Levels:
+    """A level of every factor; of conditions none but those of the strata, all or none of them."""
+    asked = {factor: levels for factor, levels in names.items() if factor not in file.conditions}
+    strata = {factor: names[factor] for factor in file.strata if any(each in spec.levels for each in file.strata)}
+    return whole(document, where, spec.levels, {**asked, **strata})
+
+
+def _of(
+    wanted: Levels, metric: str, specs: Sequence[PublishedSpec], levels: Sequence[Levels]
+) -> PublishedSpec | None:
+    pairs = zip(specs, levels, strict=True)
+    return next((spec for spec, have in pairs if have == wanted and spec.metric == metric), None)
+
+
+def _derived(document: Document, where: KeyPath, spec: PublishedSpec, reference: PublishedSpec | None) -> float:
+    if spec.value is None:
+        raise document.error(
+            where, "neither a value nor a relative figure", hint="give value and unit, or relative"
+        )
+    if reference is None or reference.value is None:
+        hint = "publish the baseline's value too, or give relative"
+        raise document.error(where, f"no published {spec.metric} of the baseline to relate it to", hint=hint)
+    if reference.unit != spec.unit:
+        raise document.error((*where, "unit"), f"{spec.unit!r} is not the baseline's unit {reference.unit!r}")
+    return spec.value / reference.value - 1.0

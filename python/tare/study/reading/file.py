@@ -13,8 +13,7 @@ from pydantic import Discriminator, Field, Tag
 
 from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Scalar, Source
 from tare.study.protocol_spec import InterleaveSpec, ProtocolSpec
-from tare.study.quantities import PublishedBy, Quantities
-from tare.study.values import MOST, Strict
+from tare.study.values import MOST, PublishedBy, Quantities, Strict
 
 DEFAULT_SCALE = "full"
 

@@ -10,14 +10,13 @@ from pathlib import Path
 from tare.errors import StudyError
 from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, Study, SutSpec
 from tare.study.protocol_spec import DuetSpec, Repetition
-from tare.study.reading import published
-from tare.study.reading.baselines import baselines
+from tare.study.reading import baselines as published
+from tare.study.reading.baselines import Found, baselines
 from tare.study.reading.document import Document, KeyPath, parse, read
 from tare.study.reading.factors import NamedLevels, arms, level_names, only, varies, with_levels
 from tare.study.reading.file import DEFAULT_SCALE, ScaleSpec, StudyFile
 from tare.study.reading.patches import SCALABLE, apply_all
 from tare.study.reading.problems import checked, shown
-from tare.study.reading.published import Found
 from tare.study.registry import Registry
 from tare.study.rules.levels import check_conditions, check_path_names, disk_bound_levels
 from tare.study.rules.placement import (

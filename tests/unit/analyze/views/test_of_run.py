@@ -11,8 +11,7 @@ from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.test_compare import said
 from tests.unit.analyze.views.traces import trace, write
 
-from tare.analyze.views.of_run import has_trace, observed, telling, views_of_run
-from tare.analyze.views.summary import views_of
+from tare.analyze.views.summary import has_trace, observed, telling, views_of, views_of_run
 from tare.errors import StoreError
 from tare.plan.expand import expand
 from tare.run.record import Phase, PhaseTime, RunRecord

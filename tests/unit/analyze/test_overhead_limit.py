@@ -9,7 +9,7 @@ from tests.unit.analyze import synthetic
 from tests.unit.stores import known
 
 from tare.analyze import Estimate, Finding, analyze
-from tare.analyze.limit import Held, Outcome, held, worst
+from tare.analyze.overhead_limit import Held, Outcome, held, worst
 from tare.study.protocol_spec import FixedSpec
 
 STUDY = synthetic.study(("bare", "bridge"))

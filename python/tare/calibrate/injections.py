@@ -1,0 +1,258 @@
+"""Deployments for calibration: `bare`, with an injected effect of known size around the task."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from tare.deployments import Instance, Observation, Right, Task
+from tare.deployments.bare.bare import Bare
+from tare.deployments.cgroup.hierarchy import CgroupKind, Cgroups, parse_cgroups, parse_proc_cgroup
+from tare.deployments.cgroup.placement import Placement, leaf, placement_of
+from tare.deployments.mounts import covering, parse_mountinfo
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.sites import Completed, Host, Output, Process
+from tare.sites.ledger import Kind, Ledger, noting
+from tare.sites.process import to_ident
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+
+class Injection(Protocol):
+    """What stands around a bare task."""
+
+    def prepare(self, task: Task) -> None:
+        """Before the task is started; what was made of it is taken away again where that fails."""
+        ...
+
+    def begin(self, instance: Instance) -> Instance:
+        """Once it runs; the instance as clients are to see it. The task is stopped where that fails."""
+        ...
+
+    def without(self, seen: Observation) -> Observation:
+        """What was seen of the task, less the injection: its arm is named after that, and no study declares it."""
+        ...
+
+    def end(self, instance: Instance) -> None:
+        """Once the task has ended and its control group is clear."""
+        ...
+
+
+PROGRAM = Path(__file__).with_name("delay_proxy.py")
+LOG_NAME = "sut.proxy.jsonl"
+"""The proxy's log among the raw files of a run."""
+_START_S = 20.0
+_POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class BareWith:
+    """Makes the deployment. `injection`: makes what belongs to one."""
+
+    injection: Callable[[Host, Ledger, DockerClient | None], Injection]
+
+    @property
+    def needs(self) -> frozenset[Right]:
+        """As `bare`."""
+        return Bare.needs
+
+    @property
+    def isolates_network(self) -> bool:
+        """As `bare`."""
+        return Bare.isolates_network
+
+    @property
+    def own_root(self) -> bool:
+        """As `bare`."""
+        return Bare.own_root
+
+    def __call__(self, host: Host, ledger: Ledger, engine: DockerClient | None = None) -> AroundBare:
+        """On one host."""
+        return AroundBare(Bare(host, ledger, engine), self.injection(host, ledger, engine))
+
+
+@dataclass(frozen=True)
+class AroundBare:
+    """A bare task with its injection; in all else as `bare`."""
+
+    bare: Bare
+    injection: Injection
+    needs: ClassVar[frozenset[Right]] = Bare.needs
+    isolates_network: ClassVar[bool] = Bare.isolates_network
+    own_root: ClassVar[bool] = Bare.own_root
+
+    def start(self, task: Task) -> Instance:
+        """The task, and the injection about it."""
+        self.injection.prepare(task)
+        instance = self.bare.start(task)
+        try:
+            return self.injection.begin(instance)
+        except BaseException:
+            self.stop(instance)
+            raise
+
+    def exec(
+        self, instance: Instance, argv: Sequence[str], *, timeout_s: float, user: str = "", stdin: bytes = b""
+    ) -> Completed:
+        """As `bare`."""
+        return self.bare.exec(instance, argv, timeout_s=timeout_s, user=user, stdin=stdin)
+
+    def wait(self, instance: Instance, timeout_s: float) -> int:
+        """As `bare`."""
+        return self.bare.wait(instance, timeout_s)
+
+    def observe(self, instance: Instance) -> Observation:
+        """As `bare`: of the task alone."""
+        return self.injection.without(self.bare.observe(instance))
+
+    def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
+        """The task ends and its control group is cleared, with all of the injection that is in it."""
+        self.bare.stop(instance, grace_s)
+        self.injection.end(instance)
+
+
+def reads_limited(reads_per_s: int) -> BareWith:
+    """Makes the deployment. `reads_per_s`: of the device that the task's first bind lies on."""
+    return BareWith(lambda host, ledger, engine: ReadLimit(host, placement_of(host, ledger, engine), reads_per_s))
+
+
+@dataclass(frozen=True)
+class ReadLimit:
+    """A limit on a task's reads (cgroup-v1/blkio-controller.rst; `io.max` in cgroup-v2.rst)."""
+
+    host: Host
+    placement: Placement
+    reads_per_s: int
+
+    def prepare(self, task: Task) -> None:
+        """The limit first, so that no read escapes it."""
+        self.placement.make(task)
+        try:
+            self._limit(task, f"/{leaf(task)}")
+        except BaseException:
+            self.placement.remove(task)
+            raise
+
+    def begin(self, instance: Instance) -> Instance:
+        """Again where the task is now: a group that systemd makes is there after the start only."""
+        self._limit(instance.task, self._own(instance))
+        return instance
+
+    def without(self, seen: Observation) -> Observation:
+        """No limit, where it is this one; any other is told."""
+        return replace(seen, disk_iops=None) if seen.disk_iops == self.reads_per_s else seen
+
+    def end(self, instance: Instance) -> None:
+        """It went with the control group."""
+
+    def _limit(self, task: Task, path: str) -> None:
+        """Write the rule into the task's control group, where it is there already."""
+        cgroups = self.placement.cgroups
+        directory = f"{io_mount(cgroups)}{path}"
+        if self.host.read(f"{directory}/cgroup.procs") is None:
+            return
+        device = whole_disk(self.host, task.binds[0].source)
+        if cgroups.kind is CgroupKind.V2:
+            self.host.put(f"{device} riops={self.reads_per_s}".encode(), f"{directory}/io.max")
+        else:
+            rule = f"{device} {self.reads_per_s}".encode()
+            self.host.put(rule, f"{directory}/blkio.throttle.read_iops_device")
+
+    def _own(self, instance: Instance) -> str:
+        paths = parse_proc_cgroup((self.host.read(f"/proc/{instance.process.pid}/cgroup") or b"").decode())
+        return next((path for names, path in paths.items() if "blkio" in names.split(",")), paths.get("", "/"))
+
+
+def io_mount(cgroups: Cgroups) -> str:
+    """The hierarchy that limits I/O."""
+    mount = cgroups.mount_of("io" if cgroups.kind is CgroupKind.V2 else "blkio")
+    if mount is None:
+        raise EnvironmentLacks(
+            "this host's kernel offers no control group that limits I/O", hint="see /proc/cgroups"
+        )
+    return mount
+
+
+def whole_disk(host: Host, path: str) -> str:
+    """`"major:minor"` of the disk below `path`: rules are for disks, not for their partitions."""
+    mount = covering(parse_mountinfo((host.read("/proc/self/mountinfo") or b"").decode()), path)
+    device = "" if mount is None else mount.device
+    if host.read(f"/sys/dev/block/{device}/partition") is not None:
+        device = (host.read(f"/sys/dev/block/{device}/../dev") or b"").decode().strip()
+    if host.read(f"/sys/dev/block/{device}/dev") is None:
+        raise EnvironmentLacks(
+            f"{path} lies on no block device of its own, so reads cannot be limited",
+            hint="set TARE_HOME to a file system on a disk, or leave the kind `io` out",
+        )
+    return device
+
+
+def behind_proxy(delay_us: float) -> BareWith:
+    """Makes the deployment. `delay_us`: microseconds by which each message to the server is held back."""
+    return BareWith(lambda host, ledger, _: DelayProxies(host, ledger, delay_us))
+
+
+@dataclass(frozen=True)
+class DelayProxies:
+    """Reaching a task's port through a proxy of its own."""
+
+    host: Host
+    ledger: Ledger
+    delay_us: float
+    _running: dict[str, Process] = field(default_factory=dict)
+
+    def prepare(self, task: Task) -> None:
+        """Nothing: the proxy joins the task's control group."""
+
+    def begin(self, instance: Instance) -> Instance:
+        """The proxy, in the task's control group; clients are told its port."""
+        return replace(instance, task=replace(instance.task, port=self._start_proxy(instance)))
+
+    def without(self, seen: Observation) -> Observation:
+        """All of it: a proxy is none of the task's properties."""
+        return seen
+
+    def end(self, instance: Instance) -> None:
+        """It went with the control group."""
+        proxy = self._running.pop(instance.task.name, None)
+        if proxy is not None:
+            self.ledger.forget(Kind.PROCESS, to_ident(proxy), host=self.host.name)
+
+    def _start_proxy(self, instance: Instance) -> int:
+        """Its port, as soon as it tells it."""
+        raw = PurePosixPath(instance.task.output.stdout)
+        output = Output(stdout=str(raw.with_suffix(".proxy.port")), stderr=str(raw.with_suffix(".proxy.stderr")))
+        program = str(raw.with_suffix(".proxy.py"))
+        self.host.put(PROGRAM, program)
+        spec = {
+            "port": instance.task.port,
+            "delay_us": self.delay_us,
+            "cgroup_procs": self._procs(instance),
+            "log": str(raw.with_suffix(".proxy.jsonl")),
+        }
+        argv = ["python3", "-I", "-S", program, json.dumps(spec)]
+        self._running[instance.task.name] = self.host.start(
+            argv, output=output, announce=noting(self.ledger, self.host)
+        )
+        return self._port(output)
+
+    def _procs(self, instance: Instance) -> list[str]:
+        cgroups = parse_cgroups((self.host.read("/proc/self/mountinfo") or b"").decode())
+        own = (self.host.read(f"/proc/{instance.process.pid}/cgroup") or b"").decode()
+        return list(cgroups.procs_files(own))
+
+    def _port(self, output: Output) -> int:
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            told = (self.host.read(output.stdout) or b"").decode()
+            if told.endswith("\n"):
+                return int(told)
+            if words := (self.host.read(output.stderr) or b"").decode(errors="replace").strip():
+                raise RunFailed(f"the delaying proxy cannot be started: {words.splitlines()[-1]}")
+            time.sleep(_POLL_S)
+        raise TimedOut(f"the delaying proxy did not tell its port within {_START_S:g} s")
