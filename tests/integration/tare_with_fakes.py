@@ -27,6 +27,6 @@ def with_fakes() -> Registry:
 
 
 if __name__ == "__main__":
-    traced_by_nobody = patch.dict(cast("dict[str, Monitor]", MONITORS), {"probe": MONITORS["fake"]})
+    traced_by_nobody = patch.dict(cast("dict[str, Monitor]", MONITORS.built_in), {"probe": MONITORS["fake"]})
     with patch.object(planned, "installed", with_fakes), traced_by_nobody:
         cli.main()

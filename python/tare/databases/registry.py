@@ -13,8 +13,9 @@ from tare.databases.mariadb import MariaDB
 from tare.databases.mongodb.mongodb import MongoDB
 from tare.databases.postgresql.postgresql import PostgreSQL
 from tare.databases.redis import Redis
+from tare.plugins import Implementations, breach_of
 
-DATABASES: Mapping[str, Database] = {
+BUILT_IN: Mapping[str, Database] = {
     "cassandra": Cassandra(),
     "cassandra-5": Cassandra(V5_0),
     "ferretdb": FerretDB(),
@@ -24,3 +25,7 @@ DATABASES: Mapping[str, Database] = {
     "redis": Redis(),
     "fake": FakeDatabase(),
 }
+"""Name → implementation of those that come with tare."""
+
+DATABASES: Implementations[Database] = Implementations("database", BUILT_IN, breach_of(Database))
+"""These, and those of other packages: docs/guides/plugins.md."""

@@ -11,6 +11,7 @@ from tare.deployments.container.container import Container
 from tare.deployments.fake import FakeDeployment, FakeEmulated
 from tare.deployments.vm.vm import Vm
 from tare.deployments.vm_container.vm_container import VmContainer
+from tare.plugins import Implementations, breach_of_factory
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 
@@ -45,7 +46,7 @@ class DeploymentFactory(Protocol):
         ...
 
 
-DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
+BUILT_IN: Mapping[str, DeploymentFactory] = {
     "bare": Bare,
     "container": Container,
     "fake": FakeDeployment,
@@ -53,3 +54,9 @@ DEPLOYMENTS: Mapping[str, DeploymentFactory] = {
     "vm": Vm,
     "vm-container": VmContainer(),
 }
+"""Name → factory of those that come with tare."""
+
+DEPLOYMENTS: Implementations[DeploymentFactory] = Implementations(
+    "deployment", BUILT_IN, breach_of_factory(Deployment)
+)
+"""These, and those of other packages: docs/guides/plugins.md."""

@@ -13,6 +13,7 @@ from requests.exceptions import RequestException
 from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
+from tare.doctor.plugins import plugin_lines
 from tare.doctor.resources import resource_lines
 from tare.doctor.trials import trial_lines
 from tare.errors import TareError
@@ -53,7 +54,15 @@ def examine(
     facts = host_facts(host, data_path=str(layout.home))
     of_engine, engine_found = _engine(engine, host)
     home = home_line(host, str(layout.home))
-    lines = (*trials, *engine_found, home, *resource_lines(facts), *cpu_lines(facts), _leftovers(ledger))
+    lines = (
+        *trials,
+        *engine_found,
+        home,
+        *resource_lines(facts),
+        *cpu_lines(facts),
+        _leftovers(ledger),
+        *plugin_lines(),
+    )
     return Examination(lines, facts, of_engine)
 
 

@@ -60,7 +60,10 @@ class DockerStats:
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The frames. The first has no sample before it: the client shows it as 0, and it is dropped here."""
-        lines = (directory / "docker-stats.stdout").read_text().splitlines()
+        try:
+            lines = (directory / "docker-stats.stdout").read_text().splitlines()
+        except FileNotFoundError as error:
+            raise RunFailed("docker stats left no output") from error
         try:
             frames = [json.loads(line) for line in lines]
         except ValueError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
 from tare.sites import Host
 
@@ -34,4 +35,8 @@ class FakeMonitor:
 
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """What was handed to it, of which there is something in any run."""
-        return Reading(samples=0, table=None, told={"handed": (directory / "later").read_text().split()})
+        try:
+            handed = (directory / "later").read_text()
+        except FileNotFoundError as error:
+            raise RunFailed("the fake monitor was told of nothing") from error
+        return Reading(samples=0, table=None, told={"handed": handed.split()})

@@ -13,8 +13,9 @@ from tare.monitors.mpstat import Mpstat
 from tare.monitors.pidstat import Pidstat
 from tare.monitors.probe import Probe
 from tare.monitors.sar import Sar
+from tare.plugins import Implementations, breach_of
 
-MONITORS: Mapping[str, Monitor] = {
+BUILT_IN: Mapping[str, Monitor] = {
     "probe": Probe(),
     "mpstat": Mpstat(),
     "iostat": Iostat(),
@@ -24,3 +25,7 @@ MONITORS: Mapping[str, Monitor] = {
     "cadvisor": Cadvisor(),
     "fake": FakeMonitor(),
 }
+"""Name → implementation of those that come with tare."""
+
+MONITORS: Implementations[Monitor] = Implementations("monitor", BUILT_IN, breach_of(Monitor))
+"""These, and those of other packages: docs/guides/plugins.md."""

@@ -51,8 +51,12 @@ def program(scene: MonitorContext, tool: str, *options: str) -> Program:
 
 
 def lines_of(directory: Path, tool: str) -> list[Line]:
-    """What it printed."""
-    return stamped((directory / f"{tool}.stdout").read_text(), tool)
+    """What it printed. Raises `RunFailed` where it left nothing."""
+    try:
+        text = (directory / f"{tool}.stdout").read_text()
+    except FileNotFoundError as error:
+        raise RunFailed(f"{tool} left no output") from error
+    return stamped(text, tool)
 
 
 def statistics(directory: Path, tool: str, interval_s: float) -> Iterator[tuple[Moment, Mapping[str, Any]]]:

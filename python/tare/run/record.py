@@ -125,6 +125,8 @@ class RunRecord(Strict):
     pilot: Mapping[str, Any] | None = None
     """The choice by which its measure phase is as long as it is: a `protocols.pilot.Choice`."""
     measurement: Mapping[str, Any] | None
+    plugins: Mapping[str, Mapping[str, str]] | None = None
+    """Plug-in of another package (`database tiny`) → `package` and `version`; `None` where there is none."""
     duet: Mapping[str, Any] | None = None
     """Where another arm ran at once: `partner`, `cpus`, what came of the two `halves`; `None` for a run alone."""
     continues: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from tare.deployments import Right
+from tare.plugins import Implementations, breach_of_factory
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import Storage
@@ -43,7 +44,7 @@ class StorageFactory(Protocol):
         ...
 
 
-STORAGES: Mapping[str, StorageFactory] = {
+BUILT_IN: Mapping[str, StorageFactory] = {
     "bind": BindStorage,
     "layer": LayerStorage,
     "volume": VolumeStorage,
@@ -51,3 +52,7 @@ STORAGES: Mapping[str, StorageFactory] = {
     "block": BlockStorage,
     "nfs": NfsStorage,
 }
+"""Name → factory of those that come with tare."""
+
+STORAGES: Implementations[StorageFactory] = Implementations("storage", BUILT_IN, breach_of_factory(Storage))
+"""These, and those of other packages: docs/guides/plugins.md."""

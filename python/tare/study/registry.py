@@ -8,6 +8,7 @@ from typing import Any
 
 from tare.databases import Database, Secrets, ServerPlan
 from tare.deployments import Endpoint
+from tare.plugins import FAKE
 from tare.study.model import Scalar
 from tare.workloads import Parameters, Target, Workload
 
@@ -38,7 +39,7 @@ class Registry:
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
     `clusters`: databases of which several servers can be one. `programs`: workloads that need no database, being
     themselves the SUT. `monitors`: all of them. `storages`: what each can be used with. `drives`: workload that
-    needs a database → a check of the one that it is given.
+    needs a database → a check of the one that it is given. `refused`: kind and name of a plug-in → why.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -51,14 +52,21 @@ class Registry:
     monitors: frozenset[str] = frozenset()
     storages: Mapping[str, Usable] = field(default_factory=lambda: {"bind": Usable(None, frozenset())})
     drives: Mapping[str, TargetCheck] = field(default_factory=dict)
-
-
-FAKE = "fake"
-"""What the names begin with under which each kind keeps its implementations for tests: no study may use them."""
+    refused: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def installed() -> Registry:
-    """What this installation has. Imported here, as plug-ins may import the study's words."""
+    """What this installation has, plug-ins of other packages too."""
+    return _registry(plugins=True)
+
+
+def built_in() -> Registry:
+    """What comes with tare: the same on every machine, as the JSON Schema has to be."""
+    return _registry(plugins=False)
+
+
+def _registry(*, plugins: bool) -> Registry:
+    # Imported here, as plug-ins may import the study's words.
     from tare.databases.abilities import CLUSTERS
     from tare.databases.registry import DATABASES
     from tare.deployments import Right
@@ -69,24 +77,37 @@ def installed() -> Registry:
     from tare.study.catalogue import recipes
     from tare.workloads.registry import WORKLOADS
 
+    databases = DATABASES if plugins else DATABASES.built_in
+    workloads = WORKLOADS if plugins else WORKLOADS.built_in
+    deployments = DEPLOYMENTS if plugins else DEPLOYMENTS.built_in
+    monitors = MONITORS if plugins else MONITORS.built_in
+    storages = STORAGES if plugins else STORAGES.built_in
+    kinds = (DATABASES, WORKLOADS, DEPLOYMENTS, MONITORS, STORAGES) if plugins else ()
+    refused = {
+        (kind.kind, name): plugin.refusal
+        for kind in kinds
+        for name, plugin in kind.plugins.items()
+        if plugin.refusal is not None
+    }
     return Registry(
-        databases={name: _rehearsal(database) for name, database in DATABASES.items() if name != FAKE},
-        workloads={name: each.parameters for name, each in WORKLOADS.items() if not name.startswith(FAKE)},
+        databases={name: _rehearsal(database) for name, database in databases.items() if name != FAKE},
+        workloads={name: each.parameters for name, each in workloads.items() if not name.startswith(FAKE)},
         deployments={
             name: deployment.isolates_network
-            for name, deployment in DEPLOYMENTS.items()
+            for name, deployment in deployments.items()
             if not name.startswith(FAKE)
         },
         protocols=frozenset(PROTOCOLS) - {FAKE, IMPORTED},
         recipes=frozenset(recipes()),
         clusters=frozenset(CLUSTERS) - {FAKE},
-        programs=frozenset(name for name, each in WORKLOADS.items() if not each.needs_database),
-        monitors=frozenset(MONITORS) - {FAKE},
-        drives={name: _aimed(each) for name, each in WORKLOADS.items() if each.needs_database},
+        programs=frozenset(name for name, each in workloads.items() if not each.needs_database),
+        monitors=frozenset(monitors) - {FAKE},
+        drives={name: _aimed(each) for name, each in workloads.items() if each.needs_database},
         storages={
             name: Usable(each.deployments, each.options, Right.ENGINE in each.needs)
-            for name, each in STORAGES.items()
+            for name, each in storages.items()
         },
+        refused=refused,
     )
 
 

@@ -1,7 +1,8 @@
 """JSON Schema of the study file, for editors: `python -m tare.study.schema [--check]`.
 
 Written to schemas/study.schema.json with the names of the plug-ins and the workloads' parameters in it, so
-that an editor can complete them. `--check` fails where the file is not what would be written.
+that an editor can complete them. Plug-ins of other packages are not in it: it is the same on every machine.
+`--check` fails where the file is not what would be written.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tare.study.model import MonitorSpec, Placement, StorageSpec, SutSpec
 from tare.study.protocol_spec import PROTOCOL_SPECS, ImportedSpec
 from tare.study.reading.file import StudyFile
 from tare.study.reading.patches import SCALABLE, TEMPLATE
-from tare.study.registry import Registry, installed
+from tare.study.registry import Registry, built_in
 from tare.study.values import Quantities
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -200,4 +201,4 @@ def study_schema(registry: Registry) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(kept_schema(installed()).keep())
+    sys.exit(kept_schema(built_in()).keep())

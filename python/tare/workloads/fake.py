@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -122,7 +122,7 @@ class FakeWorkload:
         if code != 0:
             words = stderr.read_text(errors="replace").split("\n")
             raise RunFailed(f"the fake client ended with {code}: {' '.join(words).strip()}")
-        told = json.loads(stdout.read_text())
+        told = _printed(stdout)
         done: list[tuple[float, float]] = [(at, latency) for at, latency in told["done"]]
         if told["errors"]:
             raise RunFailed(f"{told['errors']} wrong answers")
@@ -131,6 +131,13 @@ class FakeWorkload:
         if told["seconds"] < parameters.measure_s:
             raise RunFailed(f"cut short: {told['seconds']:.3f} s of {parameters.measure_s:g} s")
         return replace(_measurement(done, told["seconds"], parameters), started_at=told["began_at"])
+
+
+def _printed(stdout: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(stdout.read_text()))
+    except ValueError as error:
+        raise RunFailed(f"the output is not whole: {error}") from error
 
 
 def _own(parameters: Parameters) -> FakeParameters:
@@ -255,7 +262,7 @@ class FakeProgram:
         """Read the one line that it prints."""
         if code != 0:
             raise RunFailed(f"the fake program ended with {code}: {stderr.read_text(errors='replace').strip()}")
-        told = json.loads(stdout.read_text())
+        told = _printed(stdout)
         rate = told["done"] / told["seconds"]
         end_s = parameters.measure_s
         return Measurement(

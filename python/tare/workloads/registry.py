@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tare.plugins import Implementations, breach_of
 from tare.workloads import Workload
 from tare.workloads.cassandra_stress.cassandra_stress import CassandraStress
 from tare.workloads.fake import FakeProgram, FakeWorkload
@@ -14,7 +15,7 @@ from tare.workloads.sysbench.fileio import SysbenchFileio
 from tare.workloads.sysbench.sysbench import Sysbench
 from tare.workloads.ycsb.ycsb import Ycsb
 
-WORKLOADS: Mapping[str, Workload[Any]] = {
+BUILT_IN: Mapping[str, Workload[Any]] = {
     "sysbench": Sysbench(),
     "ycsb": Ycsb(),
     "cassandra-stress": CassandraStress(),
@@ -24,3 +25,7 @@ WORKLOADS: Mapping[str, Workload[Any]] = {
     "fake": FakeWorkload(),
     "fake-program": FakeProgram(),
 }
+"""Name → implementation of those that come with tare."""
+
+WORKLOADS: Implementations[Workload[Any]] = Implementations("workload", BUILT_IN, breach_of(Workload))
+"""These, and those of other packages: docs/guides/plugins.md."""

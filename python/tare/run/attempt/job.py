@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tare.databases.registry import DATABASES
+from tare.deployments.registry import DEPLOYMENTS
 from tare.images import Image
+from tare.monitors.registry import MONITORS
 from tare.plan.model import Plan, PlannedRun
+from tare.plugins import Implementations
 from tare.protocols.pilot import Choice
 from tare.run.attempt.context import Images, make_token
 from tare.run.duet.placement import DuetSlot, slot_of, with_slot
 from tare.run.record import Outcome, PhaseTime, RunRecord, Side, to_tree
-from tare.study.model import Arm
+from tare.storage.registry import STORAGES
+from tare.study.model import Arm, ArmSettings
+from tare.workloads.registry import WORKLOADS
 
 
 @dataclass(frozen=True)
@@ -106,12 +112,31 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         chronicle=draft.chronicle,
         pilot=None if job.choice is None else job.choice.model_dump(mode="json"),
         measurement=draft.measurement if outcome.ok else None,
+        plugins=plugins_in(arm.settings) or None,
         duet=draft.duet,
         continues=draft.continues,
         raw=draft.raw,
         outcome=outcome,
         notices=tuple(draft.notices),
     )
+
+
+def plugins_in(settings: ArmSettings) -> Mapping[str, Mapping[str, str]]:
+    """Plug-ins of other packages that an arm uses: kind and name → package and version."""
+    sides = settings.sides.values()
+    used: tuple[tuple[Implementations[Any], Iterable[str | None]], ...] = (
+        (DATABASES, (settings.sut.database,)),
+        (WORKLOADS, (settings.workload_name,)),
+        (DEPLOYMENTS, (side.deployment for side in sides)),
+        (MONITORS, settings.monitors),
+        (STORAGES, (settings.sut.storage.kind,)),
+    )
+    return {
+        f"{kind.kind} {name}": {"package": package.name, "version": package.version}
+        for kind, names in used
+        for name in names
+        if name is not None and (package := kind.package_of(name)) is not None
+    }
 
 
 def _bits(image: Image | None) -> Mapping[str, Any] | None:

@@ -13,11 +13,13 @@ from typing import Any
 from tare.run.parity.properties import (
     BY_NATURE,
     ENVIRONMENT,
+    PLUGIN,
     SIDES,
     Reading,
     host_readings,
     normal_key,
     of_host,
+    plugin_readings,
     readings,
     variables,
 )
@@ -132,6 +134,7 @@ def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
     every: Iterator[Reading] = chain(
         *(readings(record, side) for side in SIDES),
         variables(record, server.per_run, server.derived_settings),
+        plugin_readings(record),
         host_readings(record),
     )
     return {reading.name: reading for reading in every}
@@ -148,9 +151,10 @@ def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there:
 def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
     """A side that could not be observed at all, or variables never read, are missing and not different.
 
-    So is an environment that the program has written over, and a fact of the host that an older tare did not keep.
+    So is an environment that the program has written over, a fact of the host that an older tare did not keep, and
+    a plug-in that one of the arms does not use.
     """
-    if of_host(name):
+    if of_host(name) or name.startswith(PLUGIN):
         return True
     if name.startswith("variable "):
         return reference.effective is None or record.effective is None

@@ -50,6 +50,7 @@ ENVIRONMENT = "environment variable "
 _OWN_VARIABLES = frozenset({"HOSTNAME", "container", "TERM"})
 """Each run's own name, and what Podman tells a program of its place."""
 _OF_HOST = "host: "
+PLUGIN = "plug-in: "
 _HOST = {
     "thp": "transparent huge pages",
     "thp_defrag": "transparent huge pages, defragmentation",
@@ -120,6 +121,12 @@ def lies_on(mount: str) -> str:
     if major == _ANONYMOUS:
         return fstype
     return f"{fstype} on a loop device" if major == _LOOP else mount
+
+
+def plugin_readings(record: RunRecord) -> Iterator[Reading]:
+    """The packages of plug-ins, with their versions, which no study can vary."""
+    for name, package in (record.plugins or {}).items():
+        yield Reading(f"{PLUGIN}{name}", f"{package['package']} {package['version']}")
 
 
 def host_readings(record: RunRecord) -> Iterator[Reading]:

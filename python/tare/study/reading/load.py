@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tare.errors import StudyError
 from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, Study, SutSpec
@@ -181,11 +182,18 @@ def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSp
         if spec is None:
             continue
         if spec.deployment not in registry.deployments:
-            raise _unknown(document, (side, "deployment"), "deployment", spec.deployment, registry.deployments)
+            raise _unknown(
+                document,
+                (side, "deployment"),
+                "deployment",
+                spec.deployment,
+                registry.deployments,
+                registry.refused,
+            )
         _check_image(document, (side, "image"), spec.image, registry)
     kind = sut.storage.kind
     if kind not in registry.storages:
-        raise _unknown(document, ("sut", "storage", "kind"), "storage", kind, registry.storages)
+        raise _unknown(document, ("sut", "storage", "kind"), "storage", kind, registry.storages, registry.refused)
     if refusal := refuse_storage(sut, registry.storages[kind]):
         raise document.error(_blamed(document, refusal.keys), refusal.why, hint=refusal.hint)
     if client is not None:
@@ -205,7 +213,7 @@ def _monitors(document: Document, registry: Registry) -> Mapping[str, MonitorSpe
     found = {}
     for name, written in document.tree.get("monitors", {}).items():
         if name not in registry.monitors:
-            raise _unknown(document, ("monitors", name), "monitor", name, registry.monitors)
+            raise _unknown(document, ("monitors", name), "monitor", name, registry.monitors, registry.refused)
         if written is not None:
             found[name] = checked(MonitorSpec, document, ("monitors", name))
     return found
@@ -218,7 +226,7 @@ def _workload_name(document: Document, registry: Registry) -> str:
     if not isinstance(name, str):
         raise document.error(("workload", "name"), f"expected text, got {shown(name)}")
     if name not in registry.workloads:
-        raise _unknown(document, ("workload", "name"), "workload", name, registry.workloads)
+        raise _unknown(document, ("workload", "name"), "workload", name, registry.workloads, registry.refused)
     return name
 
 
@@ -238,7 +246,9 @@ def _check_database(document: Document, sut: SutSpec, registry: Registry) -> Non
     if sut.database is None:
         raise document.error(("sut", "database"), "this key is missing")
     if sut.database not in registry.databases:
-        raise _unknown(document, ("sut", "database"), "database", sut.database, registry.databases)
+        raise _unknown(
+            document, ("sut", "database"), "database", sut.database, registry.databases, registry.refused
+        )
     asked: dict[str, Scalar] = {}
     for name, value in sut.settings.items():
         asked[name] = value
@@ -271,7 +281,16 @@ def _blamed(document: Document, keys: Sequence[KeyPath]) -> KeyPath:
     return next(patched, keys[0])
 
 
-def _unknown(document: Document, where: KeyPath, kind: str, given: object, known: Iterable[str]) -> StudyError:
+def _unknown(  # noqa: PLR0913, PLR0917 - what is unknown, where, and what is known
+    document: Document,
+    where: KeyPath,
+    kind: str,
+    given: object,
+    known: Iterable[str],
+    refused: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> StudyError:
+    if (why := refused.get((kind, str(given)))) is not None:
+        return document.error(where, why, hint="`tare doctor` lists the plug-ins")
     return document.error(where, f"there is no {kind} {shown(given)}", hint=did_you_mean(given, known))
 
 
