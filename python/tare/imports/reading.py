@@ -20,7 +20,7 @@ from tare.workloads.cassandra_stress.output import read_output as read_stress
 from tare.workloads.sysbench.measurement import RESOLUTION, percentile_ms
 from tare.workloads.sysbench.output import Printed as SysbenchReport
 from tare.workloads.sysbench.output import read_output as read_sysbench
-from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import read_output as read_ycsb
 
 _LARGEST = 64 << 20
@@ -154,7 +154,7 @@ class Told:
 
 
 def _ycsb(text: str, max_error_share: float) -> Measurement:
-    return measurement(read_ycsb(text), Asked(max_error_share=max_error_share))
+    return measurement(read_ycsb(text), Expected(max_error_share=max_error_share))
 
 
 TOOLS: Mapping[str, Callable[[str, float], Measurement]] = {

@@ -14,7 +14,7 @@ Answer: TypeAlias = Completed | Exception | Callable[[Sequence[str], bytes], Com
 
 
 @dataclass(frozen=True)
-class Asked:
+class Call:
     """One call, as it was made. `what`: run, start, put, get or read."""
 
     what: str
@@ -34,7 +34,7 @@ class FakeHost:
     name: str = "fake"
     answers: dict[tuple[str, ...], Answer] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Call] = field(default_factory=list)
     boot_id: str = "00000000-0000-4000-8000-000000000000"
     next_pid: int = 1000
 
@@ -51,7 +51,7 @@ class FakeHost:
         check: bool = True,
     ) -> Completed:
         """Answer from the script."""
-        self.asked.append(Asked("run", tuple(argv), content=stdin, env=env))
+        self.asked.append(Call("run", tuple(argv), content=stdin, env=env))
         done = self._answer(argv, stdin)
         if check and done.code != 0:
             raise RunFailed(f"{argv[0]} ended with {done.code} on {self.name}")
@@ -66,7 +66,7 @@ class FakeHost:
         announce: Callable[[Process], None] | None = None,
     ) -> Process:
         """A process that lives until `end`; what the script answers goes to its output files."""
-        self.asked.append(Asked("start", tuple(argv), env=env))
+        self.asked.append(Call("start", tuple(argv), env=env))
         done = self._answer(argv, b"")
         process = self.spawn(argv[0])
         if announce is not None:
@@ -89,19 +89,19 @@ class FakeHost:
     def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:  # noqa: ARG002 - the contract's
         """Keep the content under the path."""
         content = source if isinstance(source, bytes) else source.read_bytes()
-        self.asked.append(Asked("put", path=target, content=content))
+        self.asked.append(Call("put", path=target, content=content))
         self.files[target] = content
 
     def get(self, source: str, target: Path) -> None:
         """Copy a kept file out."""
-        self.asked.append(Asked("get", path=source))
+        self.asked.append(Call("get", path=source))
         if source not in self.files:
             raise RunFailed(f"{source} is not on {self.name}")
         target.write_bytes(self.files[source])
 
     def read(self, path: str) -> bytes | None:
         """What was put or prepared there."""
-        self.asked.append(Asked("read", path=path))
+        self.asked.append(Call("read", path=path))
         return self.files.get(path)
 
     def ran(self) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import read_output
 from tare.workloads.ycsb.parameters import YcsbParameters
 from tare.workloads.ycsb.properties import MIXES
@@ -22,6 +22,6 @@ def test_every_parameter_is_documented(name: str) -> None:
 
 def test_every_detail_is_documented() -> None:
     text = (ROOT / "tests" / "data" / "ycsb" / "hdr.stdout").read_text()
-    told = measurement(read_output(text), Asked(target_per_s=1000.0)).details
+    told = measurement(read_output(text), Expected(target_per_s=1000.0)).details
     assert len(told) >= 10
     assert not [name for name in told if f"`{name}`" not in PAGE]

@@ -49,8 +49,8 @@ def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProg
     found = [path for path in (scratch / places["GOBIN"]).rglob("*") if path.is_file()]
     if len(found) != 1:
         raise EnvironmentLacks(f"{what}: Go left {len(found)} files in place of one")
-    told_of = host.run(["go", "version", "-m", str(found[0])], timeout_s=_READ_TIMEOUT_S).text
-    return BuiltProgram(found[0], _toolchain(told_of, program))
+    version_listing = host.run(["go", "version", "-m", str(found[0])], timeout_s=_READ_TIMEOUT_S).text
+    return BuiltProgram(found[0], _toolchain(version_listing, program))
 
 
 def _toolchain(told: str, program: AddedProgram) -> str:

@@ -16,7 +16,7 @@ from tare.errors import RunFailed, StudyError
 from tare.workloads import ClientCommand, Measurement, Parameters, Target, output_path
 from tare.workloads.cassandra_stress.histograms import FILE as HISTOGRAMS
 from tare.workloads.cassandra_stress.histograms import read_histograms
-from tare.workloads.cassandra_stress.measurement import Asked, Logged, measurement, must_have_done
+from tare.workloads.cassandra_stress.measurement import Expected, Logged, measurement, must_have_done
 from tare.workloads.cassandra_stress.output import read_output
 from tare.workloads.cassandra_stress.parameters import CassandraStressParameters
 
@@ -62,7 +62,7 @@ class CassandraStress:
             env=_ENV,
             files={},
             timeout_s=_LOAD_BASE_S + own.records / _LOAD_RECORDS_PER_S,
-            check_output=_judge(Asked(operations=own.records)),
+            check_output=_judge(Expected(operations=own.records)),
         )
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:
@@ -100,9 +100,9 @@ def _own(parameters: Parameters) -> CassandraStressParameters:
     return parameters
 
 
-def _asked(own: CassandraStressParameters) -> Asked:
+def _asked(own: CassandraStressParameters) -> Expected:
     timed_from: Literal["intended-send", "actual-send"] = "actual-send" if own.fixed is None else "intended-send"
-    return Asked(
+    return Expected(
         seconds=own.measure_s,
         rate_per_s=own.rate_per_s,
         window_s=own.window_s,
@@ -145,7 +145,7 @@ def _run(
     drawn = own.population or f"uniform(1..{own.records})"
     log = ("-log", f"interval={own.window_s:.0f}s", *logged)
     argv = (*_java(own, run_dir), *words, "-pop", f"dist={drawn}", "-rate", *rate, *log, *errors, *_schema(own))
-    asked = Asked(max_error_share=own.max_error_share)
+    asked = Expected(max_error_share=own.max_error_share)
     return ClientCommand(
         (*argv, *_server(target)), _ENV, {}, timeout_s=seconds + _MARGIN_S, check_output=_judge(asked)
     )
@@ -177,7 +177,7 @@ def _server(target: Target) -> tuple[str, ...]:
     )
 
 
-def _judge(asked: Asked) -> Callable[[str, str], None]:
+def _judge(asked: Expected) -> Callable[[str, str], None]:
     def judge(stdout: str, stderr: str) -> None:
         must_have_done(read_output(stdout, stderr), asked)
 

@@ -26,7 +26,7 @@ TimedFrom = Literal["intended-send", "actual-send"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Expected:
     """What was asked for. `timed_from`: `None` where it is not known, and is then taken for blind.
 
     `operations`: of a load; `seconds`, `window_s`: of what is measured.
@@ -83,7 +83,7 @@ class Logged:
     service_time: Histograms | None = None
 
 
-def must_have_done(printed: Printed, asked: Asked) -> tuple[Interval, ...]:
+def must_have_done(printed: Printed, asked: Expected) -> tuple[Interval, ...]:
     """The lines of all operations. Raises `RunFailed` unless the report is whole and has those asked for."""
     totals = must_be_whole(printed, asked.max_error_share)
     operations = totals[-1].operations
@@ -94,7 +94,7 @@ def must_have_done(printed: Printed, asked: Asked) -> tuple[Interval, ...]:
     return totals
 
 
-def measurement(printed: Printed, asked: Asked, logged: Logged | None = None) -> Measurement:
+def measurement(printed: Printed, asked: Expected, logged: Logged | None = None) -> Measurement:
     """Raises `RunFailed` unless all that was asked for is there, without errors.
 
     Operations are begun for just the time asked for. What ending them took beyond it is known to a second only, so
@@ -211,7 +211,7 @@ def window(line: Interval, end_s: float) -> Window:
     )
 
 
-def _details(asked: Asked, rate: float) -> dict[str, float]:
+def _details(asked: Expected, rate: float) -> dict[str, float]:
     if asked.rate_per_s is None:
         return {}
     return {"target_per_s": asked.rate_per_s, "delivered_share": rate / asked.rate_per_s}

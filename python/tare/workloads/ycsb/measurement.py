@@ -54,7 +54,7 @@ _LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
-class Asked:
+class Expected:
     """What the run was to do, as far as it is known; `None` is not checked.
 
     `operations`: exactly so many. `seconds`: at least so long. `target_per_s`: arrivals asked for.
@@ -70,7 +70,7 @@ class Asked:
     window_s: float | None = None
 
 
-def measurement(printed: Printed, asked: Asked) -> Measurement:
+def measurement(printed: Printed, asked: Expected) -> Measurement:
     """The measurement. Raises `RunFailed` with the first and gravest sign that the run is not whole."""
     _must_not_have_given_up(printed)
     runtime_ms, rate = _overall(printed)
@@ -142,7 +142,7 @@ class _Kind:
             return sum(self.answers.get(name, 0) for name in _SUCCESS)
         return told
 
-    def operation(self, asked: Asked) -> Operation:
+    def operation(self, asked: Expected) -> Operation:
         arrivals = asked.target_per_s is not None
         intended = self.intended is not None or asked.interval == "intended"
         best = _latency(self.best, intended=intended, arrivals=arrivals)
@@ -306,7 +306,7 @@ def _must_hold_what_was_written(printed: Printed, kinds: Mapping[str, _Kind]) ->
         )
 
 
-def _must_be_timed_and_answered(kinds: Mapping[str, _Kind], asked: Asked) -> None:
+def _must_be_timed_and_answered(kinds: Mapping[str, _Kind], asked: Expected) -> None:
     both = asked.interval == "both" or any(each.intended for each in kinds.values())
     for kind, each in kinds.items():
         if both and (each.intended is None or each.actual is None):
@@ -320,7 +320,7 @@ def _must_be_timed_and_answered(kinds: Mapping[str, _Kind], asked: Asked) -> Non
             )
 
 
-def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Asked) -> None:
+def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Expected) -> None:
     if asked.operations is not None and whole != asked.operations:
         raise RunFailed(
             f"YCSB did {whole} operations of {asked.operations}{_because(printed)}",
@@ -330,7 +330,7 @@ def _must_be_as_many(printed: Printed, whole: int, seconds: float, asked: Asked)
         raise RunFailed(f"cut short: {seconds:g} s of {asked.seconds:g} s{_because(printed)}")
 
 
-def _windows(statuses: Sequence[Status], asked: Asked) -> tuple[Window, ...]:
+def _windows(statuses: Sequence[Status], asked: Expected) -> tuple[Window, ...]:
     """A window a status line, but for the first, which is of the very beginning, and a short one at the end."""
     width = asked.window_s
     if width is None:
@@ -363,7 +363,7 @@ def _last_of_each_second(statuses: Sequence[Status]) -> Iterator[Status]:
             yield status
 
 
-def _details(printed: Printed, asked: Asked, rate: float) -> dict[str, float]:
+def _details(printed: Printed, asked: Expected, rate: float) -> dict[str, float]:
     told: dict[str, float] = {}
     if asked.target_per_s is not None:
         told["target_per_s"] = asked.target_per_s

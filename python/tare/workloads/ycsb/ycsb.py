@@ -15,7 +15,7 @@ from typing import ClassVar
 from tare.errors import RunFailed, StudyError
 from tare.workloads import ClientCommand, Measurement, Parameters, Target
 from tare.workloads.ycsb.bindings import BINDING_OF, BINDINGS, OWN_CLASSPATH, Binding
-from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import read_output
 from tare.workloads.ycsb.parameters import YcsbParameters
 from tare.workloads.ycsb.properties import CORE_WORKLOAD, DATA, WORKLOAD
@@ -67,7 +67,7 @@ class Ycsb:
             env=_ENV,
             files={FILE: _file(properties)},
             timeout_s=_LOAD_BASE_S + records / _LOAD_RECORDS_PER_S,
-            check_output=_judge(Asked(operations=records)),
+            check_output=_judge(Expected(operations=records)),
             setup_statements=() if own.home is None or binding.table is None else binding.table(own.mix),
         )
 
@@ -106,8 +106,8 @@ def _own(parameters: Parameters) -> YcsbParameters:
     return parameters
 
 
-def _asked(own: YcsbParameters) -> Asked:
-    return Asked(
+def _asked(own: YcsbParameters) -> Expected:
+    return Expected(
         operations=own.operations,
         seconds=own.measure_s if own.operations is None else None,
         target_per_s=None if own.target is None else float(own.target),
@@ -158,7 +158,7 @@ def _run(own: YcsbParameters, target: Target, run_dir: str, seconds: float) -> C
         **({} if own.target is None else {"target": str(own.target)}),
     }
     argv = (*_java(own, binding), "site.ycsb.Client", "-t", "-s", "-P", f"{run_dir}/{FILE}")
-    asked = Asked(seconds=seconds, max_error_share=own.max_error_share)
+    asked = Expected(seconds=seconds, max_error_share=own.max_error_share)
     return ClientCommand(
         argv, _ENV, {FILE: _file(properties)}, timeout_s=seconds + _MARGIN_S, check_output=_judge(asked)
     )
@@ -185,7 +185,7 @@ def _file(properties: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
-def _judge(asked: Asked) -> Callable[[str, str], None]:
+def _judge(asked: Expected) -> Callable[[str, str], None]:
     def judge(stdout: str, stderr: str) -> None:
         measurement(read_output(stdout, stderr), asked)
 

@@ -14,7 +14,7 @@ from tare.run.duet.halves import both_drove, swap_halves, throughput_of
 from tare.run.record import RunRecord
 from tare.run.usage.driven import Bounds
 from tare.workloads import Window
-from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import read_output
 
 YCSB = Path(__file__).resolve().parents[3] / "data" / "ycsb"
@@ -61,7 +61,7 @@ def test_a_window_counts_where_it_lies_in_a_half_whenever_the_generator_began() 
 def test_a_generator_that_began_late_by_its_own_word_is_cut_where_it_drove() -> None:
     """A real YCSB of 3 s whose JVM took 4 s to begin: by its process's start all windows lay before the swap."""
     text = [(YCSB / f"both.{stream}").read_text() for stream in ("stdout", "stderr")]
-    found = measurement(read_output(*text), Asked(interval="both", window_s=1.0)).windows
+    found = measurement(read_output(*text), Expected(interval="both", window_s=1.0)).windows
     swap = Swap(105.3, 105.31)
     first, second = swap_halves(found, began(104.0, seconds=3.6), (104.0, 107.6), swap)
     assert (first.windows, second.windows) == (1, 1), "of three the second spans the swap"

@@ -11,7 +11,7 @@ import pytest
 from tare.run.usage.driven import TOLD_S, Bounds, Driven, Span, Word, driven, driving, spans_of
 from tare.workloads import Measurement
 from tare.workloads.cassandra_stress.histograms import read_histograms
-from tare.workloads.cassandra_stress.measurement import Asked as AskedOfStress
+from tare.workloads.cassandra_stress.measurement import Expected as AskedOfStress
 from tare.workloads.cassandra_stress.measurement import Logged
 from tare.workloads.cassandra_stress.measurement import measurement as of_stress
 from tare.workloads.cassandra_stress.output import read_output as read_stress
@@ -19,7 +19,7 @@ from tare.workloads.fio.measurement import measurement as of_fio
 from tare.workloads.fio.parameters import FioParameters
 from tare.workloads.sysbench.measurement import measurement as of_sysbench
 from tare.workloads.sysbench.parameters import SysbenchParameters
-from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import read_output
 
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -74,7 +74,7 @@ def sysbench() -> Measurement:
 
 def ycsb() -> Measurement:
     texts = [(DATA / "ycsb" / f"both.{stream}").read_text() for stream in ("stdout", "stderr")]
-    return measurement(read_output(*texts), Asked(interval="both", window_s=1.0))
+    return measurement(read_output(*texts), Expected(interval="both", window_s=1.0))
 
 
 def cassandra_stress() -> Measurement:

@@ -11,7 +11,7 @@ import pytest
 from tare.errors import RunFailed
 from tare.workloads import Measurement
 from tare.workloads.merged import percentile
-from tare.workloads.ycsb.measurement import Asked, measurement
+from tare.workloads.ycsb.measurement import Expected, measurement
 from tare.workloads.ycsb.output import Printed, read_output
 
 DATA = Path(__file__).parents[3] / "data" / "ycsb"
@@ -30,8 +30,8 @@ def changed(name: str, old: str, new: str) -> Printed:
     return read_output(text.replace(old, new), (DATA / f"{name}.stderr").read_text())
 
 
-def judged(name: str, asked: Asked | None = None) -> Measurement:
-    return measurement(printed(name), asked or Asked())
+def judged(name: str, asked: Expected | None = None) -> Measurement:
+    return measurement(printed(name), asked or Expected())
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -40,7 +40,7 @@ def test_every_line_is_known(name: str) -> None:
 
 
 def test_intended_and_actual_latency_are_told_apart() -> None:
-    found = judged("both", Asked(target_per_s=1000.0, window_s=1.0))
+    found = judged("both", Expected(target_per_s=1000.0, window_s=1.0))
     read = found.by_operation["read"]
     assert (read.operations, read.errors, dict(read.answers)) == (1467, 0, {"OK": 1467})
     assert read.latency.timed_from == "intended-send"
@@ -58,7 +58,7 @@ def test_without_a_target_the_intended_send_is_the_actual_one_and_the_loop_is_cl
 
 
 def test_with_intended_alone_the_record_says_so() -> None:
-    asked = Asked(target_per_s=1000.0, interval="intended")
+    asked = Expected(target_per_s=1000.0, interval="intended")
     assert judged("intended", asked).latency.timed_from == "intended-send"
     assert judged("intended").latency.timed_from == "actual-send"
 
@@ -94,24 +94,24 @@ def test_a_read_modify_write_is_one_operation_and_its_parts_are_told() -> None:
 
 
 def test_a_time_series_has_means_and_no_percentiles() -> None:
-    found = judged("timeseries", Asked(target_per_s=1000.0))
+    found = judged("timeseries", Expected(target_per_s=1000.0))
     assert found.by_operation["read"].latency.p95_ms is None
     assert [at for at, _ in printed("timeseries").sections["READ"].buckets] == [0, 1000, 2000]
 
 
 def test_counts_that_several_threads_of_a_time_series_lost_are_those_of_return_codes() -> None:
     """8 threads did 600,000: [READ] tells 599,695, and [READ-MODIFY-WRITE] and its intended send differ."""
-    found = judged("timeseries-threads", Asked(operations=600_000, interval="both"))
+    found = judged("timeseries-threads", Expected(operations=600_000, interval="both"))
     counts = {kind: each.operations for kind, each in found.by_operation.items()}
     assert counts == {"read": 600_000, "update": 299_699, "read-modify-write": 296_690}
     with pytest.raises(RunFailed, match="cut short"):
-        measurement(changed("timeseries-threads", "Return=OK, 600000", "Return=OK, 500000"), Asked())
+        measurement(changed("timeseries-threads", "Return=OK, 600000", "Return=OK, 500000"), Expected())
 
 
 def test_a_jvm_whose_handler_of_exceptions_fails_too_has_met_one() -> None:
     said = 'Exception: java.lang.OutOfMemoryError thrown from the UncaughtExceptionHandler in thread "Thread-2"\n'
     with pytest.raises(RunFailed, match=r"met an exception: .*OutOfMemoryError"):
-        measurement(read_output((DATA / "both.stdout").read_text(), said), Asked())
+        measurement(read_output((DATA / "both.stdout").read_text(), said), Expected())
 
 
 def test_raw_values_are_all_read() -> None:
@@ -121,17 +121,17 @@ def test_raw_values_are_all_read() -> None:
 
 
 def test_windows_are_whole_seconds() -> None:
-    found = judged("both", Asked(window_s=1.0))
+    found = judged("both", Expected(window_s=1.0))
     assert [(window.end_s, window.throughput_per_s) for window in found.windows] == [
         (1.0, 689.42), (2.0, 1001.01), (3.0, 1000.0),
     ]  # fmt: skip
 
 
 def test_a_load_phase_counts_inserts() -> None:
-    found = judged("load", Asked(operations=1000))
+    found = judged("load", Expected(operations=1000))
     assert found.by_operation["insert"].operations == 1000
     with pytest.raises(RunFailed, match="did 1000 operations of 1001"):
-        judged("load", Asked(operations=1001))
+        judged("load", Expected(operations=1001))
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_reads_that_find_nothing_fail_the_run_and_are_counted() -> None:
     found = found.replace("[READ], Return=OK, 1467\n", "[READ], Return=OK, 1467\n[READ], Return=NOT_FOUND, 90\n")
     spoilt = read_output(found + "".join(failed))
     with pytest.raises(RunFailed, match=r"90 of 3090 operations had no success \(90 READ NOT_FOUND\)"):
-        measurement(spoilt, Asked())
-    kept = measurement(spoilt, Asked(max_error_share=0.05))
+        measurement(spoilt, Expected())
+    kept = measurement(spoilt, Expected(max_error_share=0.05))
     assert (kept.errors, kept.operations) == (90, 3090)
     assert kept.by_operation["read"].answers == {"OK": 1467, "NOT_FOUND": 90}
 
@@ -183,14 +183,14 @@ def verified(answers: str) -> Printed:
 
 
 def test_reads_that_find_other_data_than_was_written_fail_the_run_however_many_errors_it_may_have() -> None:
-    assert measurement(verified("[VERIFY], Return=OK, 1467\n"), Asked()) == measurement(
-        read_output((DATA / "both.stdout").read_text()), Asked()
+    assert measurement(verified("[VERIFY], Return=OK, 1467\n"), Expected()) == measurement(
+        read_output((DATA / "both.stdout").read_text()), Expected()
     )
     wrong = verified("[VERIFY], Return=OK, 1460\n[VERIFY], Return=UNEXPECTED_STATE, 7\n")
     with pytest.raises(RunFailed, match="7 of 1467 reads found other data than was written"):
-        measurement(wrong, Asked(max_error_share=0.5))
+        measurement(wrong, Expected(max_error_share=0.5))
     with pytest.raises(RunFailed, match="3 of 1467 reads found other data"):
-        measurement(verified("[VERIFY], Return=OK, 1464\n[VERIFY], Return=ERROR, 3\n"), Asked())
+        measurement(verified("[VERIFY], Return=OK, 1464\n[VERIFY], Return=ERROR, 3\n"), Expected())
 
 
 def test_a_histogram_lacks_percentiles_beyond_its_last_bucket_and_is_whole() -> None:
@@ -198,8 +198,8 @@ def test_a_histogram_lacks_percentiles_beyond_its_last_bucket_and_is_whole() -> 
     text = (DATA / "histogram.stdout").read_text()
     slow = text.replace("[READ], 0, 1999\n", "[READ], 0, 1970\n").replace("[READ], >5, 1\n", "[READ], >5, 30\n")
     with pytest.raises(RunFailed, match="cut short: 99thPercentile"):
-        measurement(read_output(text.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Asked())
-    found = measurement(read_output(slow.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Asked())
+        measurement(read_output(text.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Expected())
+    found = measurement(read_output(slow.replace("[READ], 99thPercentileLatency(us), 0\n", "")), Expected())
     assert (found.by_operation["read"].latency.p95_ms, found.by_operation["read"].latency.p99_ms) == (0.0, None)
 
 
@@ -207,25 +207,25 @@ def test_an_insert_kept_for_its_batch_is_no_failure() -> None:
     spoilt = changed(
         "load", "[INSERT], Return=OK, 1000", "[INSERT], Return=OK, 10\n[INSERT], Return=BATCHED_OK, 990"
     )
-    assert measurement(spoilt, Asked(operations=1000)).errors == 0
+    assert measurement(spoilt, Expected(operations=1000)).errors == 0
 
 
 def test_under_delivery_is_kept_for_the_rules_of_validity() -> None:
-    found = judged("both", Asked(target_per_s=2000.0))
+    found = judged("both", Expected(target_per_s=2000.0))
     assert found.details["delivered_share"] == pytest.approx(0.49867, abs=1e-5)
 
 
 def test_a_run_that_ended_early_is_none() -> None:
     with pytest.raises(RunFailed, match=r"cut short: 3\.008 s of 10 s"):
-        judged("both", Asked(seconds=10.0))
+        judged("both", Expected(seconds=10.0))
 
 
 def test_a_report_that_was_cut_gives_no_figures() -> None:
     text = (DATA / "hdr.stdout").read_text()
     with pytest.raises(RunFailed, match="missing or cut short"):
-        measurement(read_output(text[:40]), Asked())
+        measurement(read_output(text[:40]), Expected())
     with pytest.raises(RunFailed, match="reports no operation"):
-        measurement(read_output(text[: text.index("[READ]")]), Asked())
+        measurement(read_output(text[: text.index("[READ]")]), Expected())
 
 
 def figures(found: Measurement) -> Measurement:
@@ -236,7 +236,7 @@ def figures(found: Measurement) -> Measurement:
 @pytest.mark.parametrize("name", WHOLE)
 def test_no_line_before_the_last_is_the_end_of_a_report(name: str) -> None:
     """A cut in sections of the connections' end alone changes no figure of an operation."""
-    asked = Asked(interval="both") if name in {"both", "timeseries"} else Asked()
+    asked = Expected(interval="both") if name in {"both", "timeseries"} else Expected()
     lines = (DATA / f"{name}.stdout").read_text().splitlines(keepends=True)
     whole = measurement(read_output("".join(lines)), asked)
     for end in range(len(lines)):
@@ -250,10 +250,10 @@ def test_no_line_before_the_last_is_the_end_of_a_report(name: str) -> None:
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_report_that_lost_a_line_has_no_figure_of_operations_changed(name: str) -> None:
     lines = (DATA / f"{name}.stdout").read_text().splitlines(keepends=True)
-    whole = measurement(read_output("".join(lines)), Asked())
+    whole = measurement(read_output("".join(lines)), Expected())
     for lost in range(len(lines)):
         try:
-            found = measurement(read_output("".join(lines[:lost] + lines[lost + 1 :])), Asked())
+            found = measurement(read_output("".join(lines[:lost] + lines[lost + 1 :])), Expected())
         except RunFailed:
             continue
         assert figures(found) == figures(whole), lines[lost]
@@ -262,35 +262,37 @@ def test_a_report_that_lost_a_line_has_no_figure_of_operations_changed(name: str
 def test_it_began_where_its_status_lines_say_to_a_few_milliseconds() -> None:
     """By lines of 0, 1, 2 and 2 s; the last one tells of 2.5 s as of 2, the first of 0.19 s as of 0."""
     text = "".join((DATA / f"timeseries.{stream}").read_text() for stream in ("stderr", "stdout"))
-    found = measurement(read_output(text), Asked(interval="both"))
+    found = measurement(read_output(text), Expected(interval="both"))
     began = datetime(2026, 11, 21, 14, 45, 59, 161000, tzinfo=UTC).timestamp()
     assert found.started_at == pytest.approx(began, abs=0.001)
     silent = "".join(line for line in text.splitlines(keepends=True) if " sec: " not in line)
-    assert measurement(read_output(silent), Asked(interval="both")).started_at is None
+    assert measurement(read_output(silent), Expected(interval="both")).started_at is None
 
 
 def test_two_reports_in_one_are_none() -> None:
     """A load and its run in one file: inserts are not of the run's time, and the later figure is not of both."""
     texts = [(DATA / f"{name}.stdout").read_text() for name in ("load", "both")]
     with pytest.raises(RunFailed, match=r"two reports: \[OVERALL\], RunTime\(ms\) stands in it twice"):
-        measurement(read_output("".join(texts)), Asked())
-    assert measurement(read_output(texts[1], texts[1]), Asked()) == measurement(read_output(texts[1]), Asked())
+        measurement(read_output("".join(texts)), Expected())
+    assert measurement(read_output(texts[1], texts[1]), Expected()) == measurement(
+        read_output(texts[1]), Expected()
+    )
 
 
 @pytest.mark.parametrize("count", ["NaN", "Infinity", "1e999", "-3", "0.5"])
 def test_a_count_that_is_none_is_told(count: str) -> None:
     with pytest.raises(RunFailed, match=r"operations in \[READ\]"):
-        measurement(changed("both", "[READ], Operations, 1467", f"[READ], Operations, {count}"), Asked())
+        measurement(changed("both", "[READ], Operations, 1467", f"[READ], Operations, {count}"), Expected())
     with pytest.raises(RunFailed, match="return codes of 1467 READ"):
-        measurement(changed("both", "Return=OK, 1467", "Return=OK, Infinity"), Asked())
+        measurement(changed("both", "Return=OK, 1467", "Return=OK, Infinity"), Expected())
     with pytest.raises(RunFailed, match="ran for inf ms"):
-        measurement(changed("both", "RunTime(ms), 3008", "RunTime(ms), Infinity"), Asked())
+        measurement(changed("both", "RunTime(ms), 3008", "RunTime(ms), Infinity"), Expected())
     with pytest.raises(RunFailed, match="histogram of"):
-        measurement(changed("both", "[READ], 18, 1.0", "[READ], \N{SUPERSCRIPT TWO}, 1.0"), Asked())
+        measurement(changed("both", "[READ], 18, 1.0", "[READ], \N{SUPERSCRIPT TWO}, 1.0"), Expected())
 
 
 def test_what_ycsb_does_not_tell_is_not_known() -> None:
-    found = judged("both", Asked(window_s=1.0))
+    found = judged("both", Expected(window_s=1.0))
     assert found.reconnects is None
     assert {window.errors_per_s for window in found.windows} == {None}
 
