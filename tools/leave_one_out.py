@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tare.knowledge.advice_text import interval, percent
-from tare.knowledge.claim import Between, Claim, Known, Measured, load_claims
+from tare.knowledge.claim import Between, Claim, ClaimFile, Measured, load_claims
 from tare.knowledge.comparable import Key, key_of
 from tare.knowledge.forecast import comparable
 from tare.knowledge.pool import Pool, pool
@@ -29,8 +29,8 @@ def main() -> None:
             print("| " + " | ".join(row) + " |")
 
 
-def _rows(study: str, claims: Sequence[Known]) -> Iterator[tuple[str, str, str, str, str]]:
-    groups: dict[tuple[Key, str], list[Known]] = {}
+def _rows(study: str, claims: Sequence[ClaimFile]) -> Iterator[tuple[str, str, str, str, str]]:
+    groups: dict[tuple[Key, str], list[ClaimFile]] = {}
     for known in claims:
         key = key_of(known.claim)
         if known.study == study and key is not None and known.claim.how.summary_of is None:
@@ -54,7 +54,7 @@ def _database(claim: Claim) -> str:
     return claim.context.database.name if claim.context is not None else ""
 
 
-def _published(claims: Sequence[Known]) -> str:
+def _published(claims: Sequence[ClaimFile]) -> str:
     effects = [known.claim.effect for known in claims]
     points = [effect.log_ratio for effect in effects if isinstance(effect, Measured)]
     ends = [end for e in effects if isinstance(e, Between) for end in (e.low, e.high) if end is not None]

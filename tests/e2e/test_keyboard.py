@@ -13,7 +13,7 @@ from tests.e2e.keyboard import check_stops, here, reachable, stops_back, unnamed
 from tests.e2e.test_live_page import PHONE, WAIT_MS, Viewer, fake_run, port, served, wait_for_port
 from tests.unit.analyze import synthetic
 
-from tare.analyze.timelines.runs import LATENCY, THROUGHPUT, Laid, LaidOver, Span
+from tare.analyze.timelines.runs import LATENCY, THROUGHPUT, OverlaidRun, RunOverlay, Span
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
 from tare.report.content import build_report
@@ -23,11 +23,13 @@ __all__ = ["port"]
 """A fixture."""
 
 
-def laid(number: int, arm: str) -> Laid:
+def laid(number: int, arm: str) -> OverlaidRun:
     points = [
         Point(panel, "SUT", float(s), 100.0 + number + s) for panel in (THROUGHPUT, LATENCY) for s in range(9)
     ]
-    return Laid(f"b01-{number}", arm, 1, 100.0, tuple(points), (Span("measure", 0.0, 9.0),), (), shown=number < 2)
+    return OverlaidRun(
+        f"b01-{number}", arm, 1, 100.0, tuple(points), (Span("measure", 0.0, 9.0),), (), shown=number < 2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With all kinds of controls."""
     made = synthetic.records(blocks=8)
     content = with_details(build_report(synthetic.study(blocks=8), made), made)
-    over = LaidOver(tuple(laid(n, arm) for n, arm in enumerate(synthetic.PATHS)), len(synthetic.PATHS))
+    over = RunOverlay(tuple(laid(n, arm) for n, arm in enumerate(synthetic.PATHS)), len(synthetic.PATHS))
     path = tmp_path_factory.mktemp("read") / "report.html"
     path.write_text(html_page.render(replace(content, laid_over=over)))
     return path

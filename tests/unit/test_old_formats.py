@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tare.calibrate.archive import Archive, Studied
+from tare.calibrate.archive import Archive, StudyResult
 from tare.cli import app
 from tare.knowledge.claim import Measured, load_claims
 from tare.live.now import read_now
@@ -85,4 +85,4 @@ def test_an_old_calibration_is_quoted() -> None:
 def test_each_study_of_an_old_calibration_is_read() -> None:
     (machine,) = (OLD / "calibration").iterdir()
     files = sorted(machine.glob("*/work-*.json"))
-    assert [Studied.model_validate_json(path.read_text()).effort.runs for path in files] == [30] * 4
+    assert [StudyResult.model_validate_json(path.read_text()).effort.runs for path in files] == [30] * 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
 
-from tare.analyze.bottleneck import Limits, limits
+from tare.analyze.bottleneck import Bottleneck, bottleneck_of
 from tare.analyze.metrics import Metric
 from tare.analyze.published import min_max_mean
 from tare.analyze.runs import Runs
@@ -43,7 +43,7 @@ class ArmSummary:
     unit: str | None
     values: Mapping[str, Level]
     """Metric → its level."""
-    limits: Limits
+    limits: Bottleneck
     """What set the rate of its runs."""
     emulated: tuple[Side, ...] = ()
     """Which of its sides ran on an emulated CPU."""
@@ -68,7 +68,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
             metric.name: _level(metric, runs.values_of(arm.name, metric), figure_of(study, arm, metric))
             for metric in metrics
         },
-        limits=limits(good),
+        limits=bottleneck_of(good),
         emulated=emulated_arms(good).get(arm.name, ()),
     )
 

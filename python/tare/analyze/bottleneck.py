@@ -14,7 +14,7 @@ from tare.run.record import RunRecord
 
 
 @dataclass(frozen=True)
-class Limits:
+class Bottleneck:
     """Medians over an arm's good runs; `None`: no run tells.
 
     `sut_busy`, `client_busy`: part of the CPU time that the side could use. `sut_waiting_io`: share of the time in
@@ -35,10 +35,10 @@ class Limits:
     reached: tuple[Limit, ...] | None
 
 
-def limits(good: Sequence[RunRecord]) -> Limits:
+def bottleneck_of(good: Sequence[RunRecord]) -> Bottleneck:
     """Of the good runs of one arm."""
     told = [reached for run in good if (reached := limits_of(run)) is not None]
-    return Limits(
+    return Bottleneck(
         sut_busy=_median(good, partial(busy, side="sut")),
         client_busy=_median(good, partial(busy, side="client")),
         sut_waiting_io=_median(good, waiting_io),

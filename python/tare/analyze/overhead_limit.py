@@ -1,4 +1,4 @@
-"""Overheads held against the most that they may be: decided by intervals, never by points."""
+"""`tare check`: whether each overhead is within a limit. Intervals decide, never points."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Held:
+class LimitCheck:
     """One arm's overhead in one metric against the limit.
 
     `point`, `low`, `high`: the overhead as a fraction of the baseline, worse is more: of throughput the loss, of
@@ -48,15 +48,15 @@ class Held:
     """That the arm or its baseline was emulated, `None` where neither was."""
 
 
-def held(
+def check_limit(
     study: Study, analysis: Analysis, findings: Sequence[Finding], most: float, unfinished: str | None = None
-) -> tuple[Held, ...]:
+) -> tuple[LimitCheck, ...]:
     """Each finding against the limit `most`, a fraction. `unfinished`: why more blocks are to come, if they are.
 
     Looking again and again until an interval lies well is no 95 % any more, so an unfinished study decides nothing.
     """
     why = _why_none(study, unfinished)
-    return tuple(_held(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
+    return tuple(_check(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
 
 
 def _why_none(study: Study, unfinished: str | None) -> str | None:
@@ -66,9 +66,9 @@ def _why_none(study: Study, unfinished: str | None) -> str | None:
     return unfinished
 
 
-def _held(finding: Finding, most: float, *, invalid: bool, why: str | None) -> Held:
+def _check(finding: Finding, most: float, *, invalid: bool, why: str | None) -> LimitCheck:
     low, high = _worse(finding)
-    one = Held(
+    one = LimitCheck(
         arm=finding.arm,
         baseline=finding.baseline,
         metric=finding.metric,
@@ -84,7 +84,7 @@ def _held(finding: Finding, most: float, *, invalid: bool, why: str | None) -> H
     return _decided(one, finding, most, invalid=invalid, why=why)
 
 
-def _decided(one: Held, finding: Finding, most: float, *, invalid: bool, why: str | None) -> Held:
+def _decided(one: LimitCheck, finding: Finding, most: float, *, invalid: bool, why: str | None) -> LimitCheck:
     if invalid:
         return replace(one, outcome=Outcome.FAIL, why="the control differs from the baseline: the study is invalid")
     if why is not None or one.low is None or one.high is None:
@@ -112,6 +112,6 @@ def _worse(finding: Finding) -> tuple[float | None, float | None]:
 
 
 def worst(outcomes: Sequence[Outcome]) -> Outcome:
-    """Of several: one failure fails all, and all must pass. Nothing held is inconclusive."""
+    """Of several: one failure fails all, and all must pass. Nothing checked is inconclusive."""
     order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
     return next((each for each in order if each in outcomes), Outcome.INCONCLUSIVE)

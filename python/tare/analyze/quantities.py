@@ -36,7 +36,7 @@ OWN = "tare-probe"
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class WatchedTrace:
     """What was kept of a run: its trace, and the samples of tools that watched it, those to be dropped left out.
 
     `observed` has the columns of `views.compute.SCHEMA`. `None`: none was kept.
@@ -46,7 +46,7 @@ class Seen:
     observed: pl.DataFrame | None = None
 
 
-WatchedProcess = Callable[[RunRecord], Seen]
+WatchedProcess = Callable[[RunRecord], WatchedTrace]
 """What was kept of a run."""
 
 
@@ -126,7 +126,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Told:
+class QuantityRow:
     """A quantity of an arm and of its baseline by one source.
 
     `overhead`: |arm - baseline| / baseline of the means, as the publication has it; `None` for a baseline of zero.
@@ -145,7 +145,7 @@ class Told:
     signed: Estimate
 
 
-def quantities(study: Study, records: Sequence[RunRecord], watched: WatchedProcess) -> tuple[Told, ...]:
+def quantities(study: Study, records: Sequence[RunRecord], watched: WatchedProcess) -> tuple[QuantityRow, ...]:
     """All that the study wants, by every source that told of both arm and baseline."""
     wanted = study.quantities
     if wanted is None:
@@ -159,7 +159,7 @@ Values = Mapping[tuple[QuantityName, str], float]
 """(quantity, source) → what the source told of one run."""
 
 
-def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], Values]) -> Iterator[Told]:
+def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], Values]) -> Iterator[QuantityRow]:
     for name in wanted.wanted:
         for source, unit in _sources(name):
             by_arm: dict[str, dict[int, float]] = {}
@@ -173,7 +173,7 @@ def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], 
                 if arm.name == baseline or not both:
                     continue
                 value, reference = (_spread([side[block] for block in both]) for side in (mine, theirs))
-                yield Told(
+                yield QuantityRow(
                     quantity=name,
                     source=source,
                     unit=unit,
@@ -205,7 +205,7 @@ def _view_of(way: Way) -> str:
     return way.source if way.tool == OWN else f"{way.source}, view"
 
 
-def _values(run: RunRecord, wanted: Quantities, seen: Seen) -> Values:
+def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
     taken = _samples(run, wanted, seen.trace)
     found: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:

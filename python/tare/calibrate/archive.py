@@ -15,7 +15,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from tare.calibrate.kinds import KINDS, Kind
-from tare.calibrate.outcome import Made, Observed, finished, outcome
+from tare.calibrate.outcome import CalibrationStudy, ContrastResult, finished, outcome
 from tare.calibrate.summary import Effort, Identity, Summary, summarise
 from tare.errors import StoreError
 from tare.run.record import RunRecord
@@ -29,16 +29,16 @@ FORMAT = 2
 no longer that of samples after the program's end, too."""
 
 
-class Studied(Strict):
+class StudyResult(Strict):
     """`tare`, `format`: by what it was read; another version reads the store again."""
 
     format: int = FORMAT
     tare: str
-    observed: tuple[Observed, ...]
+    observed: tuple[ContrastResult, ...]
     effort: Effort
 
 
-def studied(name: str, number: int, path: Path, kinds: Mapping[str, Kind]) -> Studied | None:
+def study_result(name: str, number: int, path: Path, kinds: Mapping[str, Kind]) -> StudyResult | None:
     """What the store at `path` says; `None` while its study is under way, or where it has none. `name`: a kind."""
     beside = path.with_name(f"{path.name}.json")
     kept = _kept(beside)
@@ -47,9 +47,9 @@ def studied(name: str, number: int, path: Path, kinds: Mapping[str, Kind]) -> St
     store = _opened(path)
     if store is None or not finished(store.plan, StudyState.from_records(records := store.records())):
         return None
-    found = Studied(
+    found = StudyResult(
         tare=__version__,
-        observed=outcome(Made(name, number, kinds[name], store.plan.study, records, store.raw)),
+        observed=outcome(CalibrationStudy(name, number, kinds[name], store.plan.study, records, store.raw)),
         effort=_effort(records),
     )
     write_whole(beside, found.model_dump_json(indent=1) + "\n")
@@ -66,9 +66,9 @@ def write_whole(path: Path, text: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _kept(path: Path) -> Studied | None:
+def _kept(path: Path) -> StudyResult | None:
     try:
-        kept = Studied.model_validate_json(path.read_text(encoding="utf-8"))
+        kept = StudyResult.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValidationError):
         return None
     return kept if (kept.format, kept.tare) == (FORMAT, __version__) else None
@@ -128,9 +128,9 @@ class Archive:
         """Where a study is to go."""
         return Place(kind, number, self.directory(identity) / f"{kind}-{number:04d}")
 
-    def studied(self, place: Place) -> Studied | None:
+    def studied(self, place: Place) -> StudyResult | None:
         """What a study has shown; `None` while it is under way."""
-        return studied(place.kind, place.number, place.path, self.kinds)
+        return study_result(place.kind, place.number, place.path, self.kinds)
 
     def summaries(self, machine_key: str) -> tuple[Summary, ...]:
         """What is kept of a machine, under whatever versions, the latest last; unreadable ones are passed over."""
@@ -141,7 +141,7 @@ class Archive:
 
     def summarise(self, identity: Identity) -> Summary:
         """From the stores themselves."""
-        seen: list[Observed] = []
+        seen: list[ContrastResult] = []
         effort = Effort(studies=0, runs=0, failed=0, machine_s=0.0, finished_at=None)
         for place in self.places(identity):
             found = self.studied(place)

@@ -21,7 +21,7 @@ Estimator = Callable[[Study, Sequence[RunRecord], str], Estimate]
 
 
 @dataclass(frozen=True)
-class Made:
+class CalibrationStudy:
     """The study of a number of a kind, with all that was recorded of it; `name`: the kind's."""
 
     name: str
@@ -32,7 +32,7 @@ class Made:
     raw: Raw
 
 
-class Observed(Strict):
+class ContrastResult(Strict):
     """One contrast of one study; effects are log ratios of throughput.
 
     `low`, `high`: the interval that the study's report would show. `spread`: standard deviation over blocks.
@@ -71,13 +71,13 @@ def finished(plan: Plan, done: StudyState) -> bool:
     return all(run.id in done.good or done.attempts[run.id] >= tries for run in plan.runs)
 
 
-def outcome(made: Made, estimator: Estimator = by_product) -> tuple[Observed, ...]:
+def outcome(made: CalibrationStudy, estimator: Estimator = by_product) -> tuple[ContrastResult, ...]:
     """Every contrast for which there is an interval."""
     seen = (_observed(made, contrast, estimator) for contrast in made.kind.contrasts)
     return tuple(each for each in seen if each is not None)
 
 
-def _observed(made: Made, contrast: Contrast, estimator: Estimator) -> Observed | None:
+def _observed(made: CalibrationStudy, contrast: Contrast, estimator: Estimator) -> ContrastResult | None:
     pair, own = _alone(made.study, made.records, contrast)
     estimate = estimator(pair, own, contrast.arm)
     if estimate.point is None or estimate.low is None or estimate.high is None:
@@ -86,7 +86,7 @@ def _observed(made: Made, contrast: Contrast, estimator: Estimator) -> Observed 
     if injection is not None:
         truth = _log_ratios(own, contrast, injection.reading, made.raw)
     arm = next(each for each in pair.arms if each.name == contrast.arm)
-    return Observed(
+    return ContrastResult(
         kind=made.name,
         study=made.number,
         arm=contrast.arm,

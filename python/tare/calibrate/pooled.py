@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 
 from scipy.special import betaincinv, stdtrit
 
-from tare.calibrate.outcome import Observed
+from tare.calibrate.outcome import ContrastResult
 from tare.protocols.stopping import FEWEST
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.values import Strict
@@ -72,13 +72,13 @@ def share(count: int, of: int) -> Share:
     return Share(count=count, of=of, share=count / of, low=low, high=high)
 
 
-def false_positives(seen: Sequence[Observed]) -> Share:
+def false_positives(seen: Sequence[ContrastResult]) -> Share:
     """How many of the A/A contrasts a report would have called a difference."""
     same = [each for each in seen if each.injection is None]
     return share(sum(each.excludes_zero for each in same), len(same))
 
 
-def injected(seen: Sequence[Observed], injection: str) -> Injected:
+def injected(seen: Sequence[ContrastResult], injection: str) -> Injected:
     """What the studies of one injection say of it."""
     own = [each for each in seen if each.injection == injection]
     known = [(each, each.truth) for each in own if each.truth is not None]
@@ -92,7 +92,7 @@ def injected(seen: Sequence[Observed], injection: str) -> Injected:
     )
 
 
-def _covers(n: int, known: Sequence[tuple[Observed, float]]) -> bool | None:
+def _covers(n: int, known: Sequence[tuple[ContrastResult, float]]) -> bool | None:
     """Whether study n's interval holds the truth that the *other* studies tell.
 
     A study's own truth shares its noise (of a saturated server, throughput and CPU time of a transaction are one
@@ -130,7 +130,7 @@ def _ends(of: Mean) -> Mapping[str, float | None]:
     return {"point": of.point, "low": of.low, "high": of.high}
 
 
-def block_spread(seen: Sequence[Observed]) -> float | None:
+def block_spread(seen: Sequence[ContrastResult]) -> float | None:
     """Standard deviation of the log ratio from block to block, of two instances of the same on a saturated server.
 
     Pooled over studies: √(Σ (n_i - 1) s_i² / Σ (n_i - 1)).
@@ -140,7 +140,7 @@ def block_spread(seen: Sequence[Observed]) -> float | None:
     return math.sqrt(sum((each.n - 1) * each.spread**2 for each in same) / freedom) if freedom else None
 
 
-def run_seconds(seen: Sequence[Observed]) -> float | None:
+def run_seconds(seen: Sequence[ContrastResult]) -> float | None:
     """Machine time of a run of the usual kinds, in the mean over studies."""
     times = {(each.kind, each.study): each.run_s for each in seen if each.usual}
     return fmean(times.values()) if times else None

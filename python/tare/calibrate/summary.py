@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from tare.calibrate.outcome import Observed
+from tare.calibrate.outcome import ContrastResult
 from tare.calibrate.pooled import (
     MINUTES,
     RUNS_A_BLOCK,
@@ -95,10 +95,10 @@ class Summary(Strict):
     spread: float | None
     block_s: float | None
     smallest: tuple[Smallest, ...]
-    observed: tuple[Observed, ...]
+    observed: tuple[ContrastResult, ...]
 
 
-def summarise(identity: Identity, seen: Sequence[Observed], effort: Effort, version: str) -> Summary:
+def summarise(identity: Identity, seen: Sequence[ContrastResult], effort: Effort, version: str) -> Summary:
     """All figures from what the studies have shown."""
     names = dict.fromkeys(each.deployment for each in seen if each.injection is None)
     spread, run_s = block_spread(seen), run_seconds(seen)

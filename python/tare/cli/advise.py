@@ -21,7 +21,7 @@ from tare.errors import StudyError
 from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines, plain
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
-from tare.knowledge.claim import Known
+from tare.knowledge.claim import ClaimFile
 from tare.knowledge.smallest import calibrated_spread, rounds_of, smallest_study, target_of
 from tare.plan.expand import expand
 from tare.sites.facts import host_facts
@@ -95,7 +95,7 @@ def _refuse_beside_dialogue(*given: object) -> None:
         )
 
 
-def _kind(storage: str, claims: tuple[Known, ...]) -> str:
+def _kind(storage: str, claims: tuple[ClaimFile, ...]) -> str:
     """A storage that tare or a claim knows; any other word would only make claims incomparable."""
     setups = [known.claim.context.arm for known in claims if known.claim.context is not None]
     words = {*installed().storages, *(setup.storage for setup in setups if setup.storage is not None)} - {"none"}

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tare.errors import StudyError
 from tare.knowledge.advice_text import context_words, effect_words, plain
-from tare.knowledge.claim import Known, claim_called, load_claims
+from tare.knowledge.claim import ClaimFile, claim_called, load_claims
 from tare.knowledge.own import EXPORTS, as_json
 from tare.plural import counted
 from tare.sites.layout import default_layout
@@ -30,7 +30,7 @@ _READABLE = 24
 """Characters that a column of words needs to be read as such."""
 
 
-def write_list(claims: Sequence[Known], console: Console) -> None:
+def write_list(claims: Sequence[ClaimFile], console: Console) -> None:
     """For people a table, or in a narrow terminal a paragraph each; else a line each for other programs."""
     rows = [_row(known) for known in claims]
     if not console.is_terminal:
@@ -44,7 +44,7 @@ def write_list(claims: Sequence[Known], console: Console) -> None:
             console.print(Padding(Text(f"{effect}\n{context}"), (0, 0, 0, 2)))
 
 
-def _row(known: Known) -> tuple[str, str, str]:
+def _row(known: ClaimFile) -> tuple[str, str, str]:
     claim = known.claim
     return plain(known.id, _LONGEST_ID), plain(effect_words(claim), _LONGEST), plain(context_words(claim), _LONGEST)
 
@@ -69,7 +69,7 @@ Folder = Annotated[
 ]
 
 
-def every_claim(more: list[Path] | None) -> tuple[Known, ...]:
+def every_claim(more: list[Path] | None) -> tuple[ClaimFile, ...]:
     """Those that come with tare, those of one's own in TARE_HOME, and those of the given folders."""
     for folder in more or []:
         if not folder.is_dir():
@@ -134,7 +134,7 @@ def add(
     typer.echo(f"{counted(len(paths), 'claim')} added; {use} takes them into account.", err=True)
 
 
-def _refuse_unknown(claims: tuple[Known, ...], **wanted: str | None) -> None:
+def _refuse_unknown(claims: tuple[ClaimFile, ...], **wanted: str | None) -> None:
     """A misspelt name would else look as if nothing was known of it."""
     contexts = [known.claim.context for known in claims]
     names: dict[str, set[str]] = {
@@ -149,7 +149,7 @@ def _refuse_unknown(claims: tuple[Known, ...], **wanted: str | None) -> None:
             )
 
 
-def _wanted(known: Known, study: str | None, database: str | None, metric: str | None) -> bool:
+def _wanted(known: ClaimFile, study: str | None, database: str | None, metric: str | None) -> bool:
     context = known.claim.context
     return (
         (study is None or known.study == study)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tare.errors import StudyError
 from tare.imports.load import ImportMapping, published
 from tare.imports.mapping import ANY
-from tare.imports.reading import Told, read_file
+from tare.imports.reading import ReadRun, read_file
 from tare.plan.model import Plan, PlannedRun
 from tare.plural import counted
 from tare.run.record import Outcome, Phase, RunRecord
@@ -51,7 +51,7 @@ class _Found:
     arm: str
     conditions: Levels
     repetition: str
-    told: Told
+    told: ReadRun
 
 
 @dataclass(frozen=True)

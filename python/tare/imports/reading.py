@@ -140,7 +140,7 @@ def _latency(printed: SysbenchReport, events: int) -> Latency:
 
 
 @dataclass(frozen=True)
-class Told:
+class ReadRun:
     """A run as a file tells it: the parts that stood inside, a measurement or why there is none, the raw text.
 
     `place`: the file, and of a table the line.
@@ -165,28 +165,28 @@ TOOLS: Mapping[str, Callable[[str, float], Measurement]] = {
 """Generator → what reads its output; the second argument is the share of errors that is acceptable."""
 
 
-def read_file(path: Path, file: MappingFile) -> Iterator[Told]:
+def read_file(path: Path, file: MappingFile) -> Iterator[ReadRun]:
     """The runs of a file: one, but for a table one a row. Raises `StudyError` for what cannot be read at all."""
     raw = _bytes(path)
     if isinstance(file.parser, CsvParser):
         yield from (
-            Told(row.place, row.parts, row.measurement, row.failure, row.raw)
+            ReadRun(row.place, row.parts, row.measurement, row.failure, row.raw)
             for row in rows(raw, file.parser, str(path))
         )
     else:
         yield _one(raw, file.parser, str(path))
 
 
-def _one(raw: bytes, parser: ToolParser, place: str) -> Told:
+def _one(raw: bytes, parser: ToolParser, place: str) -> ReadRun:
     if why := _no_text(raw):
-        return Told(place, {}, None, why, raw)
+        return ReadRun(place, {}, None, why, raw)
     try:
         found = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
     except RunFailed as error:
-        return Told(place, {}, None, str(error), raw)
+        return ReadRun(place, {}, None, str(error), raw)
     if (figure := _impossible(asdict(found))) is not None:
-        return Told(place, {}, None, f"a figure of {figure:g} cannot be meant", raw)
-    return Told(place, {}, to_tree(found), None, raw)
+        return ReadRun(place, {}, None, f"a figure of {figure:g} cannot be meant", raw)
+    return ReadRun(place, {}, to_tree(found), None, raw)
 
 
 def _impossible(tree: Any) -> float | None:

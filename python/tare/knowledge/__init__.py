@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-from tare.knowledge.claim import Claim, Known, load_claim, load_claims
+from tare.knowledge.claim import Claim, ClaimFile, load_claim, load_claims
 
-__all__ = ["Claim", "Known", "load_claim", "load_claims"]
+__all__ = ["Claim", "ClaimFile", "load_claim", "load_claims"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tare.knowledge.benchmark import MACHINES, Benchmark, Comparing
-from tare.knowledge.claim import Known, Qualitative
+from tare.knowledge.claim import ClaimFile, Qualitative
 from tare.knowledge.forecast import Forecast, forecasts
 
 LEAST_GAP, SAFE_GAP = 0.20, 0.30
@@ -48,7 +48,7 @@ class Verdict:
 
 
 def verdicts(
-    benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[Known], needed: float | None
+    benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[ClaimFile], needed: float | None
 ) -> tuple[Verdict, ...]:
     """One verdict a purpose. `needed`: see `gap_needed`."""
     if needed is None:
@@ -61,18 +61,18 @@ def verdicts(
             Purpose.CONFIGURATIONS,
             Answer.CARE,
             "within one deployment it gives a general feeling; small differences need a control of their own",
-            said_of(claims, "configurations"),
+            claims_about(claims, "configurations"),
         ),
         Verdict(
             Purpose.REPETITIONS,
             Answer.MORE,
             "containers add a layer that fluctuates: more rounds and longer runs than without",
-            said_of(claims, "repetitions"),
+            claims_about(claims, "repetitions"),
         ),
     )
 
 
-def _without_containers(benchmark: Benchmark, claims: Sequence[Known]) -> tuple[Verdict, ...]:
+def _without_containers(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tuple[Verdict, ...]:
     """Everything will do, but that figures from virtual machines are no others' either."""
     nothing = "nothing is dockerized"
     of_all = {
@@ -86,7 +86,7 @@ def _without_containers(benchmark: Benchmark, claims: Sequence[Known]) -> tuple[
     return tuple(of_all.values())
 
 
-def _of_machines(claims: Sequence[Known]) -> tuple[str, ...]:
+def _of_machines(claims: Sequence[ClaimFile]) -> tuple[str, ...]:
     """Ids of the claims of a virtual machine against none."""
     told = [(known.id, known.claim.context) for known in claims]
     return tuple(
@@ -109,7 +109,7 @@ def gap_needed(benchmark: Benchmark, found: Sequence[Forecast]) -> float | None:
     return max([SAFE_GAP, *(math.expm1(each) for each in worst)])
 
 
-def said_of(claims: Sequence[Known], purpose: str) -> tuple[str, ...]:
+def claims_about(claims: Sequence[ClaimFile], purpose: str) -> tuple[str, ...]:
     """Ids of the claims in words that bear on a purpose."""
     return tuple(
         known.id
@@ -118,9 +118,11 @@ def said_of(claims: Sequence[Known], purpose: str) -> tuple[str, ...]:
     )
 
 
-def _ranking(benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[Known], needed: float) -> Verdict:
+def _ranking(
+    benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[ClaimFile], needed: float
+) -> Verdict:
     cited = dict.fromkeys(
-        [*said_of(claims, "ranking"), *(known.id for each in found if each.pool for known in each.pool.listed)]
+        [*claims_about(claims, "ranking"), *(known.id for each in found if each.pool for known in each.pool.listed)]
     )
     unknown = [each.arm for each in found if each.nothing_known]
     least = needed if needed > SAFE_GAP else LEAST_GAP
@@ -136,8 +138,8 @@ def _ranking(benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[K
     return Verdict(Purpose.RANKING, Answer.YES if benchmark.gap > needed else Answer.IF, gap, tuple(cited))
 
 
-def _production(benchmark: Benchmark, claims: Sequence[Known]) -> Verdict:
-    cited = said_of(claims, "production")
+def _production(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Verdict:
+    cited = claims_about(claims, "production")
     same = [arm.name for arm in benchmark.arms if arm.setup.deployment == benchmark.production]
     if benchmark.production is None:
         why = (
@@ -155,9 +157,9 @@ def _production(benchmark: Benchmark, claims: Sequence[Known]) -> Verdict:
     )
 
 
-def _mixing(claims: Sequence[Known]) -> Verdict:
+def _mixing(claims: Sequence[ClaimFile]) -> Verdict:
     why = "figures from containers are never set beside figures from bare servers, published ones included"
-    return Verdict(Purpose.MIXING, Answer.NO, why, said_of(claims, "mixing"))
+    return Verdict(Purpose.MIXING, Answer.NO, why, claims_about(claims, "mixing"))
 
 
 _OF: Mapping[Comparing, Purpose] = {
@@ -194,7 +196,7 @@ class Advice:
         return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.arm not in sure))
 
 
-def advise(benchmark: Benchmark, claims: Sequence[Known]) -> Advice:
+def advise(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Advice:
     """What `claims` say of `benchmark`."""
     found = forecasts(benchmark, claims)
     needed = gap_needed(benchmark, found)
@@ -204,5 +206,5 @@ def advise(benchmark: Benchmark, claims: Sequence[Known]) -> Advice:
         forecasts=found,
         gap=needed,
         headline=None if benchmark.comparing is None else _OF[benchmark.comparing],
-        background=said_of(claims, "overhead") if benchmark.dockerized else (),
+        background=claims_about(claims, "overhead") if benchmark.dockerized else (),
     )

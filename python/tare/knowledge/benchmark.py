@@ -30,16 +30,16 @@ BARE = Setup(deployment="bare", client="bare", network="host", storage="host", e
 
 
 @dataclass(frozen=True)
-class LoadTold:
+class BaselineLoad:
     """`None`: the records do not tell."""
 
     level: Level | None
     bound: Literal["cpu"] | None
 
 
-def load_told(runs: Sequence[RunRecord]) -> LoadTold:
+def load_of(runs: Sequence[RunRecord]) -> BaselineLoad:
     """What more than half of these runs tell."""
-    return LoadTold(level=_of_most(runs, _level), bound="cpu" if _of_most(runs, _spent) else None)
+    return BaselineLoad(level=_of_most(runs, _level), bound="cpu" if _of_most(runs, _spent) else None)
 
 
 def _level(run: RunRecord) -> Level | None:

@@ -28,20 +28,20 @@ ROUNDING = 0.0006
 DeploymentName = Literal["bare", "container", "vm", "vm-container"]
 
 
-class Told(Strict):
+class ClaimModel(Strict):
     """Frozen and strict, with the docstrings of its keys in the schema."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Database(Told):
+class Database(ClaimModel):
     """What was measured; for a program without a database, that program."""
 
     name: Name
     version: Text | None = None
 
 
-class Load(Told):
+class Load(ClaimModel):
     """What was asked of it."""
 
     workload: Text
@@ -56,7 +56,7 @@ class Load(Told):
     """What limits it, as the source tells."""
 
 
-class Setup(Told):
+class Setup(ClaimModel):
     """One way to deploy. `null`: the source does not tell."""
 
     deployment: DeploymentName
@@ -74,7 +74,7 @@ class Setup(Told):
     """The OCI runtime: `runc`, `runsc`, …; `none` without containers."""
 
 
-class Context(Told):
+class Context(ClaimModel):
     """Where an effect was found: the arm against the baseline, under this load, on this machine."""
 
     database: Database
@@ -86,7 +86,7 @@ class Context(Told):
     """Whether the load generator ran on the database's host."""
 
 
-class Figures(Told):
+class Figures(ClaimModel):
     """The figures as the source prints them, from which the log ratio follows.
 
     `relative`: a fraction, 0.0142 for 1.42 %. Or `value` and `baseline`, both in `unit`.
@@ -116,7 +116,7 @@ class Figures(Told):
         return math.log(self.value / self.baseline)
 
 
-class Measured(Told):
+class Measured(ClaimModel):
     """A figure. `log_ratio`: ln(arm / baseline) of the metric, so that throughput below zero is a loss."""
 
     kind: Literal["measured"]
@@ -142,7 +142,7 @@ class Measured(Told):
         return self
 
 
-class Between(Told):
+class Between(ClaimModel):
     """A range, as log ratios; one end may be open."""
 
     kind: Literal["range"]
@@ -163,7 +163,7 @@ class Between(Told):
         return self
 
 
-class Qualitative(Told):
+class Qualitative(ClaimModel):
     """What a source says without a figure."""
 
     kind: Literal["qualitative"]
@@ -182,7 +182,7 @@ Effect = Annotated[
 ]
 
 
-class How(Told):
+class How(ClaimModel):
     """How it was measured. `null`: the source does not tell."""
 
     statistic: Literal["mean", "median", "single", "range", "words"]
@@ -196,7 +196,7 @@ class How(Told):
     """The group of claims that this one is an average of; it is not counted beside them."""
 
 
-class Source(Told):
+class Source(ClaimModel):
     """Where the claim can be looked up."""
 
     title: Text
@@ -218,7 +218,7 @@ class Source(Told):
         return self
 
 
-class Claim(Told):
+class Claim(ClaimModel):
     """One claim. Its id is the name of its file; `study` groups those of one publication."""
 
     format: Literal[1]
@@ -240,7 +240,7 @@ class Claim(Told):
 
 
 @dataclass(frozen=True)
-class Known:
+class ClaimFile:
     """A claim with its id (the file's name without `.yaml`) and the file it was read from."""
 
     id: str
@@ -253,7 +253,7 @@ class Known:
         return self.claim.study
 
 
-def load_claim(path: Path) -> Known:
+def load_claim(path: Path) -> ClaimFile:
     """Read one claim. Raises `StudyError` naming file, line, column and key path."""
     document = read(path, _CLAIM)
     given = document.tree.get("format")
@@ -264,12 +264,12 @@ def load_claim(path: Path) -> Known:
         raise document.error(
             ("source",), "a claim without a source is not read", hint="say where it can be looked up"
         )
-    return Known(path.stem, checked(Claim, document), path)
+    return ClaimFile(path.stem, checked(Claim, document), path)
 
 
-def load_claims(folders: Iterable[Path] | None = None) -> tuple[Known, ...]:
+def load_claims(folders: Iterable[Path] | None = None) -> tuple[ClaimFile, ...]:
     """All claims below the folders, by id; without any, those that come with tare. An id may be there once only."""
-    found: dict[str, Known] = {}
+    found: dict[str, ClaimFile] = {}
     for folder in (claims_folder(),) if folders is None else folders:
         for path in sorted(folder.glob("**/*.yaml")):
             known = load_claim(path)
@@ -281,7 +281,7 @@ def load_claims(folders: Iterable[Path] | None = None) -> tuple[Known, ...]:
     return tuple(found[each] for each in sorted(found))
 
 
-def claim_called(claims: Iterable[Known], name: str) -> Known:
+def claim_called(claims: Iterable[ClaimFile], name: str) -> ClaimFile:
     """The claim of that id; `StudyError` with the nearest ones where there is none."""
     by_id = {known.id: known for known in claims}
     if name not in by_id:

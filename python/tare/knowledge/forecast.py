@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tare.knowledge.benchmark import DOCKERIZED, MACHINES, Benchmark, PlannedArm
-from tare.knowledge.claim import Known
+from tare.knowledge.claim import ClaimFile
 from tare.knowledge.comparable import Key, key_for, key_of, matches, of
 from tare.knowledge.pool import Pool, pool
 
@@ -18,7 +18,7 @@ _MOST_DIFFERENCES = 2
 class Near:
     """A claim that is not comparable. `differs_in`: `database` and parts of the key; `untold`: of the key."""
 
-    claim: Known
+    claim: ClaimFile
     differs_in: tuple[str, ...]
     untold: tuple[str, ...] = ()
 
@@ -43,13 +43,13 @@ class Forecast:
         return self.pool is None
 
 
-def forecasts(benchmark: Benchmark, claims: Sequence[Known]) -> tuple[Forecast, ...]:
+def forecasts(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tuple[Forecast, ...]:
     """For every planned arm that differs from its baseline: a forecast a metric that something is known of."""
     differing = [arm for arm in benchmark.arms if arm.setup != arm.baseline or arm.dockerized]
     return tuple(found for arm in differing for found in _of_arm(arm, benchmark.database, claims))
 
 
-def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> tuple[Forecast, ...]:
+def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile]) -> tuple[Forecast, ...]:
     metrics = dict.fromkeys(key.metric for known in claims if (key := key_of(known.claim)) is not None)
     found = []
     for metric in metrics:
@@ -60,7 +60,7 @@ def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> t
     return tuple(found) or (Forecast(arm.name, None, None, _nearest(arm, database, claims)),)
 
 
-def _has_other_client(known: Known, arm: PlannedArm) -> bool:
+def _has_other_client(known: ClaimFile, arm: PlannedArm) -> bool:
     context = known.claim.context
     told = None if context is None else context.arm.client
     if told is None or arm.setup.client is None:
@@ -68,12 +68,12 @@ def _has_other_client(known: Known, arm: PlannedArm) -> bool:
     return (told in DOCKERIZED) != (arm.setup.client in DOCKERIZED)
 
 
-def comparable(claims: Sequence[Known], wanted: Key, database: str | None) -> tuple[Known, ...]:
+def comparable(claims: Sequence[ClaimFile], wanted: Key, database: str | None) -> tuple[ClaimFile, ...]:
     """The claims that tell of what is wanted."""
     return tuple(known for known in claims if matches(known.claim, wanted, database))
 
 
-def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> tuple[Near, ...]:
+def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile]) -> tuple[Near, ...]:
     """Claims that differ in one or two parts of the key, fewest first; then those of the database, of the path.
 
     Of virtual machines, where none does, what is said of them at all.
@@ -99,7 +99,7 @@ def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[Known]) -> 
     return tuple(each for each in ordered if each in one_a_kind.values())[:_NEAREST]
 
 
-def _of_machines(wanted: Key, database: str | None, claims: Sequence[Known]) -> list[Near]:
+def _of_machines(wanted: Key, database: str | None, claims: Sequence[ClaimFile]) -> list[Near]:
     """Claims, those in words too, of the same deployment, or with a machine on the same sides as is wanted."""
     found = []
     for known in claims:

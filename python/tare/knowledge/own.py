@@ -18,8 +18,8 @@ from ruamel.yaml import YAML
 from tare.analyze import analyze
 from tare.analyze.estimate import Finding
 from tare.errors import StudyError
-from tare.knowledge.benchmark import benchmark_of, load_told, setup_of
-from tare.knowledge.claim import FORMAT, Between, Claim, Known, Measured
+from tare.knowledge.benchmark import benchmark_of, load_of, setup_of
+from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Measured
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
 from tare.run.emulated import emulated_arms
@@ -43,13 +43,13 @@ _FEWEST = 3
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def as_json(claims: Iterable[Known]) -> str:
+def as_json(claims: Iterable[ClaimFile]) -> str:
     """All of every claim, with its id."""
     tree = [{"id": known.id, **known.claim.model_dump(mode="json", exclude_none=True)} for known in claims]
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
 
 
-def as_csv(claims: Iterable[Known]) -> str:
+def as_csv(claims: Iterable[ClaimFile]) -> str:
     """A row a claim; what is not told is empty. A text that a spreadsheet would run begins with an apostrophe."""
     from tare.report.frames.files import harmless  # reports are slow to import
 
@@ -62,7 +62,7 @@ def as_csv(claims: Iterable[Known]) -> str:
     return text.getvalue()
 
 
-EXPORTS: Mapping[str, Callable[[Iterable[Known]], str]] = {"json": as_json, "csv": as_csv}
+EXPORTS: Mapping[str, Callable[[Iterable[ClaimFile]], str]] = {"json": as_json, "csv": as_csv}
 
 
 def _row(claim: Claim) -> dict[str, object]:
@@ -196,7 +196,7 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
         setup |= {"runtime": runtime} if (runtime := engine.get("engine_default_runtime")) else {}
     operation = finding.metric.partition("_latency")[0] if "_latency" in finding.metric else None
     load = {"workload": workload_words(arm.settings), "threads": arm.settings.workload.get("threads")}
-    asked = load_told([record for record in records if record.arm == finding.baseline and record.outcome.ok])
+    asked = load_of([record for record in records if record.arm == finding.baseline and record.outcome.ok])
     return {
         "database": {"name": benchmark_of(plan.study).database, "version": (run.effective or {}).get("version")},
         "load": {**load, "operation": operation, "level": asked.level, "bound": asked.bound},

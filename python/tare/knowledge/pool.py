@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from statsmodels.regression.linear_model import WLS  # type: ignore[import-untyped]  # has no stubs
 
 from tare.errors import StudyError
-from tare.knowledge.claim import Between, Known, Measured
+from tare.knowledge.claim import Between, ClaimFile, Measured
 from tare.knowledge.comparable import key_of
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ def with_moderators(
     return _pooled(y, variance, design, residual_tau2(y, variance, design) if tau2 is None else tau2, tuple(names))
 
 
-def told_apart(columns: Sequence[Sequence[float]]) -> bool:
+def distinguishable(columns: Sequence[Sequence[float]]) -> bool:
     """Whether moderators have each a coefficient of its own: none is made of a constant and the others."""
     design = np.column_stack([np.ones(len(columns[0])), *columns])
     return bool(np.linalg.matrix_rank(design) == design.shape[1])
@@ -118,8 +118,8 @@ class Pool:
     `low`, `high`: over the listed, log ratios. `size_only`: a source gives no sign. `why`: it is not pooled.
     """
 
-    listed: tuple[Known, ...]
-    weighted: tuple[Known, ...]
+    listed: tuple[ClaimFile, ...]
+    weighted: tuple[ClaimFile, ...]
     low: float
     high: float
     size_only: bool
@@ -151,7 +151,7 @@ class Pool:
         return self.effect.predicted_low, self.effect.predicted_high
 
 
-def pool(claims: Sequence[Known]) -> Pool | None:
+def pool(claims: Sequence[ClaimFile]) -> Pool | None:
     """Sum up claims; `None` without any. Averages of other claims are left out. Raises where the keys clash."""
     counted = tuple(known for known in claims if known.claim.how.summary_of is None and _ends(known))
     if not counted:
@@ -165,7 +165,7 @@ def pool(claims: Sequence[Known]) -> Pool | None:
     return Pool(counted, weighted, min(ends), max(ends), size_only, effect, why)
 
 
-def weighs(known: Known) -> bool:
+def weighs(known: ClaimFile) -> bool:
     """Whether a claim may have a weight: a figure with a standard error, of sides that were not seen to differ.
 
     A median of unknown parity has none even with a standard error.
@@ -176,7 +176,7 @@ def weighs(known: Known) -> bool:
     return claim.how.parity == "known" or (claim.how.parity == "unknown" and claim.how.statistic == "mean")
 
 
-def _ends(known: Known) -> tuple[float, ...]:
+def _ends(known: ClaimFile) -> tuple[float, ...]:
     effect = known.claim.effect
     if isinstance(effect, Measured):
         return (effect.log_ratio,)
@@ -185,7 +185,7 @@ def _ends(known: Known) -> tuple[float, ...]:
     return ()
 
 
-def _own_interval(known: Known) -> tuple[float, ...]:
+def _own_interval(known: ClaimFile) -> tuple[float, ...]:
     effect = known.claim.effect
     if not isinstance(effect, Measured) or effect.se is None or effect.n is None or effect.n < 2:
         return ()
@@ -193,7 +193,7 @@ def _own_interval(known: Known) -> tuple[float, ...]:
     return effect.log_ratio - reach, effect.log_ratio + reach
 
 
-def _refuse_mixture(claims: Sequence[Known]) -> None:
+def _refuse_mixture(claims: Sequence[ClaimFile]) -> None:
     keys = [(known.id, key) for known in claims if (key := key_of(known.claim)) is not None]
     for one, key in keys[1:]:
         first, reference = keys[0]
@@ -203,7 +203,7 @@ def _refuse_mixture(claims: Sequence[Known]) -> None:
             )
 
 
-def _pool_claims(weighted: Sequence[Known]) -> Pooled:
+def _pool_claims(weighted: Sequence[ClaimFile]) -> Pooled:
     effects = [known.claim.effect for known in weighted]
     figures = [(each.log_ratio, each.se) for each in effects if isinstance(each, Measured) and each.se is not None]
     points, errors = [point for point, _ in figures], [error for _, error in figures]
@@ -213,7 +213,7 @@ def _pool_claims(weighted: Sequence[Known]) -> Pooled:
     return with_moderators(points, errors, names, columns) if names else random_effects(points, errors)
 
 
-def _moderators(weighted: Sequence[Known]) -> tuple[list[str], list[list[float]]]:
+def _moderators(weighted: Sequence[ClaimFile]) -> tuple[list[str], list[list[float]]]:
     """Indicators of load level, database and operation, as many as ten claims a coefficient allow.
 
     One that goes together with those before it is left out: nothing would tell whose the effect is.
@@ -228,14 +228,14 @@ def _moderators(weighted: Sequence[Known]) -> tuple[list[str], list[list[float]]
         if len(names) + len(levels) - 1 > len(weighted) // WITH_MODERATORS:
             continue
         indicators = [[float(value == level) for value in values] for level in levels[1:]]
-        if not told_apart([*columns, *indicators]):
+        if not distinguishable([*columns, *indicators]):
             continue
         names += [f"{moderator}: {level} against {levels[0]}" for level in levels[1:]]
         columns += indicators
     return names, columns
 
 
-def _value(known: Known, moderator: str) -> str | None:
+def _value(known: ClaimFile, moderator: str) -> str | None:
     context = known.claim.context
     if context is None:
         return None

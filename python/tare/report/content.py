@@ -20,10 +20,10 @@ from tare.study.model import Study
 
 if TYPE_CHECKING:
     from tare.analyze.factorial import Effect
-    from tare.analyze.quantities import Told
+    from tare.analyze.quantities import QuantityRow
     from tare.analyze.statistics.quantile_shift import QuantileShift
     from tare.analyze.timelines import Timelines
-    from tare.analyze.timelines.runs import LaidOver
+    from tare.analyze.timelines.runs import RunOverlay
     from tare.analyze.views.summary import RunViews
 
 
@@ -61,7 +61,7 @@ class Report:
     """What monitors say of one of the runs; read from its trace only where an exporter shows it."""
     timelines: Timelines | None = None
     """How one run of each arm went; read from the traces only where an exporter shows it."""
-    quantities: tuple[Told, ...] = ()
+    quantities: tuple[QuantityRow, ...] = ()
     """What the study's source reports by definitions of its own; read from all traces."""
     plan_digest: str | None = None
     """Of the plan under which the last run was made; `None` before the first."""
@@ -69,7 +69,7 @@ class Report:
     """Latency over quantiles; worked out only where an exporter shows it."""
     effects: tuple[Effect, ...] = ()
     """Main effects and interactions of several factors; the same."""
-    laid_over: LaidOver | None = None
+    laid_over: RunOverlay | None = None
     """Single runs over time; read from raw files only where an exporter shows it."""
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tare.analyze import Analysis, Estimate, Finding
 from tare.analyze.arms import ArmSummary, Level
-from tare.analyze.quantities import Told
+from tare.analyze.quantities import QuantityRow
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.protocols.registry import PROTOCOLS, as_published
@@ -345,7 +345,7 @@ def _value(level: Level) -> ValueEntry:
     )
 
 
-def _quantity(one: Told, analysis: Analysis) -> QuantityEntry:
+def _quantity(one: QuantityRow, analysis: Analysis) -> QuantityEntry:
     return QuantityEntry(
         quantity=one.quantity,
         source=one.source,

@@ -16,7 +16,7 @@ from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY, metric_named
 from tare.analyze.timelines import Timelines
 from tare.analyze.timelines.marks import Mark
-from tare.analyze.timelines.runs import LaidOver
+from tare.analyze.timelines.runs import RunOverlay
 from tare.report import figures
 from tare.report.charts.shift import MOST_ROWS
 from tare.report.charts.views import has_real
@@ -160,7 +160,7 @@ def safe_url(url: str) -> str | None:
     return url if re.match(r"https?://[^\s<>\"']+\Z", url) else None
 
 
-def _marks(shown: Timelines | LaidOver | None) -> list[Mark]:
+def _marks(shown: Timelines | RunOverlay | None) -> list[Mark]:
     return [] if shown is None else [mark for run in shown.runs for mark in run.marks]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tare.analyze.factorial import factorial
 from tare.analyze.statistics.quantile_shift import quantile_shifts
 from tare.analyze.timelines import timelines
-from tare.analyze.timelines.runs import laid_over
+from tare.analyze.timelines.runs import overlay
 from tare.analyze.views.summary import telling
 from tare.report.content import Report
 from tare.report.known import known
@@ -25,7 +25,7 @@ def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: 
         with_details(report, records),
         views=telling(store, records, _bare(report)),
         timelines=timelines(report.study, store, records),
-        laid_over=laid_over(report.study, store, records, chosen),
+        laid_over=overlay(report.study, store, records, chosen),
     )
 
 

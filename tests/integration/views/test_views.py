@@ -43,7 +43,7 @@ TRACE_S = 0.05
 
 
 @dataclass(frozen=True)
-class Seen:
+class WatchedTrace:
     """One container's trace, and what the real tools said of it."""
 
     trace: Trace
@@ -72,14 +72,14 @@ class Seen:
         return line.figures.value
 
 
-Watch = Callable[..., Seen]
+Watch = Callable[..., WatchedTrace]
 
 
 @pytest.fixture
 def watch(engine: DockerClient, host: LocalHost, image: Image, tmp_path: Path) -> Watch:
     """Runs a shell script in a container under the eyes of tare-probe and of the real tools, as a run would."""
 
-    def run(script: str, share: float = 1.0, tools: tuple[str, ...] = TOOLS) -> Seen:
+    def run(script: str, share: float = 1.0, tools: tuple[str, ...] = TOOLS) -> WatchedTrace:
         for name in tools:
             lacks = MONITORS[name].why_unavailable(host, 1.0, {})
             assert lacks is None, lacks
@@ -102,7 +102,7 @@ def watch(engine: DockerClient, host: LocalHost, image: Image, tmp_path: Path) -
             each.read(tmp_path / "raw", Span(0.0, time.monotonic()))
         assert ledger.entries() == ()
         trace = read_trace(tmp_path / "raw" / DIRECTORY / "probe" / "trace")
-        return Seen(trace, observed(tmp_path / "raw" / DIRECTORY), shown)
+        return WatchedTrace(trace, observed(tmp_path / "raw" / DIRECTORY), shown)
 
     return run
 

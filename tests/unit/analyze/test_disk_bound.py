@@ -9,7 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze import analyze
-from tare.analyze.bottleneck import limits
+from tare.analyze.bottleneck import bottleneck_of
 from tare.analyze.runs import select_runs
 from tare.analyze.validity import Alarm, check
 from tare.run.record import RunRecord
@@ -55,8 +55,8 @@ def test_a_limit_that_is_reached_is_a_disk_at_its_end_though_the_device_is_idle(
         return [synthetic.changed(run, alter) for run in idle]
 
     assert told(limited(0.95)) == []
-    assert limits(limited(0.95)).disk_limit_used == 0.95
-    assert limits(limited(0.95)).reached == ("disk",)
+    assert bottleneck_of(limited(0.95)).disk_limit_used == 0.95
+    assert bottleneck_of(limited(0.95)).reached == ("disk",)
     (alarm, *_) = told(limited(0.8))
     assert "the limit on disk operations held the SUT up 80.0 % of the time" in alarm.what
 
@@ -100,12 +100,12 @@ def test_most_runs_decide() -> None:
 
 
 def test_an_arm_tells_what_set_its_rate() -> None:
-    found = limits(runs())
+    found = bottleneck_of(runs())
     assert (found.reached, found.disk_busy, found.sut_waiting_io) == (("disk",), 0.97, 0.9)
-    assert limits(runs({"busy": 0.95})).reached == ("sut", "disk")
-    assert limits(runs({"waiting_io": 0.1}, disk={"busy": 0.1})).reached == ()
-    assert limits(runs({"waiting_io": None}, disk=None)).reached is None
-    assert limits([]).disk_busy is None
+    assert bottleneck_of(runs({"busy": 0.95})).reached == ("sut", "disk")
+    assert bottleneck_of(runs({"waiting_io": 0.1}, disk={"busy": 0.1})).reached == ()
+    assert bottleneck_of(runs({"waiting_io": None}, disk=None)).reached is None
+    assert bottleneck_of([]).disk_busy is None
 
 
 def test_every_arm_has_mean_and_standard_deviation_of_its_runs() -> None:

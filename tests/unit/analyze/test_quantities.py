@@ -12,7 +12,7 @@ import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.traces import trace
 
-from tare.analyze.quantities import Seen, Told, quantities
+from tare.analyze.quantities import QuantityRow, WatchedTrace, quantities
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.errors import StoreError
 from tare.report import EXPORTERS
@@ -52,13 +52,13 @@ def records() -> list[RunRecord]:
     return made
 
 
-def untraced(record: RunRecord) -> Seen:
+def untraced(record: RunRecord) -> WatchedTrace:
     """Nothing was kept of a run."""
     del record
-    return Seen()
+    return WatchedTrace()
 
 
-def one(told: tuple[Told, ...], quantity: str, source: str) -> Told:
+def one(told: tuple[QuantityRow, ...], quantity: str, source: str) -> QuantityRow:
     return next(each for each in told if (each.quantity, each.source) == (quantity, source))
 
 
@@ -107,7 +107,7 @@ def test_tools_speak_by_their_views_of_the_trace() -> None:
     group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
     seen = replace(whole, tables={**whole.tables, "cgroup": group})
     made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=6.0) for each in records()]
-    told = quantities(study(), made, lambda _: Seen(seen))
+    told = quantities(study(), made, lambda _: WatchedTrace(seen))
     probe, docker = (one(told, "cpu_ovh", source) for source in ("tare-probe", "docker stats, view"))
     assert probe.reference.mean == pytest.approx(60.0)
     assert docker.reference.mean == pytest.approx(60.0, rel=0.05)
@@ -122,7 +122,7 @@ def test_iostat_s_devices_are_added_up_without_those_that_stand_on_others() -> N
     rows = [("iostat", "written_kib", name, 0, 10**9, 2048.0, 0) for name in ("vda", "dm-0", "loop0")]
     schema = ("tool", "quantity", "subject", "from_ns", "to_ns", "value", "within_ns")
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    told = quantities(study(), records(), lambda _: Seen(observed=frame))
+    told = quantities(study(), records(), lambda _: WatchedTrace(observed=frame))
     assert one(told, "io_ovh_w", "iostat").value.mean == pytest.approx(2.0)
 
 
@@ -137,7 +137,7 @@ def test_a_tool_that_ran_stands_beside_its_view() -> None:
             "value": [50.0, 70.0],
         }
     )
-    told = quantities(study(), records(), lambda _: Seen(observed=frame))
+    told = quantities(study(), records(), lambda _: WatchedTrace(observed=frame))
     said = one(told, "cpu_ovh", "docker stats")
     assert said.value.mean == pytest.approx(60.0)
     assert not [each for each in told if each.source == "docker stats, view"]
@@ -155,7 +155,7 @@ def test_samples_at_the_ends_are_dropped() -> None:
     group = whole.tables["cgroup"].with_columns(pl.lit("sut").alias("name"))
     seen = replace(whole, tables={**whole.tables, "cgroup": group})
     made = [with_usage(each, 4.0, began_monotonic_s=0.0, ended_monotonic_s=2.0) for each in records()]
-    told = quantities(study(), made, lambda _: Seen(seen))
+    told = quantities(study(), made, lambda _: WatchedTrace(seen))
     assert {each.source for each in told if each.quantity == "cpu_ovh"} == {"control group"}
 
 

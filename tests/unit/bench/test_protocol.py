@@ -32,7 +32,7 @@ from bench.protocol.costs import (
 )
 from bench.protocol.figures import Pool, costs, published
 from bench.protocol.pools import BASELINE, BLOCKS, INJECTED, MEASURE_S, POOLS, TITLE
-from tare.calibrate.archive import Archive, Place, Studied
+from tare.calibrate.archive import Archive, Place, StudyResult
 from tare.calibrate.pooled import injected
 from tare.calibrate.summary import Effort, identity_of
 from tare.plan.expand import CONTROL, expand
@@ -164,9 +164,9 @@ def test_the_machine_time_of_a_pool_counts_every_run_once(monkeypatch: pytest.Mo
             del identity
             return [Place("interleave", 1, Path("nowhere"))]
 
-        def studied(self, place: Place) -> Studied:
+        def studied(self, place: Place) -> StudyResult:
             del place
-            return Studied(tare="0", observed=(), effort=effort)
+            return StudyResult(tare="0", observed=(), effort=effort)
 
     monkeypatch.setattr(protocol_figures, "open_store", lambda path: SimpleNamespace(records=lambda: records))
     found = protocol_figures.figures(cast("Archive", Kept()), identity_of({}, None))

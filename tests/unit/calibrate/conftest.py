@@ -14,7 +14,7 @@ import pytest
 
 from tare.calibrate.injections import LOG_NAME
 from tare.calibrate.kinds import KINDS, TRACE
-from tare.calibrate.outcome import Estimator, Made, Observed, by_product, outcome
+from tare.calibrate.outcome import CalibrationStudy, ContrastResult, Estimator, by_product, outcome
 from tare.plan.expand import expand
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.study.model import ArmSettings
@@ -50,7 +50,7 @@ class World:
         self.reads: dict[str, float] = {}
         """Run → reads a second."""
 
-    def make(self, name: str, number: int, directory: Path) -> Made:
+    def make(self, name: str, number: int, directory: Path) -> CalibrationStudy:
         """All runs of a study."""
         kind = KINDS[name]
         plan = expand(kind.make(number))
@@ -68,7 +68,7 @@ class World:
                 path.write_text(self.logs[record.run_id])
             return path
 
-        return Made(name, number, kind, plan.study, tuple(records), raw)
+        return CalibrationStudy(name, number, kind, plan.study, tuple(records), raw)
 
     def record(self, run: Mapping[str, Any], settings: ArmSettings, speed: float) -> RunRecord:
         """A run that went well."""
@@ -126,7 +126,7 @@ def write_trace(path: Path, reads_per_s: float) -> None:
     pl.DataFrame(rows).write_parquet(path / "cgroup.parquet")
 
 
-Series = Callable[..., tuple[Observed, ...]]
+Series = Callable[..., tuple[ContrastResult, ...]]
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def series(tmp_path: Path) -> Series:
 
     def of(
         studies: int, kinds: Sequence[str] = tuple(KINDS), estimator: Estimator = by_product, **world: Any
-    ) -> tuple[Observed, ...]:
+    ) -> tuple[ContrastResult, ...]:
         made = World(seed=7, **world)
         return tuple(
             seen

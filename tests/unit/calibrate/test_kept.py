@@ -9,7 +9,7 @@ from typing import cast
 from tests.unit.analyze import synthetic
 
 from tare import __version__
-from tare.calibrate.archive import FORMAT, Archive, Studied, studied
+from tare.calibrate.archive import FORMAT, Archive, StudyResult, study_result
 from tare.calibrate.session import MachineFor, Session, Watch, calibrate
 from tare.calibrate.summary import Effort, Identity, Summary, identity_of, summarise
 
@@ -69,5 +69,7 @@ def test_nothing_is_kept_of_a_machine_of_which_nothing_is_known() -> None:
 def test_what_an_earlier_format_has_read_is_not_taken_for_what_this_one_would_read(tmp_path: Path) -> None:
     place, beside = tmp_path / "work-0001", tmp_path / "work-0001.json"
     for layout, taken in ((FORMAT, True), (FORMAT - 1, False)):
-        beside.write_text(Studied(format=layout, tare=__version__, observed=(), effort=EFFORT).model_dump_json())
-        assert (studied("work", 1, place, {}) is not None) is taken
+        beside.write_text(
+            StudyResult(format=layout, tare=__version__, observed=(), effort=EFFORT).model_dump_json()
+        )
+        assert (study_result("work", 1, place, {}) is not None) is taken

@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from tare.calibrate.outcome import Observed
+from tare.calibrate.outcome import ContrastResult
 from tare.calibrate.pooled import block_spread, injected, mean, share, smallest
 from tare.calibrate.summary import Effort, identity_of, summarise
 
 
 def observed(
     study: int, *, point: float = 0.0, half: float = 0.01, truth: float | None = 0.0, **more: object
-) -> Observed:
-    return Observed.model_validate(
+) -> ContrastResult:
+    return ContrastResult.model_validate(
         {
             "kind": "work", "study": study, "arm": "a", "deployment": "bare", "injection": "more", "n": 8,
             "point": point, "low": point - half, "high": point + half, "spread": 0.02, "truth": truth,

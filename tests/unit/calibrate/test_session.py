@@ -11,7 +11,7 @@ import pytest
 from tests.unit.run.conftest import Rig, make_plan, make_rig
 
 from tare import __version__
-from tare.calibrate.archive import Archive, Place, Studied
+from tare.calibrate.archive import Archive, Place, StudyResult
 from tare.calibrate.kinds import Contrast, Injection, Kind, Raw
 from tare.calibrate.session import Session, calibrate, next_place
 from tare.calibrate.summary import Effort, Identity
@@ -154,7 +154,7 @@ def test_kinds_take_turns_and_one_that_is_new_catches_up(tmp_path: Path) -> None
     for number in (1, 2):
         place = archive.place(HERE, "old", number)
         place.path.mkdir(parents=True)
-        found = Studied(
+        found = StudyResult(
             tare=__version__,
             observed=(),
             effort=Effort(studies=1, runs=1, failed=0, machine_s=1.0, finished_at=1.0),

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
 from tare.errors import StudyError
-from tare.knowledge.claim import Between, Known, Measured, claim_called, load_claim, load_claims
+from tare.knowledge.claim import Between, ClaimFile, Measured, claim_called, load_claim, load_claims
 from tare.knowledge.schema import CLAIM_SCHEMA
 from tare.study.catalogue import claims_folder
 
@@ -38,7 +38,7 @@ source: {title: A, authors: B, year: 2020, url: "https://example.org/", where: "
 
 
 @pytest.fixture(scope="module")
-def shipped() -> tuple[Known, ...]:
+def shipped() -> tuple[ClaimFile, ...]:
     return load_claims()
 
 
@@ -52,19 +52,19 @@ def written(folder: Path, text: str, name: str = "mine.yaml") -> Path:
     return path
 
 
-def test_every_claim_that_comes_with_tare_fits_the_schema(shipped: tuple[Known, ...]) -> None:
+def test_every_claim_that_comes_with_tare_fits_the_schema(shipped: tuple[ClaimFile, ...]) -> None:
     schema = CLAIM_SCHEMA.tree()
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
     assert [error.message for known in shipped for error in validator.iter_errors(tree(known.file))] == []
 
 
-def test_every_claim_lies_in_the_folder_of_its_study(shipped: tuple[Known, ...]) -> None:
+def test_every_claim_lies_in_the_folder_of_its_study(shipped: tuple[ClaimFile, ...]) -> None:
     assert [known.id for known in shipped if known.file.parent.name != known.study] == []
     assert {known.file.parent.parent for known in shipped} == {claims_folder()}
 
 
-def test_the_report_of_grambow_is_in_it_row_by_row(shipped: tuple[Known, ...]) -> None:
+def test_the_report_of_grambow_is_in_it_row_by_row(shipped: tuple[ClaimFile, ...]) -> None:
     rows = [each for each in shipped if "Table" in each.claim.source.where and each.study == "grambow-2018"]
     assert len(rows) == 2 * 8 * 3
     seen = {each.id: each.claim.effect for each in rows}
@@ -92,13 +92,13 @@ def test_the_report_of_grambow_is_in_it_row_by_row(shipped: tuple[Known, ...]) -
         ("gvisor-fio-fio-randwrite", -0.358),
     ],
 )
-def test_figures_are_the_published_ones(claim: str, relative: float, shipped: tuple[Known, ...]) -> None:
+def test_figures_are_the_published_ones(claim: str, relative: float, shipped: tuple[ClaimFile, ...]) -> None:
     effect = claim_called(shipped, claim).claim.effect
     assert isinstance(effect, Measured)
     assert 2.718281828459045**effect.log_ratio - 1 == pytest.approx(relative, abs=6e-4)
 
 
-def test_a_range_keeps_its_open_end(shipped: tuple[Known, ...]) -> None:
+def test_a_range_keeps_its_open_end(shipped: tuple[ClaimFile, ...]) -> None:
     effect = claim_called(shipped, "casalicchio-2017-cpu-high").claim.effect
     assert isinstance(effect, Between)
     assert effect.low is None
@@ -156,7 +156,7 @@ def test_a_folder_that_is_not_there_holds_no_claims(tmp_path: Path) -> None:
     assert load_claims([tmp_path / "nothing"]) == ()
 
 
-def test_a_name_nearly_right_is_suggested(shipped: tuple[Known, ...]) -> None:
+def test_a_name_nearly_right_is_suggested(shipped: tuple[ClaimFile, ...]) -> None:
     with pytest.raises(StudyError, match="percona-2016-host"):
         claim_called(shipped, "percona-2016-hots")
 

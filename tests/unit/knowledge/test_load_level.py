@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
-from tare.knowledge.benchmark import LoadTold, load_told
+from tare.knowledge.benchmark import BaselineLoad, load_of
 from tare.run.record import RunRecord
 
 IDLE = {"user": 10.0, "idle": 88.0, "iowait": 1.0, "steal": 1.0}
-UNKNOWN = LoadTold(None, None)
+UNKNOWN = BaselineLoad(None, None)
 
 
 def run(
@@ -43,31 +43,31 @@ def run(
 @pytest.mark.parametrize(
     ("of", "told"),
     [
-        (run(sut=0.95), LoadTold("full", "cpu")),
-        (run(sut=0.95, waiting=0.9), LoadTold("full", "cpu")),
-        (run(sut=0.5, throttled=0.8), LoadTold("full", "cpu")),
+        (run(sut=0.95), BaselineLoad("full", "cpu")),
+        (run(sut=0.95, waiting=0.9), BaselineLoad("full", "cpu")),
+        (run(sut=0.5, throttled=0.8), BaselineLoad("full", "cpu")),
         (run(sut=0.02, waiting=0.9, threads=1), UNKNOWN),
-        (run(sut=0.95, threads=2, program=True), LoadTold("medium", "cpu")),
-        (run(sut=0.95, threads=4, program=True), LoadTold("full", "cpu")),
-        (run(sut=0.5, client=0.5, delivered=0.9), LoadTold("full", None)),
+        (run(sut=0.95, threads=2, program=True), BaselineLoad("medium", "cpu")),
+        (run(sut=0.95, threads=4, program=True), BaselineLoad("full", "cpu")),
+        (run(sut=0.5, client=0.5, delivered=0.9), BaselineLoad("full", None)),
         (run(sut=0.5, client=0.95, delivered=0.9), UNKNOWN),
         (run(sut=0.5, delivered=0.9), UNKNOWN),
-        (run(sut=0.2, delivered=1.0), LoadTold("light", None)),
-        (run(sut=0.5, delivered=1.0), LoadTold("medium", None)),
+        (run(sut=0.2, delivered=1.0), BaselineLoad("light", None)),
+        (run(sut=0.5, delivered=1.0), BaselineLoad("medium", None)),
         (run(sut=0.5, delivered=1.0, machine={**IDLE, "iowait": 20.0}), UNKNOWN),
-        (run(sut=0.5, threads=1), LoadTold("light", None)),
-        (run(sut=0.5, threads=3), LoadTold("medium", None)),
+        (run(sut=0.5, threads=1), BaselineLoad("light", None)),
+        (run(sut=0.5, threads=3), BaselineLoad("medium", None)),
         (run(sut=0.5, threads=3, machine={}), UNKNOWN),
         (run(sut=0.5, threads=16), UNKNOWN),
         (run(), UNKNOWN),
     ],
 )
-def test_the_rule_tells_what_a_record_can(of: RunRecord, told: LoadTold) -> None:
-    assert load_told([of]) == told
+def test_the_rule_tells_what_a_record_can(of: RunRecord, told: BaselineLoad) -> None:
+    assert load_of([of]) == told
 
 
 def test_runs_have_to_agree_by_more_than_half() -> None:
     full, other = run(sut=0.95), run(sut=0.5)
-    assert load_told([full, full, other]) == LoadTold("full", "cpu")
-    assert load_told([full, other]) == UNKNOWN
-    assert load_told([]) == UNKNOWN
+    assert load_of([full, full, other]) == BaselineLoad("full", "cpu")
+    assert load_of([full, other]) == UNKNOWN
+    assert load_of([]) == UNKNOWN

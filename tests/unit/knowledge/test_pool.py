@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tare.errors import StudyError
-from tare.knowledge.claim import Claim, Known
+from tare.knowledge.claim import Claim, ClaimFile
 from tare.knowledge.pool import pool
 
 ARM = {"deployment": "container", "network": "host", "storage": "bind", "engine": "docker", "runtime": "runc"}
 BARE = {"deployment": "bare", "network": "host", "storage": "host", "engine": "none", "runtime": "none"}
 
 
-def claim(number: int, log_ratio: float = -0.05, se: float | None = 0.01, **more: Any) -> Known:
+def claim(number: int, log_ratio: float = -0.05, se: float | None = 0.01, **more: Any) -> ClaimFile:
     context = {
         "database": {"name": more.pop("database", "redis")},
         "load": {"workload": "any", "level": more.pop("level", None)},
@@ -47,10 +47,10 @@ def claim(number: int, log_ratio: float = -0.05, se: float | None = 0.01, **more
         "how": how,
         "source": source,
     }
-    return Known(f"c{number}", Claim.model_validate(tree), Path("x"))
+    return ClaimFile(f"c{number}", Claim.model_validate(tree), Path("x"))
 
 
-def several(count: int, **more: Any) -> Sequence[Known]:
+def several(count: int, **more: Any) -> Sequence[ClaimFile]:
     return [claim(n, -0.05 - 0.002 * n, **more) for n in range(count)]
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tare.cli import app
 from tare.knowledge.advice import advise
 from tare.knowledge.benchmark import benchmark_of
-from tare.knowledge.claim import Known, load_claims
+from tare.knowledge.claim import ClaimFile, load_claims
 from tare.knowledge.smallest import smallest_study
 from tare.plan.expand import expand
 from tare.study.reading.load import load, loads
@@ -73,7 +73,7 @@ OWN: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str], float, list[str
 
 
 @pytest.fixture(scope="module")
-def claims() -> tuple[Known, ...]:
+def claims() -> tuple[ClaimFile, ...]:
     return load_claims()
 
 
@@ -83,7 +83,7 @@ def claims() -> tuple[Known, ...]:
     ids=[f"{path.parent.relative_to(ROOT / 'studies')}-{scale}" for path, scale in SCALES],
 )
 def test_the_smallest_study_of_each_shipped_one_has_its_arms_and_settings(
-    path: Path, scale: str, claims: tuple[Known, ...]
+    path: Path, scale: str, claims: tuple[ClaimFile, ...]
 ) -> None:
     study = load(path, installed(), scale)
     advice = advise(benchmark_of(study), claims)
@@ -117,7 +117,7 @@ def test_a_study_of_one_s_own_gets_the_answers_that_the_claims_support(
     assert small.arms[1].settings == own.arms[1].settings
 
 
-def test_a_machine_is_not_on_the_host_s_network(claims: tuple[Known, ...]) -> None:
+def test_a_machine_is_not_on_the_host_s_network(claims: tuple[ClaimFile, ...]) -> None:
     text = SYSBENCH.replace("network: host}\nclient", "network: host, limits: {memory: 1G}}\nclient")
     benchmark = benchmark_of(loads(text + "      vm: {sut.deployment: vm, sut.network: user}\n", installed()))
     (machine,) = [arm for arm in benchmark.arms if arm.setup.deployment == "vm"]

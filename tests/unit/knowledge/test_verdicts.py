@@ -18,7 +18,7 @@ import pytest
 from tare.knowledge.advice import Advice, Purpose, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, lines
 from tare.knowledge.benchmark import Benchmark, Comparing, PlannedArm, benchmark_of
-from tare.knowledge.claim import DeploymentName, Known, Setup, load_claims
+from tare.knowledge.claim import ClaimFile, DeploymentName, Setup, load_claims
 from tare.study.catalogue import find_study
 from tare.study.reading.load import load
 from tare.study.registry import installed
@@ -167,12 +167,12 @@ EXPECTED: Mapping[str, tuple[Benchmark, Expected]] = {
 
 
 @pytest.fixture(scope="module")
-def claims() -> tuple[Known, ...]:
+def claims() -> tuple[ClaimFile, ...]:
     return load_claims()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_answers_are_those_that_the_claims_support(name: str, claims: tuple[Known, ...]) -> None:
+def test_the_answers_are_those_that_the_claims_support(name: str, claims: tuple[ClaimFile, ...]) -> None:
     benchmark, expected = EXPECTED[name]
     advice = advise(benchmark, claims)
     answers = {verdict.purpose.value: verdict.answer.value for verdict in advice.verdicts}
@@ -187,7 +187,7 @@ def test_the_answers_are_those_that_the_claims_support(name: str, claims: tuple[
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_every_answer_cites_claims_that_there_are(name: str, claims: tuple[Known, ...]) -> None:
+def test_every_answer_cites_claims_that_there_are(name: str, claims: tuple[ClaimFile, ...]) -> None:
     benchmark, _ = EXPECTED[name]
     known = {claim.id for claim in claims}
     for verdict in advise(benchmark, claims).verdicts:
@@ -199,23 +199,23 @@ def test_every_answer_cites_claims_that_there_are(name: str, claims: tuple[Known
     ("gap", "answer"), [(0.1, "no"), (0.25, "only if"), (0.35, "yes")], ids=["below 20 %", "between", "above 30 %"]
 )
 def test_a_ranking_holds_where_the_gap_is_larger_than_the_report_asks(
-    gap: float, answer: str, claims: tuple[Known, ...]
+    gap: float, answer: str, claims: tuple[ClaimFile, ...]
 ) -> None:
     (ranking, *_) = advise(replace(SLA, gap=gap), claims).verdicts
     assert ranking.answer.value == answer
 
 
-def test_of_an_arm_that_nothing_is_known_of_no_ranking_is_promised(claims: tuple[Known, ...]) -> None:
+def test_of_an_arm_that_nothing_is_known_of_no_ranking_is_promised(claims: tuple[ClaimFile, ...]) -> None:
     (ranking, *_) = advise(replace(BTH, gap=3.0), claims).verdicts
     assert ranking.answer.value == "unknown"
 
 
-def test_what_keeps_no_data_is_told_nothing_of_disks(claims: tuple[Known, ...]) -> None:
+def test_what_keeps_no_data_is_told_nothing_of_disks(claims: tuple[ClaimFile, ...]) -> None:
     advice = advise(shipped("casalicchio-2017/cpu"), claims)
     assert {each.metric for each in advice.forecasts} == {"cpu_used", "execution_time"}
 
 
-def test_what_a_claim_does_not_tell_is_told_of_its_forecast(claims: tuple[Known, ...]) -> None:
+def test_what_a_claim_does_not_tell_is_told_of_its_forecast(claims: tuple[ClaimFile, ...]) -> None:
     """Percona's post does not say where the data lay, and an overlay is where it matters most."""
     advice = advise(shipped("seybold-2018"), claims)
     (layer,) = [each for each in advice.forecasts if each.arm.startswith("P-C-L") and each.pool is not None]
@@ -226,7 +226,7 @@ def test_what_a_claim_does_not_tell_is_told_of_its_forecast(claims: tuple[Known,
     assert "-1.3 % to +0.0 % in 2 claims, not pooled; not told: storage by 1 of 2 [moby" in told
 
 
-def test_of_claims_equally_near_those_of_the_same_database_are_named_first(claims: tuple[Known, ...]) -> None:
+def test_of_claims_equally_near_those_of_the_same_database_are_named_first(claims: tuple[ClaimFile, ...]) -> None:
     advice = advise(shipped("grambow-2018"), claims)
     (client,) = [each for each in advice.forecasts if each.arm == _grambow_arms()[1]]
     assert client.near[0].claim.study == "grambow-2018"
@@ -248,7 +248,7 @@ def test_of_claims_equally_near_those_of_the_same_database_are_named_first(claim
     ],
 )
 def test_of_virtual_machines_what_is_said_of_them_at_all_is_named(
-    study: str, arm: str, first: tuple[str, tuple[str, ...]], claims: tuple[Known, ...]
+    study: str, arm: str, first: tuple[str, tuple[str, ...]], claims: tuple[ClaimFile, ...]
 ) -> None:
     advice = advise(shipped(study), claims)
     (machine,) = [each for each in advice.forecasts if each.arm.startswith(arm)]
@@ -259,7 +259,7 @@ def test_of_virtual_machines_what_is_said_of_them_at_all_is_named(
     assert "near, in words, but other in database, " in told
 
 
-def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple[Known, ...]) -> None:
+def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple[ClaimFile, ...]) -> None:
     (machine,) = [each for each in advise(shipped("seybold-2018"), claims).forecasts if each.arm.startswith("VM-L")]
     assert not any(near.claim.id.startswith("seybold-2018-vm-container") for near in machine.near)
 
@@ -268,7 +268,7 @@ def test_a_machine_alone_is_not_told_what_a_container_in_one_costs(claims: tuple
     ("production", "answer"), [(None, "only if"), ("bare", "only if"), ("vm", "only if"), ("container", "no")]
 )
 def test_figures_of_machines_without_a_container_are_no_others_either(
-    production: DeploymentName | None, answer: str, claims: tuple[Known, ...]
+    production: DeploymentName | None, answer: str, claims: tuple[ClaimFile, ...]
 ) -> None:
     machines = Benchmark(
         name="machines", database="mariadb", arms=(planned("bare", BARE), planned("vm", VM)), production=production
@@ -333,7 +333,9 @@ def forecast(advice: Advice, arm: str, metric: str) -> object:
     return found
 
 
-def test_the_forecast_of_percona_is_a_range_with_its_claims_and_no_interval(claims: tuple[Known, ...]) -> None:
+def test_the_forecast_of_percona_is_a_range_with_its_claims_and_no_interval(
+    claims: tuple[ClaimFile, ...],
+) -> None:
     advice = advise(shipped("percona-2016"), claims)
     (port,) = [each for each in advice.forecasts if each.arm == "published-loopback"]
     assert port.pool is not None
@@ -343,7 +345,9 @@ def test_the_forecast_of_percona_is_a_range_with_its_claims_and_no_interval(clai
     assert port.pool.high == pytest.approx(math.log(117744 / 264271), abs=1e-3)
 
 
-def test_the_forecast_of_the_grambow_arms_is_pooled_over_its_six_conditions(claims: tuple[Known, ...]) -> None:
+def test_the_forecast_of_the_grambow_arms_is_pooled_over_its_six_conditions(
+    claims: tuple[ClaimFile, ...],
+) -> None:
     advice = advise(GRAMBOW, claims)
     (read,) = [each for each in advice.forecasts if (each.arm, each.metric) == ("III", "update_latency_mean")]
     assert read.pool is not None

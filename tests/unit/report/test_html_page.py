@@ -14,7 +14,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.timelines.marks import Mark
-from tare.analyze.timelines.runs import Laid, LaidOver
+from tare.analyze.timelines.runs import OverlaidRun, RunOverlay
 from tare.analyze.timelines.series import Point
 from tare.report import html_page
 from tare.report.charts.blocks import blocks, in_words
@@ -214,8 +214,8 @@ def test_hostile_names_are_harmless_in_text(name: str, monkeypatch: pytest.Monke
     made = [synthetic.changed(each, spoil) for each in synthetic.records(arms, blocks=3)]
     made.append(synthetic.record(3, name, None, reason=name))
     study = synthetic.study(arms, blocks=4, question=name, deviations=(name,), text=name, scale=name)
-    one = Laid(name, name, 1, 1.0, (), (), (Mark(name, 1.0, name),), shown=True)
-    whole = replace(with_details(build_report(study, made), made), laid_over=LaidOver((one,), 1))
+    one = OverlaidRun(name, name, 1, 1.0, (), (), (Mark(name, 1.0, name),), shown=True)
+    whole = replace(with_details(build_report(study, made), made), laid_over=RunOverlay((one,), 1))
     page = Page(html_page.render(whole))
     assert page.open == []
     assert page.all("script") == page.all("img") == []
@@ -229,8 +229,10 @@ def test_hostile_names_are_harmless_in_charts(monkeypatch: pytest.MonkeyPatch) -
     arms = ("bare", *HOSTILE)
     made = synthetic.records(arms, blocks=3)
     line = tuple(Point("throughput, /s", "SUT", float(n), 1.0) for n in range(3))
-    runs = tuple(Laid(name, name, 1, 1.0, line, (), (Mark(name, 1.0, name),), shown=True) for name in HOSTILE)
-    whole = replace(with_details(build_report(synthetic.study(arms), made), made), laid_over=LaidOver(runs, 8))
+    runs = tuple(
+        OverlaidRun(name, name, 1, 1.0, line, (), (Mark(name, 1.0, name),), shown=True) for name in HOSTILE
+    )
+    whole = replace(with_details(build_report(synthetic.study(arms), made), made), laid_over=RunOverlay(runs, 8))
     drawn = {name: figure.drawings for name, figure in drawings(whole).items()}
     assert {"throughput", "blocks", "latency", "shift", "laid-over"} <= set(drawn)
     for figures in drawn.values():

@@ -16,20 +16,20 @@ from tare.store.trace import Trace
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A window as a record tells it, and where it lies."""
+class PlacedWindow:
+    """A window of the generator: its values in the record, and when it was."""
 
     span: Span
-    told: Mapping[str, Any]
+    values: Mapping[str, Any]
 
 
-def windows_of(run: RunRecord, zero_s: float | None) -> tuple[Placed, ...]:
+def windows_of(run: RunRecord, zero_s: float | None) -> tuple[PlacedWindow, ...]:
     """The windows of a run, in seconds since `zero_s` on the trace's clock; without those that tell no end."""
     known = [
         each for each in (run.measurement or {}).get("windows") or () if number_at(each, ("end_s",)) is not None
     ]
     spans = spans_of([float(each["end_s"]) for each in known], windows_began(run, zero_s))
-    return tuple(Placed(span, each) for span, each in zip(spans, known, strict=True))
+    return tuple(PlacedWindow(span, each) for span, each in zip(spans, known, strict=True))
 
 
 def windows_began(run: RunRecord, zero_s: float | None) -> float:
@@ -43,8 +43,8 @@ def windows_began(run: RunRecord, zero_s: float | None) -> float:
 
 def placed_by(run: RunRecord) -> str | None:
     """How that is known: `generator` or `end`, as in `run.driven.Driven`; `None` where a record does not tell."""
-    told = ((run.usage or {}).get("driven") or {}).get("by")
-    return None if told is None else str(told)
+    source = ((run.usage or {}).get("driven") or {}).get("by")
+    return None if source is None else str(source)
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What marks are read from. `zero_s`: when measuring began on the trace's clock, `over_s`: how long it took."""
+class TimedRun:
+    """A run to read marks from. `zero_s`: when measuring began on the trace's clock, `over_s`: how long it took."""
 
     run: RunRecord
     trace: Trace | None
@@ -76,10 +76,10 @@ class Seen:
         return self.over_s is not None or self.trace is not None
 
 
-Source = Callable[[Seen], Iterator[Mark]]
+Source = Callable[[TimedRun], Iterator[Mark]]
 """A source yields nothing of a run that it has nothing to say of."""
 
-_TOLD = {
+_EVENT_TEXT = {
     "missed": "the probe missed ticks",
     "suspended": "the machine slept",
     "dropped": "the probe dropped rows",
@@ -91,39 +91,41 @@ _ENDED = re.compile(f"{OF_SUT}|^proxy$")
 """Whose processes must not end while measuring."""
 
 
-def marks_of(seen: Seen) -> tuple[Mark, ...]:
+def marks_of(timed: TimedRun) -> tuple[Mark, ...]:
     """All marks of a run, in the order in which they happened."""
-    found = (mark for source in SOURCES.values() for mark in source(seen))
+    found = (mark for source in SOURCES.values() for mark in source(timed))
     return tuple(sorted(found, key=lambda mark: (mark.second, mark.kind)))
 
 
-def of_trace(seen: Seen) -> Iterator[Mark]:
+def of_trace(timed: TimedRun) -> Iterator[Mark]:
     """Gaps of the recording; server or docker-proxy ending while it was measured."""
-    events = None if seen.trace is None else seen.trace.table("event")
+    events = None if timed.trace is None else timed.trace.table("event")
     if events is None:
         return
     for row in events.sort("at_ns").iter_rows(named=True):
-        second = round(row["at_ns"] / 1e9 - seen.zero_s, 2)
-        if row["what"] in _TOLD:
-            yield Mark("recording", second, f"{_TOLD[row['what']]}: {row['detail']}")
-        elif row["what"] == "vanished" and _ENDED.match(row["name"]) and _while_measuring(second, seen):
+        second = round(row["at_ns"] / 1e9 - timed.zero_s, 2)
+        if row["what"] in _EVENT_TEXT:
+            yield Mark("recording", second, f"{_EVENT_TEXT[row['what']]}: {row['detail']}")
+        elif row["what"] == "vanished" and _ENDED.match(row["name"]) and _while_measuring(second, timed):
             yield Mark("process", second, f"{row['name']} ended: {row['detail']}")
 
 
-def _while_measuring(second: float, seen: Seen) -> bool:
+def _while_measuring(second: float, timed: TimedRun) -> bool:
     """A tick of the probe before the end: a program that is itself the SUT ends with the phase."""
-    slack = 0.0 if seen.trace is None else 2 * seen.trace.period_ns / 1e9
-    return seen.over_s is not None and 0 <= second < seen.over_s - slack
+    slack = 0.0 if timed.trace is None else 2 * timed.trace.period_ns / 1e9
+    return timed.over_s is not None and 0 <= second < timed.over_s - slack
 
 
-def of_windows(seen: Seen) -> Iterator[Mark]:
+def of_windows(timed: TimedRun) -> Iterator[Mark]:
     """Errors and reconnects as the generator counted them, a mark for each row of windows that have any."""
-    for troubled, group in groupby(windows_of(seen.run, seen.zero_s), key=lambda one: bool(_troubles(one.told))):
+    for troubled, group in groupby(
+        windows_of(timed.run, timed.zero_s), key=lambda one: bool(_troubles(one.values))
+    ):
         row = list(group)
         if troubled:
-            worst = {what: max(_troubles(one.told).get(what, 0.0) for one in row) for what in _TROUBLES}
-            told = ", ".join(f"up to {rate:g} {what}/s" for what, rate in worst.items() if rate)
-            yield Mark("errors", round(row[0].span.began_s, 2), told, until=round(row[-1].span.ended_s, 2))
+            worst = {what: max(_troubles(one.values).get(what, 0.0) for one in row) for what in _TROUBLES}
+            text = ", ".join(f"up to {rate:g} {what}/s" for what, rate in worst.items() if rate)
+            yield Mark("errors", round(row[0].span.began_s, 2), text, until=round(row[-1].span.ended_s, 2))
 
 
 def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
@@ -132,18 +134,18 @@ def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
     return {what: rate for what, rate in found.items() if rate}
 
 
-def of_duet(seen: Seen) -> Iterator[Mark]:
+def of_duet(timed: TimedRun) -> Iterator[Mark]:
     """When the two sides of a duet exchanged their CPUs."""
-    duet: Mapping[str, Any] = seen.run.duet or {}
+    duet: Mapping[str, Any] = timed.run.duet or {}
     began, ended = (number_at(duet, (key,)) for key in ("swap_began_s", "swap_ended_s"))
-    if began is not None and ended is not None and seen.places:
-        second, until = (round(at - seen.zero_s, 2) for at in (began, ended))
+    if began is not None and ended is not None and timed.places:
+        second, until = (round(at - timed.zero_s, 2) for at in (began, ended))
         yield Mark("duet", second, "the CPU sets were exchanged", until=until)
 
 
-def of_chronicle(seen: Seen) -> Iterator[Mark]:
+def of_chronicle(timed: TimedRun) -> Iterator[Mark]:
     """What the server told of its own work: compactions. One of which only the end is known is a moment."""
-    for event in (seen.run.chronicle or {}).get("events") or () if seen.places else ():
+    for event in (timed.run.chronicle or {}).get("events") or () if timed.places else ():
         ended, began = (number_at(event, (f"{end}_monotonic_s",)) for end in ("ended", "began"))
         if ended is None:
             continue
@@ -156,9 +158,9 @@ def of_chronicle(seen: Seen) -> Iterator[Mark]:
         at = f" at {node}" if node else ""
         yield Mark(
             kind,
-            round((ended if began is None else began) - seen.zero_s, 2),
+            round((ended if began is None else began) - timed.zero_s, 2),
             ": ".join(filter(None, [f"{kind} of {event.get('name')}{at}", ", ".join(moved)])),
-            until=None if began is None else round(ended - seen.zero_s, 2),
+            until=None if began is None else round(ended - timed.zero_s, 2),
             work=True,
         )
 

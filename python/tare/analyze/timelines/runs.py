@@ -8,7 +8,7 @@ from statistics import fmean
 
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.numbers import number_at
-from tare.analyze.timelines.marks import Mark, Placed, Seen, marks_of, placed_by, windows_of
+from tare.analyze.timelines.marks import Mark, PlacedWindow, TimedRun, marks_of, placed_by, windows_of
 from tare.analyze.timelines.series import MOST_STEPS, SUT, Point, series
 from tare.analyze.views.summary import TRACE
 from tare.errors import StoreError
@@ -86,7 +86,9 @@ def _timeline(store: Store, run: RunRecord) -> Timeline:
     phases = tuple(Span(phase.value, began - zero_s, ended - zero_s) for phase, (began, ended) in found.items())
     began, ended = found.get(Phase.MEASURE, (None, None))
     over_s = None if began is None or ended is None else ended - began
-    return Timeline(run.arm, run.run_id, series(trace, zero_s), phases, marks_of(Seen(run, trace, zero_s, over_s)))
+    return Timeline(
+        run.arm, run.run_id, series(trace, zero_s), phases, marks_of(TimedRun(run, trace, zero_s, over_s))
+    )
 
 
 def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
@@ -100,7 +102,7 @@ def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
 
 
 @dataclass(frozen=True)
-class Laid:
+class OverlaidRun:
     """One run. `shown`: laid over the others before a reader has chosen.
 
     `placed_by`: how it is known where the generator's windows lie, of a run that has any; as `placing.placed_by`.
@@ -118,14 +120,14 @@ class Laid:
 
 
 @dataclass(frozen=True)
-class LaidOver:
+class RunOverlay:
     """The runs for which there was room, of `known` ones."""
 
-    runs: tuple[Laid, ...]
+    runs: tuple[OverlaidRun, ...]
     known: int
 
 
-def laid_over(study: Study, store: Store, records: Sequence[RunRecord], chosen: Sequence[str] = ()) -> LaidOver:
+def overlay(study: Study, store: Store, records: Sequence[RunRecord], chosen: Sequence[str] = ()) -> RunOverlay:
     """Good runs with windows or a trace, in the study's order; `chosen` ones whether good or not.
 
     Shown first are those chosen, else the run of each arm with its median throughput. Raises `StoreError` for a
@@ -139,7 +141,7 @@ def laid_over(study: Study, store: Store, records: Sequence[RunRecord], chosen: 
     order = {arm.name: n for n, arm in enumerate(study.arms)}
     kept = sorted(room[: max(MOST_RUNS, len(wanted))], key=lambda each: (order[each.arm], each.block, each.index))
     shown = {each.run_id for each in first}
-    return LaidOver(tuple(_laid(store, each, shown=each.run_id in shown) for each in kept), len(room))
+    return RunOverlay(tuple(_laid(store, each, shown=each.run_id in shown) for each in kept), len(room))
 
 
 def _control(study: Study, name: str) -> bool:
@@ -159,7 +161,7 @@ def _telling(store: Store, record: RunRecord) -> bool:
     return bool((record.measurement or {}).get("windows")) or is_trace(store.raw(record, TRACE))
 
 
-def _laid(store: Store, run: RunRecord, *, shown: bool) -> Laid:
+def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
     path = store.raw(run, TRACE)
     trace = read_trace(path) if is_trace(path) else None
     found = dict(spans(run))
@@ -168,26 +170,26 @@ def _laid(store: Store, run: RunRecord, *, shown: bool) -> Laid:
     zero_s = first_s if began is None else began
     over_s = None if began is None or ended is None else ended - began
     used = () if trace is None else (point for point in series(trace, zero_s) if point.who == SUT)
-    return Laid(
+    return OverlaidRun(
         run_id=run.run_id,
         arm=run.arm,
         block=run.block,
         throughput_per_s=METRICS[PRIMARY].of(run),
         points=(*_windows(windows_of(run, zero_s)), *used),
         phases=tuple(Span(phase.value, since - zero_s, until - zero_s) for phase, (since, until) in found.items()),
-        marks=marks_of(Seen(run, trace, zero_s, over_s)),
+        marks=marks_of(TimedRun(run, trace, zero_s, over_s)),
         shown=shown,
         placed_by=placed_by(run),
     )
 
 
-def _windows(windows: Sequence[Placed]) -> Iterator[Point]:
+def _windows(windows: Sequence[PlacedWindow]) -> Iterator[Point]:
     """What the generator told of each window, at its middle; several in one where there are very many."""
     each = -(-len(windows) // MOST_STEPS) or 1
     groups = [windows[begin : begin + each] for begin in range(0, len(windows), each)]
     for panel, key in _IN_WINDOWS.items():
         for group in groups:
-            known = [value for one in group if (value := number_at(one.told, (key,))) is not None]
+            known = [value for one in group if (value := number_at(one.values, (key,))) is not None]
             if known:
                 middle = (group[0].span.began_s + group[-1].span.ended_s) / 2
                 yield Point(panel, SUT, round(middle, 2), round(fmean(known), 4))

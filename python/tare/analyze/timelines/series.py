@@ -55,18 +55,18 @@ def _cpu(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
     for who, names in _GROUPS.items():
         line = _rate(_named(trace, "cgroup", names), "usage_t0_ns", ("usage_ns",), edges)
         line = line or _rate(_named(trace, "process", names), "cpu_t0_ns", ("cpu_ns",), edges)
-        yield from _told(who, line, 1 / _NS)
-    yield from _told(ENGINE, _rate(_named(trace, "process", _ENGINE), "cpu_t0_ns", ("cpu_ns",), edges), 1 / _NS)
+        yield from _scaled(who, line, 1 / _NS)
+    yield from _scaled(ENGINE, _rate(_named(trace, "process", _ENGINE), "cpu_t0_ns", ("cpu_ns",), edges), 1 / _NS)
     busy = ("user_ticks", "nice_ticks", "system_ticks", "irq_ticks", "softirq_ticks")
-    yield from _told(HOST, _rate(_named(trace, "cpu", "^all$"), "t0_ns", busy, edges), 1 / trace.user_hz)
+    yield from _scaled(HOST, _rate(_named(trace, "cpu", "^all$"), "t0_ns", busy, edges), 1 / trace.user_hz)
 
 
 def _memory(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
     for who, names in _GROUPS.items():
         charged = _named(trace, "cgroup", names)
-        yield from _told(who, _gauge(charged, "memory_t0_ns", pl.col("memory_bytes"), edges), 1 / _MIB)
+        yield from _scaled(who, _gauge(charged, "memory_t0_ns", pl.col("memory_bytes"), edges), 1 / _MIB)
     used = pl.col("total_bytes") - pl.col("available_bytes")
-    yield from _told(HOST, _gauge(_named(trace, "memory", "^host$"), "meminfo_t0_ns", used, edges), 1 / _MIB)
+    yield from _scaled(HOST, _gauge(_named(trace, "memory", "^host$"), "meminfo_t0_ns", used, edges), 1 / _MIB)
 
 
 def _disk(column: str, paged: str, trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
@@ -74,9 +74,9 @@ def _disk(column: str, paged: str, trace: Trace, edges: np.ndarray) -> Iterator[
     for who, names in _GROUPS.items():
         line = _rate(_named(trace, "cgroup", names), "block_at_ns", (f"block_{column}",), edges)
         line = line or _rate(_named(trace, "process", names), "io_t0_ns", (column,), edges)
-        yield from _told(who, line, 1 / _MIB)
+        yield from _scaled(who, line, 1 / _MIB)
     host = _rate(_named(trace, "memory", "^host$"), "vmstat_t0_ns", (paged,), edges)
-    yield from _told(HOST, host, 1 / 1024)
+    yield from _scaled(HOST, host, 1 / 1024)
 
 
 def _network(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
@@ -86,9 +86,9 @@ def _network(trace: Trace, edges: np.ndarray) -> Iterator[tuple[str, Line]]:
     space = pl.col("name").str.split("/").list.first()
     for who, names in _GROUPS.items():
         own = table.filter(space.str.contains(names) & ~pl.col("name").str.ends_with("/lo"))
-        yield from _told(who, _rate(own, "t0_ns", both, edges), 1 / _MIB)
+        yield from _scaled(who, _rate(own, "t0_ns", both, edges), 1 / _MIB)
     outer = table.filter((space == "host") & ~pl.col("name").str.contains(_INNER))
-    yield from _told(HOST, _rate(outer, "t0_ns", both, edges), 1 / _MIB)
+    yield from _scaled(HOST, _rate(outer, "t0_ns", both, edges), 1 / _MIB)
 
 
 _PANELS: Mapping[str, Callable[[Trace, np.ndarray], Iterator[tuple[str, Line]]]] = {
@@ -100,7 +100,7 @@ _PANELS: Mapping[str, Callable[[Trace, np.ndarray], Iterator[tuple[str, Line]]]]
 }
 
 
-def _told(who: str, line: Line | None, factor: float) -> Iterator[tuple[str, Line]]:
+def _scaled(who: str, line: Line | None, factor: float) -> Iterator[tuple[str, Line]]:
     if line is not None:
         yield who, (line[0], line[1] * factor)
 

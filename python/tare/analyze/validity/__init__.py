@@ -20,7 +20,7 @@ __all__ = ["RULES", "Alarm", "check"]
 
 RULES: Mapping[str, Rule] = {
     "imported": foreign.imported,
-    "unwitnessed": making.unwitnessed,
+    "unwitnessed": making.unobserved,
     "few-blocks": blocks.few_blocks,
     "extended": making.extended,
     "errors": failures.errors,

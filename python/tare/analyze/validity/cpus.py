@@ -50,7 +50,7 @@ def _of_halves(evidence: Evidence) -> Iterator[Alarm]:
         yield Alarm(
             "core-effect",
             None,
-            _told(whole[0][0].one, whole[0][0].other, found.mean),
+            _difference_text(whole[0][0].one, whole[0][0].other, found.mean),
             ids([run for run in runs if run.block in by_block]),
             "swapping takes it out of the mean, not out of the scatter: choose CPU sets that are alike (caches, "
             "cores that nobody shares), and see what else runs on the slower one",
@@ -91,7 +91,7 @@ def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
                 yield Alarm(
                     "core-effect",
                     arm,
-                    _told(one, other, difference),
+                    _difference_text(one, other, difference),
                     ids([*by_set[one], *by_set[other]]),
                     "set limits.cpus, alike for all blocks",
                 )
@@ -103,7 +103,7 @@ def _apart(sides: Sequence[Sequence[float]]) -> bool:
     return known is not None and known.p_zero(fmean(sides[0]) - fmean(sides[1])) < _CHANCE
 
 
-def _told(one: str, other: str, difference: float) -> str:
+def _difference_text(one: str, other: str, difference: float) -> str:
     way = "faster" if difference > 0 else "slower"
     return f"on CPUs {one} throughput is {share(abs(math.expm1(difference)))} {way} than on CPUs {other}"
 

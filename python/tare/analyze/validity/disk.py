@@ -69,7 +69,7 @@ def not_disk_bound(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "not-disk-bound",
                 arm,
-                f"the study means it to be bound by the disk, but {_told(others)}",
+                f"the study means it to be bound by the disk, but {_evidence_text(others)}",
                 ids(others),
                 "give it more data or less memory, or more CPU time where that ran out; else take what these arms "
                 "differ by for a cost of something else than storage",
@@ -88,7 +88,7 @@ def _by_disk_alone(run: RunRecord) -> bool:
     return all(reached is (limit == "disk") for limit, reached in _reached(run).items())
 
 
-def _told(runs: Sequence[RunRecord]) -> str:
+def _evidence_text(runs: Sequence[RunRecord]) -> str:
     """What was seen instead: of each figure the largest of any of these runs."""
     disks = sorted({str(run.usage["disk"]["name"]) for run in runs if run.usage and disk_busy(run) is not None})
     figures = (

@@ -73,12 +73,12 @@ def extended(evidence: Evidence) -> Iterator[Alarm]:
         )
 
 
-def unwitnessed(evidence: Evidence) -> Iterator[Alarm]:
+def unobserved(evidence: Evidence) -> Iterator[Alarm]:
     """Of a good run it could not be read what was in force around a side, or which way the connections went."""
     for arm in evidence.arms if evidence.study.imported is None else ():
-        blind = [run for run in evidence.good(arm) if _unseen(run)]
+        blind = [run for run in evidence.good(arm) if _unobserved_parts(run)]
         if blind:
-            what = ", ".join(dict.fromkeys(part for run in blind for part in _unseen(run)))
+            what = ", ".join(dict.fromkeys(part for run in blind for part in _unobserved_parts(run)))
             yield Alarm(
                 "unwitnessed",
                 arm,
@@ -88,7 +88,7 @@ def unwitnessed(evidence: Evidence) -> Iterator[Alarm]:
             )
 
 
-def _unseen(run: RunRecord) -> tuple[str, ...]:
+def _unobserved_parts(run: RunRecord) -> tuple[str, ...]:
     """A program that is itself the SUT has no client and no path."""
     both = run.settings.get("client", "") is not None
     sides = {"sut": "the SUT", **({"client": "the client"} if both else {})}

@@ -73,7 +73,7 @@ def compare(trace: Trace, observed: pl.DataFrame, views: Mapping[str, View] = VI
                 )
                 one = _compare(trace, quantity, sampled, _weighed(rows, weights, quantity))
                 if one is not None:
-                    found.append(_told(view.tool, quantity.name, str(subject), one))
+                    found.append(Comparison(view.tool, quantity.name, str(subject), **vars(one)))
     return tuple(found)
 
 
@@ -86,10 +86,6 @@ class _Figures:
     view: float
     low: float
     high: float
-
-
-def _told(tool: str, quantity: str, subject: str, one: _Figures) -> Comparison:
-    return Comparison(tool, quantity, subject, one.samples, one.real, one.view, one.low, one.high)
 
 
 def _series(readings: pl.DataFrame, subject: str, rows: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from tare.analyze.timelines.runs import Laid, LaidOver
+from tare.analyze.timelines.runs import OverlaidRun, RunOverlay
 from tare.analyze.timelines.series import READ, WRITTEN
 from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis
 from tare.report.charts.timelines import bands_of, hangs
@@ -23,7 +23,7 @@ _LABELS_PX = 48
 _GAPS = alt.RowColnumber(row=58, column=66)
 
 
-def laid_over(shown: LaidOver, frame: Frame) -> dict[str, Any]:
+def laid_over(shown: RunOverlay, frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification. What is drawn of run N (from 0) is described as `run-N`."""
     panels = [panel for panel in PANELS if _told_of(panel, shown.runs)]
     width, columns = (320, 2) if frame.values else (220, 1)
@@ -32,13 +32,13 @@ def laid_over(shown: LaidOver, frame: Frame) -> dict[str, Any]:
     return themed(alt.concat(*drawn, columns=columns, bounds="flush", spacing=_GAPS), frame)
 
 
-def _told_of(panel: str, runs: Sequence[Laid]) -> bool:
+def _told_of(panel: str, runs: Sequence[OverlaidRun]) -> bool:
     """Whether there is a line; of a disk only where anything was read or written."""
     values = [point.value for run in runs for point in run.points if point.panel == panel]
     return any(values) if panel in (READ, WRITTEN) else bool(values)
 
 
-def in_words(shown: LaidOver) -> str:
+def in_words(shown: RunOverlay) -> str:
     """The chart for those who cannot see it: what it begins with; the table beneath has every run."""
     told = [
         "; ".join([f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}", *happened(run.marks)])
@@ -48,13 +48,13 @@ def in_words(shown: LaidOver) -> str:
     return f"Chart: runs over time, laid over each other. Means while measuring: {'. '.join(told)}."
 
 
-def _reach(runs: Sequence[Laid]) -> tuple[float, float]:
+def _reach(runs: Sequence[OverlaidRun]) -> tuple[float, float]:
     """From the first to the last second that any run tells of."""
     seconds = [point.second for run in runs for point in run.points]
     return min(seconds, default=0.0), max(seconds, default=1.0)
 
 
-def _panel(runs: Sequence[Laid], panel: str, reach: tuple[float, float], frame: Frame) -> Any:
+def _panel(runs: Sequence[OverlaidRun], panel: str, reach: tuple[float, float], frame: Frame) -> Any:
     x = alt.X("second:Q", axis=seconds_axis(tickCount=5), scale=alt.Scale(domain=list(reach), nice=False))
     y = alt.Y("value:Q", axis=value_axis(tickCount=3, minExtent=_LABELS_PX))
     pens = _pens(runs)
@@ -91,7 +91,7 @@ def _panel(runs: Sequence[Laid], panel: str, reach: tuple[float, float], frame: 
     return alt.layer(*layers)
 
 
-def _pens(runs: Sequence[Laid]) -> Mapping[str, Mapping[str, str]]:
+def _pens(runs: Sequence[OverlaidRun]) -> Mapping[str, Mapping[str, str]]:
     """Run → how it is drawn: in the colour of its arm, dashed by its place among the runs of it."""
     hues, names = colours(runs), list(_DASHES)
     counts = dict.fromkeys(hues, 0)
@@ -102,7 +102,7 @@ def _pens(runs: Sequence[Laid]) -> Mapping[str, Mapping[str, str]]:
     return pens
 
 
-def _line(run: Laid, panel: str, pen: Mapping[str, str]) -> list[dict[str, Any]]:
+def _line(run: OverlaidRun, panel: str, pen: Mapping[str, str]) -> list[dict[str, Any]]:
     """Broken where there was nobody, as between two clients."""
     points = [point for point in run.points if point.panel == panel]
     gaps = sorted(later.second - sooner.second for sooner, later in pairwise(points))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tare.analyze import Analysis, Estimate, Finding, analyze
 from tare.analyze.metrics import metric_named
-from tare.analyze.overhead_limit import Held, Outcome, held, worst
+from tare.analyze.overhead_limit import LimitCheck, Outcome, check_limit, worst
 from tare.errors import StudyError
 from tare.plural import counted
 from tare.report.figures import decimals_of, interval, percent
@@ -33,7 +33,7 @@ class Check:
     study: Study
     analysis: Analysis
     headlines: tuple[Headline, ...]
-    held: tuple[Held, ...]
+    checks: tuple[LimitCheck, ...]
     most: float
     lenient: bool
     notes: tuple[str, ...]
@@ -41,12 +41,12 @@ class Check:
     @property
     def outcome(self) -> Outcome:
         """Of all arms together."""
-        return worst([each.outcome for each in self.held])
+        return worst([each.outcome for each in self.checks])
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What was held against the limit, in the order asked for."""
-        return tuple(dict.fromkeys(each.metric for each in self.held))
+        """The metrics that were checked, in the order asked for."""
+        return tuple(dict.fromkeys(each.metric for each in self.checks))
 
     @property
     def limit(self) -> str:
@@ -56,7 +56,7 @@ class Check:
     @property
     def sentence(self) -> str:
         """All of it: `FAIL: 1 of 5 overheads beyond 5 %, 2 of 5 not known well enough to tell.`."""
-        beyond, open_, of = self._count(Outcome.FAIL), self._count(Outcome.INCONCLUSIVE), len(self.held)
+        beyond, open_, of = self._count(Outcome.FAIL), self._count(Outcome.INCONCLUSIVE), len(self.checks)
         limit = self.limit
         if self.analysis.invalid:
             return "FAIL: the control differs from the baseline, so no figure of this study can be believed."
@@ -69,7 +69,7 @@ class Check:
         return f"FAIL: {beyond} of {counted(of, 'overhead')} beyond {limit}{f', {unknown}' if open_ else ''}."
 
     def _count(self, outcome: Outcome) -> int:
-        return sum(each.outcome is outcome for each in self.held)
+        return sum(each.outcome is outcome for each in self.checks)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def build_check(
         study=study,
         analysis=analysis,
         headlines=headlines(study, analysis),
-        held=held(study, analysis, findings, asked.most, unfinished),
+        checks=check_limit(study, analysis, findings, asked.most, unfinished),
         most=asked.most,
         lenient=asked.lenient,
         notes=warnings(analysis.alarms),
@@ -128,7 +128,7 @@ def _findings(study: Study, analysis: Analysis, asked: Asked) -> Iterator[Findin
         yield from (analysis.finding(name, metric) for name in asked.arms or compared)
 
 
-def in_words(one: Held) -> str:
+def in_words(one: LimitCheck) -> str:
     """Why an outcome is what it is, `None` of figures told in the row itself."""
     if one.why is not None:
         return f"{one.outcome.value}: {plain(one.why, 200)}"
@@ -143,7 +143,7 @@ def title(metric: str) -> str:
     return f"{'Loss' if found.more_is_better else 'Gain'} of {plain(found.title, 80)}"
 
 
-def figures(one: Held) -> tuple[str, str]:
+def figures(one: LimitCheck) -> tuple[str, str]:
     """The overhead and its interval, in percent, with as many decimals as the interval bears out."""
     estimate = Estimate(one.point, one.low, one.high, one.n, one.confidence, "")
     return percent(one.point, decimals_of(estimate)), interval(estimate)
@@ -151,5 +151,5 @@ def figures(one: Held) -> tuple[str, str]:
 
 def widened(check: Check, metric: str) -> str | None:
     """By how much intervals of a metric were widened, where they were."""
-    found = max((one.resolution or 0.0 for one in check.held if one.metric == metric), default=0.0)
+    found = max((one.resolution or 0.0 for one in check.checks if one.metric == metric), default=0.0)
     return f"widened by one bucket of the histogram, {percent(found, signed=False)}" if found else None

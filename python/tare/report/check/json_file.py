@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tare.analyze.overhead_limit import Held
+from tare.analyze.overhead_limit import LimitCheck
 from tare.report.check.content import Check
 from tare.report.findings_file import Entry
 from tare.version import __version__
@@ -57,13 +57,13 @@ def render(check: Check) -> str:
         lenient=check.lenient,
         valid=not check.analysis.invalid,
         max_overhead=check.most,
-        overheads=tuple(_entry(one) for one in check.held),
+        overheads=tuple(_entry(one) for one in check.checks),
         validity=check.notes,
     )
     return file.model_dump_json(indent=2) + "\n"
 
 
-def _entry(one: Held) -> HeldEntry:
+def _entry(one: LimitCheck) -> HeldEntry:
     return HeldEntry(
         arm=one.arm,
         baseline=one.baseline,

@@ -6,7 +6,7 @@ import io
 
 from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from tare.analyze.overhead_limit import Held, Outcome
+from tare.analyze.overhead_limit import LimitCheck, Outcome
 from tare.report.check.content import Check, figures, in_words, title
 from tare.report.plain import distinct, plain
 
@@ -15,12 +15,12 @@ def render(check: Check) -> str:
     """An inconclusive case is a failure, or skipped where the check lets it pass."""
     study = f"{plain(check.study.name, 80)} at scale {plain(check.study.scale, 40)}"
     whole = JUnitXml(f"tare check: {study}")
-    names = distinct(tuple(dict.fromkeys(one.arm for one in check.held)), 120)
+    names = distinct(tuple(dict.fromkeys(one.arm for one in check.checks)), 120)
     for metric in check.metrics:
         suite = TestSuite(f"{title(metric)}, at most {check.limit}")
         suite.add_property("study", study)
         suite.add_property("valid", "false" if check.analysis.invalid else "true")
-        cases = [_case(check, one, names[one.arm]) for one in check.held if one.metric == metric]
+        cases = [_case(check, one, names[one.arm]) for one in check.checks if one.metric == metric]
         suite.add_testcases(cases)
         whole.add_testsuite(suite)
     whole.update_statistics()  # type: ignore[no-untyped-call]  # junitparser is typed in part
@@ -29,7 +29,7 @@ def render(check: Check) -> str:
     return out.getvalue().decode("utf-8")
 
 
-def _case(check: Check, one: Held, name: str) -> TestCase:
+def _case(check: Check, one: LimitCheck, name: str) -> TestCase:
     case = TestCase(name, classname=f"tare.{plain(check.study.name, 80)}.{plain(one.metric, 80)}")
     point, bounds = figures(one)
     told = f"{point} against {plain(one.baseline, 80)}, 95 % interval {bounds} %, n = {one.n}; {in_words(one)}"

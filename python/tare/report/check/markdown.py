@@ -37,7 +37,7 @@ def _table(check: Check, metric: str) -> Iterator[str]:
     yield ""
     yield "| arm | n | overhead | 95 % interval | |"
     yield "|---|---:|---:|---:|---|"
-    for one in (each for each in check.held if each.metric == metric):
+    for one in (each for each in check.checks if each.metric == metric):
         point, bounds = figures(one)
         cells = (
             text(one.arm, 80),

@@ -51,7 +51,7 @@ def _table(check: Check, metric: str) -> Table:
         Column("", overflow="fold"),
     )
     table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for one in (each for each in check.held if each.metric == metric):
+    for one in (each for each in check.checks if each.metric == metric):
         point, bounds = figures(one)
         words = Text(in_words(one), style=_STYLES[one.outcome])
         table.add_row(ArmCell(one.arm), str(one.n), point, Text(bounds), words)

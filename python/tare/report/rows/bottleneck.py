@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.arms import ArmSummary
-from tare.analyze.bottleneck import Limits
+from tare.analyze.bottleneck import Bottleneck
 from tare.analyze.validity.disk import Limit
 from tare.report.content import Report
 from tare.report.figures import NONE, amount, percent
@@ -57,7 +57,7 @@ def _row(arm: ArmSummary, *, limited: bool) -> tuple[str, ...]:
     )
 
 
-def _bound(told: Limits) -> str:
+def _bound(told: Bottleneck) -> str:
     if told.reached is None:
         return NONE
     return ", ".join(_WORDS[each] for each in told.reached) or "none of these"

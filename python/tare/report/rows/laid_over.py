@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.analyze.timelines.runs import LATENCY, THROUGHPUT, Laid, LaidOver
+from tare.analyze.timelines.runs import LATENCY, THROUGHPUT, OverlaidRun, RunOverlay
 from tare.analyze.timelines.series import CPU, MEMORY, NETWORK, READ, WRITTEN
 from tare.plural import counted
 from tare.report.figures import amount
@@ -48,7 +48,7 @@ class LaidArm:
     rows: tuple[LaidRow, ...]
 
 
-def laid_rows(over: LaidOver | None) -> tuple[LaidArm, ...]:
+def laid_rows(over: RunOverlay | None) -> tuple[LaidArm, ...]:
     """Arms in the study's order."""
     runs = () if over is None else over.runs
     hues = colours(runs)
@@ -58,7 +58,7 @@ def laid_rows(over: LaidOver | None) -> tuple[LaidArm, ...]:
     )
 
 
-def placed(over: LaidOver | None) -> str:
+def placed(over: RunOverlay | None) -> str:
     """Where the generators' windows lie, in a clause after "window by window"; empty where no run has any."""
     told = [run for run in (() if over is None else over.runs) if any(point.panel in _OWN for point in run.points)]
     ways = [way for way in _PLACED if any(run.placed_by == way for run in told)]
@@ -69,7 +69,7 @@ def placed(over: LaidOver | None) -> str:
     )
 
 
-def hiding(over: LaidOver | None) -> str:
+def hiding(over: RunOverlay | None) -> str:
     """A rule a run: it is gone while its box is not ticked. Needs no script; without :has() all are shown."""
     return "".join(
         f".laid:has(#pick-{n}:not(:checked)) .run-{n} {{ display: none; }}\n"
@@ -77,25 +77,25 @@ def hiding(over: LaidOver | None) -> str:
     )
 
 
-def _row(number: int, run: Laid) -> LaidRow:
+def _row(number: int, run: OverlaidRun) -> LaidRow:
     cells = tuple(amount(mean(run, panel)) for panel in PANELS)
     return LaidRow(number, plain(run.run_id, 80), run.block, run.shown, cells, told(run.marks))
 
 
-def colours(runs: Sequence[Laid]) -> Mapping[str, str]:
+def colours(runs: Sequence[OverlaidRun]) -> Mapping[str, str]:
     """Arm → the name of its colour in the page's style."""
     arms = list(dict.fromkeys(run.arm for run in runs))
     first, *others = COLOURS
     return {arm: first if n == 0 else others[(n - 1) % len(others)] for n, arm in enumerate(arms)}
 
 
-def means(run: Laid) -> str:
+def means(run: OverlaidRun) -> str:
     """`throughput, /s 1,905; CPU, cores 0.98`, over the measure phase."""
     found = ((panel, mean(run, panel)) for panel in PANELS)
     return ", ".join(f"{amount(value)} ({panel})" for panel, value in found if value is not None)
 
 
-def mean(run: Laid, panel: str) -> float | None:
+def mean(run: OverlaidRun, panel: str) -> float | None:
     """Mean of a panel's line over the measure phase; `None` where it has none."""
     measure = next((span for span in run.phases if span.phase == "measure"), None)
     values = [

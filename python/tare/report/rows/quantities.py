@@ -17,7 +17,7 @@ from tare.study.values import PublishedRange, Quantities, QuantityName
 if TYPE_CHECKING:
     import polars as pl
 
-    from tare.analyze.quantities import Seen, Told
+    from tare.analyze.quantities import QuantityRow, WatchedTrace
 
 TITLES: dict[QuantityName, str] = {
     "e_ovh": "E_ovh, execution time",
@@ -54,12 +54,12 @@ def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> R
     return replace(report, quantities=quantities(report.study, records, lambda record: _seen(record, raw)))
 
 
-def _seen(record: RunRecord, raw: Raw) -> Seen:
-    from tare.analyze.quantities import Seen
+def _seen(record: RunRecord, raw: Raw) -> WatchedTrace:
+    from tare.analyze.quantities import WatchedTrace
     from tare.store.trace import is_trace, read_trace
 
     path = raw(record, _TRACE)
-    return Seen(read_trace(path) if is_trace(path) else None, _observed(raw(record, _MONITORS)))
+    return WatchedTrace(read_trace(path) if is_trace(path) else None, _observed(raw(record, _MONITORS)))
 
 
 def _observed(monitors: Path) -> pl.DataFrame | None:
@@ -90,7 +90,7 @@ class Section:
         return tuple((arm, tuple(row[1:] for row in rows)) for arm, rows in grouped)
 
 
-def sections(wanted: Quantities | None, told: Sequence[Told]) -> tuple[Section, ...]:
+def sections(wanted: Quantities | None, told: Sequence[QuantityRow]) -> tuple[Section, ...]:
     """In the study's order; nothing where the study wants nothing."""
     if wanted is None:
         return ()
@@ -100,13 +100,13 @@ def sections(wanted: Quantities | None, told: Sequence[Told]) -> tuple[Section, 
     )
 
 
-def _rows(told: Sequence[Told]) -> tuple[tuple[str, ...], ...]:
+def _rows(told: Sequence[QuantityRow]) -> tuple[tuple[str, ...], ...]:
     """All sources of an arm together, arms as they come."""
     arms = list(dict.fromkeys(one.arm for one in told))
     return tuple(_row(one) for one in sorted(told, key=lambda one: arms.index(one.arm)))
 
 
-def _row(one: Told) -> tuple[str, ...]:
+def _row(one: QuantityRow) -> tuple[str, ...]:
     estimate = one.signed
     return (
         plain(one.arm, 60),

@@ -10,8 +10,17 @@ from tests.unit.analyze import synthetic
 from tests.unit.analyze.test_timelines import S, group, trace
 from tests.unit.analyze.views.test_of_run import store_with
 
-from tare.analyze.timelines.marks import Mark, Seen, marks_of
-from tare.analyze.timelines.runs import LATENCY, MOST_RUNS, THROUGHPUT, Laid, LaidOver, Span, laid_over, spans
+from tare.analyze.timelines.marks import Mark, TimedRun, marks_of
+from tare.analyze.timelines.runs import (
+    LATENCY,
+    MOST_RUNS,
+    THROUGHPUT,
+    OverlaidRun,
+    RunOverlay,
+    Span,
+    overlay,
+    spans,
+)
 from tare.analyze.timelines.series import READ, WRITTEN, Point, series
 from tare.errors import StoreError
 from tare.report.charts import laid_over as chart
@@ -41,7 +50,7 @@ def happened(**rows: Any) -> Trace:
 
 
 def marks(run: RunRecord, seen: Trace | None = None) -> list[tuple[str, float, float | None, str]]:
-    found = marks_of(Seen(run, seen, zero_s=100.0, over_s=8.0))
+    found = marks_of(TimedRun(run, seen, zero_s=100.0, over_s=8.0))
     return [(mark.kind, mark.second, mark.until, mark.text) for mark in found]
 
 
@@ -56,7 +65,7 @@ def test_errors_of_windows_in_a_row_are_one_mark() -> None:
 def test_a_duet_is_marked_where_its_sides_exchanged_their_cpus() -> None:
     duet = {"started_s": 101.0, "swap_began_s": 102.5, "swap_ended_s": 102.75}
     assert marks(run_with(duet=duet)) == [("duet", 2.5, 2.75, "the CPU sets were exchanged")]
-    assert marks_of(Seen(run_with(duet=duet, measurement=None), None, zero_s=0.0, over_s=None)) == ()
+    assert marks_of(TimedRun(run_with(duet=duet, measurement=None), None, zero_s=0.0, over_s=None)) == ()
     assert marks(run_with(duet={"partner": "b01-2", "cpus": None})) == []
 
 
@@ -76,7 +85,7 @@ def test_compactions_are_marks_from_when_to_when_on_the_clock_of_the_trace() -> 
     )
     assert marks(compacted(whole | {"began_monotonic_s": None})) == [("compaction", 3.0, None, text)]
     assert marks(compacted(whole | {"ended_monotonic_s": None})) == []
-    assert marks_of(Seen(compacted(whole), None, zero_s=0.0, over_s=None)) == ()
+    assert marks_of(TimedRun(compacted(whole), None, zero_s=0.0, over_s=None)) == ()
 
 
 def test_many_compactions_are_told_in_one_entry_beside_all_else() -> None:
@@ -93,10 +102,10 @@ def test_many_compactions_are_told_in_one_entry_beside_all_else() -> None:
 def test_compactions_of_a_run_are_hidden_with_it() -> None:
     written = tuple(Point(WRITTEN, "SUT", float(n), 1.0) for n in range(5))
     work = Mark("compaction", 1.0, "x", until=2.0, work=True)
-    runs = tuple(Laid(f"b{n}-a", "a", n, 1.0, written, (), (work,), shown=True) for n in range(2))
-    svg = draw(chart.laid_over(LaidOver(runs, 2), WIDE), "l", "label")
+    runs = tuple(OverlaidRun(f"b{n}-a", "a", n, 1.0, written, (), (work,), shown=True) for n in range(2))
+    svg = draw(chart.laid_over(RunOverlay(runs, 2), WIDE), "l", "label")
     assert svg.count('class="run-1"') == 2  # its line and its band
-    assert "1 to 2 s, x" in chart.in_words(LaidOver(runs, 2))
+    assert "1 to 2 s, x" in chart.in_words(RunOverlay(runs, 2))
 
 
 def test_a_gap_in_the_recording_and_a_server_that_ended_are_marked() -> None:
@@ -126,7 +135,7 @@ def test_the_windows_of_the_generator_are_points_at_their_middle(tmp_path: Path)
     store = store_with(tmp_path / "store")
     first = store.records()[0]
     measured = {**(first.measurement or {}), **(windows(0.0, 0.0).measurement or {})}
-    over = laid_over(store.plan.study, store, [first.model_copy(update={"measurement": measured})])
+    over = overlay(store.plan.study, store, [first.model_copy(update={"measurement": measured})])
     points = [point for point in over.runs[0].points if point.panel == THROUGHPUT]
     assert [(point.second, point.value) for point in points] == [(0.5, 100.0), (1.5, 101.0)]
     assert not [point for point in over.runs[0].points if point.panel == LATENCY]
@@ -142,7 +151,7 @@ def test_windows_and_their_marks_lie_where_the_generator_drove(tmp_path: Path) -
     driven = {"began_monotonic_s": zero_s + 3.5, "ended_monotonic_s": zero_s + 5.5, "by": "end"}
     usage = {**(first.usage or {}), "driven": driven}
     measured = {**(first.measurement or {}), **(late.measurement or {})}
-    over = laid_over(store.plan.study, store, [first.model_copy(update={"measurement": measured, "usage": usage})])
+    over = overlay(store.plan.study, store, [first.model_copy(update={"measurement": measured, "usage": usage})])
     points = [point for point in over.runs[0].points if point.panel == THROUGHPUT]
     assert [point.second for point in points] == [4.0, 5.0]
     assert over.runs[0].placed_by == "end"
@@ -152,8 +161,11 @@ def test_a_reader_is_told_by_what_windows_are_placed() -> None:
     point = (Point(THROUGHPUT, "SUT", 1.0, 1.0),)
 
     def of(*ways: str | None) -> str:
-        runs = [Laid(f"r{n}", "a", n, 1.0, point, (), (), shown=True, placed_by=way) for n, way in enumerate(ways)]
-        return placed(LaidOver(tuple(runs), len(runs)))
+        runs = [
+            OverlaidRun(f"r{n}", "a", n, 1.0, point, (), (), shown=True, placed_by=way)
+            for n, way in enumerate(ways)
+        ]
+        return placed(RunOverlay(tuple(runs), len(runs)))
 
     assert of("generator", "generator") == ", from the moment at which it says that it began to measure"
     assert of("end").startswith(", placed by its end: ")
@@ -161,31 +173,33 @@ def test_a_reader_is_told_by_what_windows_are_placed() -> None:
     both = of("generator", "end", "generator")
     assert both.startswith("; of 2 runs from the moment at which it says")
     assert "; of 1 run placed by its end" in both
-    assert placed(None) == placed(LaidOver((Laid("r", "a", 1, 1.0, (), (), (), shown=True),), 1)) == ""
+    assert placed(None) == placed(RunOverlay((OverlaidRun("r", "a", 1, 1.0, (), (), (), shown=True),), 1)) == ""
 
 
 def test_a_run_is_chosen_by_its_name_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
     store = store_with(tmp_path / "store")
     records = store.records()
     name = records[-1].run_id
-    over = laid_over(store.plan.study, store, records, [name])
+    over = overlay(store.plan.study, store, records, [name])
     assert [run.run_id for run in over.runs if run.shown] == [name]
     with pytest.raises(StoreError, match="no run 'nosuch'"):
-        laid_over(store.plan.study, store, records, ["nosuch"])
+        overlay(store.plan.study, store, records, ["nosuch"])
 
 
-def many(arms: int, each: int) -> LaidOver:
+def many(arms: int, each: int) -> RunOverlay:
     """Every run of 300 s, with a mark."""
     points = series(trace(seconds=300, cgroup=group("sut", 100, 400)), zero_s=150.0)
     told = tuple(Point(THROUGHPUT, "SUT", float(n), 100.0 + n) for n in range(60))
     phases = (Span("measure", 0.0, 240.0),)
     marked = (Mark("errors", 3.0, "x"),)
     runs = tuple(
-        Laid(f"b{block}-{arm}", f"arm-{arm}", block, 100.0, (*told, *points), phases, marked, shown=block == 1)
+        OverlaidRun(
+            f"b{block}-{arm}", f"arm-{arm}", block, 100.0, (*told, *points), phases, marked, shown=block == 1
+        )
         for arm in range(arms)
         for block in range(1, each + 1)
     )
-    return LaidOver(runs, len(runs))
+    return RunOverlay(runs, len(runs))
 
 
 def test_as_many_runs_as_there_is_room_for_stay_far_below_three_megabytes() -> None:
