@@ -66,16 +66,16 @@ class Database(Protocol):
     """A server, described. No method starts a process itself."""
 
     per_run: ClassVar[frozenset[str]]
-    """Names in `effective` that may differ between runs equal in all that matters: a port, a host name."""
+    """Names in `effective` that each run has its own value of: a port, a host name."""
 
     derived_settings: ClassVar[Mapping[str, frozenset[str]]]
-    """Dotted key of a study → names in `effective` that the server derives from it, and that so vary with it."""
+    """Dotted key of a study → names in `effective` that the server derives from it."""
 
     safe_to_kill: ClassVar[bool]
-    """Whether a server whose data are thrown away is killed at once: its log is whole and nothing of it stays."""
+    """Whether the server may be killed when its data are no longer needed, with nothing lost from its log."""
 
     slow_start_s: ClassVar[float]
-    """Seconds to its first answer beyond the one that every server is taken to need, for estimates of time."""
+    """Seconds until its first answer, beyond the one second assumed of every server; for estimates of time."""
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """The one-shot command that fills an empty data directory."""

@@ -87,7 +87,7 @@ class Program:
 
 @dataclass(frozen=True)
 class TargetUpdate:
-    """How a running monitor is told of something new: a file's name and content, and then a signal."""
+    """How a running monitor learns of new processes: write this file, then send this signal."""
 
     file: str
     content: str
@@ -98,12 +98,12 @@ class TargetUpdate:
 class Reading:
     """What a monitor saw. `table`: with the columns of `samples.SAMPLES`; `None` where it keeps tables of its own.
 
-    `samples`: readings in time. `told`: plain values for the record, by names that its page explains.
+    `samples`: readings in time. `values`: plain values for the record, by names that its page explains.
     """
 
     samples: int
     table: pl.DataFrame | None
-    told: Mapping[str, Any]
+    values: Mapping[str, Any]
 
 
 class Monitor(Protocol):
@@ -112,10 +112,10 @@ class Monitor(Protocol):
     daemons: ClassVar[frozenset[str]]
     """Names of `Watched` processes that work for it; their CPU time is told beside its own."""
     reports_cost: ClassVar[bool]
-    """It tells its CPU time itself, as `cpu_s`, so that nobody else need count it."""
+    """Whether it reports its own CPU time, as `cpu_s`."""
 
     def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:
-        """Why the host cannot run it so, with what to do; `None` where it can."""
+        """Why this host cannot run it, and what to do about it; `None` if it can."""
         ...
 
     def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
@@ -123,7 +123,7 @@ class Monitor(Protocol):
         ...
 
     def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:
-        """How to tell it of all that came since it was started; `None` where it need not know."""
+        """How to add the processes that came after its start; `None` if it need not know them."""
         ...
 
     def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:

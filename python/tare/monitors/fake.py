@@ -39,4 +39,4 @@ class FakeMonitor:
             handed = (directory / "later").read_text()
         except FileNotFoundError as error:
             raise RunFailed("the fake monitor was told of nothing") from error
-        return Reading(samples=0, table=None, told={"handed": handed.split()})
+        return Reading(samples=0, table=None, values={"handed": handed.split()})

@@ -60,7 +60,7 @@ class Probe:
             trace = json.loads((directory / TRACE / "trace.json").read_text())
         except (OSError, ValueError) as error:
             raise RunFailed("the trace of the run is missing", hint=_last_line(directory)) from error
-        return Reading(samples=int(trace["rows"]["tick"]), table=None, told=told(trace, _last_line(directory)))
+        return Reading(samples=int(trace["rows"]["tick"]), table=None, values=told(trace, _last_line(directory)))
 
 
 def targets(each: WatchedProcess) -> Iterator[tuple[str, str]]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class DataRequest:
     """What one run's data needs.
 
-    `home`: a directory that may be made for it, removed with the run, with all that is mounted below it. `name`:
-    plain, and unique on the host. `data_bytes`: what will be copied there.
+    `home`: a directory to make for it, which goes with the run, with all mounts below it. `name`: plain, and
+    unique on the host. `data_bytes`: how much will be copied there.
     """
 
     home: str
@@ -31,7 +31,7 @@ class DataRequest:
 
 @dataclass(frozen=True)
 class DataMount:
-    """Where the data are put, a path of the host, and how a task gets at them."""
+    """The host's path to which the data are copied, and how a task reaches them."""
 
     path: str
     fstype: str
@@ -42,11 +42,11 @@ class DataMount:
     volume: str | None = None
     """The engine's volume that `path` belongs to."""
     layer: Layer | None = None
-    """`path` is only where the data wait for being put into the container's own layers; its target is not set."""
+    """`path` only keeps the data until they are put into the container's own layers. Its target is not set."""
     entry: str | None = None
-    """The way by which a task gets at `path` where that is another one: a mount of what a server makes of it."""
+    """The task's own way to the data where it is not `path`: the mount of a server's export."""
     server: Process | None = None
-    """What serves it, outside of the task and of its limits; its descendants belong to it."""
+    """The server process, outside of the task and its limits, with its descendants."""
 
     @property
     def source(self) -> str:
@@ -62,7 +62,7 @@ class DataMount:
         return replace(task, binds=(Bind(self.source, target), *task.binds))
 
     def mismatch(self, mount: str | None) -> str | None:
-        """What a task should have seen in place of `mount` ("fstype major:minor"); `None` where that is right."""
+        """The expected mount where `mount` ("fstype major:minor", as the task sees it) is wrong; else `None`."""
         promised = self.fstype if self.device is None else f"{self.fstype} {self.device}"
         found = (mount or "").split() if self.device is None else [mount]
         return None if found[:1] == [promised] else promised

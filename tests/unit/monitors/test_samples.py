@@ -86,11 +86,11 @@ def test_the_client_shows_a_frame_as_docker_stats_does() -> None:
 def test_the_first_frame_has_no_sample_before_it_and_is_dropped() -> None:
     frames = (DATA / "docker-stats.stdout").read_text().splitlines()
     found = read("docker-stats")
-    assert (found.samples, found.told) == (len(frames) - 1, {"dropped_frames": 1})
+    assert (found.samples, found.values) == (len(frames) - 1, {"dropped_frames": 1})
 
 
 @pytest.mark.parametrize(
-    ("memory", "cpu_ns", "told"),
+    ("memory", "cpu_ns", "values"),
     [
         ({}, None, {"cpu_percent", "block_read_bytes", "block_written_bytes"}),
         ({"usage": 4096}, None, {"cpu_percent", "memory_bytes", "block_read_bytes", "block_written_bytes"}),
@@ -99,7 +99,7 @@ def test_the_first_frame_has_no_sample_before_it_and_is_dropped() -> None:
     ids=["no memory controller", "no limit", "ended"],
 )
 def test_what_a_frame_does_not_say_is_no_figure(
-    memory: dict[str, int], cpu_ns: int | None, told: set[str], tmp_path: Path
+    memory: dict[str, int], cpu_ns: int | None, values: set[str], tmp_path: Path
 ) -> None:
     frame = json.loads((DATA / "docker-stats.stdout").read_text().splitlines()[-1])
     frame["frame"] |= {"memory_stats": memory, "networks": None}
@@ -108,7 +108,7 @@ def test_what_a_frame_does_not_say_is_no_figure(
     (tmp_path / "docker-stats.stdout").write_text(json.dumps(frame))
     table = read("docker-stats", tmp_path).table
     assert table is not None
-    assert set(table["quantity"]) == told
+    assert set(table["quantity"]) == values
 
 
 def test_gauges_are_of_a_moment_and_rates_of_an_interval() -> None:
@@ -131,9 +131,9 @@ def test_page_cache_is_taken_off_on_either_version_of_control_groups() -> None:
 def test_used_memory_of_sar_means_what_its_version_means(version: str, quantity: str, tmp_path: Path) -> None:
     shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
     (tmp_path / "sar.version").write_text(f"S_COLORS=never\nsysstat version {version}\n(C) Sebastien Godard\n")
-    told = read("sar", tmp_path).table
-    assert told is not None
-    assert set(told.filter(subject="host")["quantity"]) == {quantity}
+    values = read("sar", tmp_path).table
+    assert values is not None
+    assert set(values.filter(subject="host")["quantity"]) == {quantity}
 
 
 def test_a_sar_that_tells_no_version_is_refused(tmp_path: Path) -> None:
@@ -150,12 +150,12 @@ def test_disk_io_that_pidstat_may_not_read_is_none(tmp_path: Path) -> None:
     heading = next(line.partition("\t#")[2] for line in lines if "\t#" in line)
     at = heading.split().index("kB_rd/s")
     file.write_text("\n".join(refused(line, at) for line in lines))
-    whole, told = read("pidstat").table, read("pidstat", tmp_path).table
+    whole, values = read("pidstat").table, read("pidstat", tmp_path).table
     assert whole is not None
-    assert told is not None
+    assert values is not None
     io = ["read_kib", "written_kib", "cancelled_kib"]
     assert not whole.filter(pl.col("quantity").is_in(io)).is_empty()
-    assert told.equals(whole.filter(~pl.col("quantity").is_in(io)))
+    assert values.equals(whole.filter(~pl.col("quantity").is_in(io)))
 
 
 def refused(line: str, at: int) -> str:

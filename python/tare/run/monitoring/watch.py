@@ -126,7 +126,7 @@ class Watch:
         reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
         if reading.table is not None:
             marked_table(reading.table, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")
-        return reading, {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.told}
+        return reading, {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.values}
 
     def _start(self, program: Program) -> None:
         host, directory = self.scene.host, self.scene.directory
