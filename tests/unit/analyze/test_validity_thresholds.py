@@ -17,6 +17,7 @@ from tare.analyze.runs import select_runs
 from tare.analyze.validity import check
 from tare.analyze.validity.blocks import grubbs_share
 from tare.analyze.validity.evidence import shift
+from tare.analyze.validity.series import pettitt
 from tare.run.record import RunRecord
 from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
@@ -353,3 +354,12 @@ def test_a_program_that_is_itself_the_sut_has_no_client_and_no_path_to_see() -> 
         tree["settings"]["client"], tree["parity"]["client"], tree["path"] = None, None, None
 
     assert not told(runs(noisy(8), alone), "unwitnessed")
+
+
+@pytest.mark.parametrize("before", [7, 8])
+def test_pettitt_counts_the_values_before_the_change(before: int) -> None:
+    values = [100.0 + n % 3 for n in range(before)] + [200.0 + n % 3 for n in range(15 - before)]
+    at, p = pettitt(values)
+    k = before * (15 - before)
+    assert at == before
+    assert p == pytest.approx(2 * math.exp(-6 * k**2 / (15**3 + 15**2)))

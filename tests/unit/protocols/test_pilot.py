@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,14 @@ def test_counting_the_pilot_and_choosing_by_it_keeps_the_coverage(kind: str, eff
     assert len(lengths) > 10
     assert covered / 1000 >= 0.93
     assert effect != 0 or wolf / 1000 <= 0.06
+
+
+def test_arms_with_more_rounds_weigh_more_by_their_degrees_of_freedom() -> None:
+    runs = pilot(0.05, 0.02, blocks=6)
+    runs += [replace(run, arm="other") for run in pilot(0.02, 0.08, blocks=3, seed=2) if run.arm == "arm"]
+    both = chosen(runs, {"arm": "base", "other": "base"})
+    one, other = chosen(runs, {"arm": "base"}), chosen(runs, {"other": "base"})
+    for part in ("within", "between"):
+        six, three = getattr(one, part), getattr(other, part)
+        assert six != pytest.approx(three)
+        assert getattr(both, part) == pytest.approx((5 * six + 2 * three) / 7)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import pstdev, stdev
 
 import pytest
 
-from tare.protocols.stopping import Decision, End, Finished, Rule, blocks_needed, decide
+from tare.protocols.stopping import Decision, End, Finished, Rule, blocks_needed, decide, progress
 from tare.study.protocol_spec import BucketsSpec, FixedSpec, InterleaveSpec
 
 NARROW = [1.0, 1.001] * 6
@@ -123,3 +124,12 @@ def test_a_protocol_without_looks_pays_nothing_for_them() -> None:
 def test_what_would_cost_the_shown_coverage_is_refused(changed: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="Input should be"):
         InterleaveSpec.model_validate(changed)
+
+
+def test_the_blocks_still_needed_follow_from_the_sample_standard_deviation() -> None:
+    logs = [0.05 * (-1) ** n for n in range(8)]
+    rule = Rule(target=0.02, blocks=1000)
+    needed = blocks_needed(rule, 0.0, stdev(logs), made=8)
+    assert needed is not None
+    assert needed != blocks_needed(rule, 0.0, pstdev(logs), made=8)
+    assert progress(rule, logs).more_blocks == needed - 8

@@ -97,3 +97,12 @@ def test_percentiles_of_many_events_come_within_a_bucket_of_the_truth() -> None:
         found = percentile(histogram, percent)
         assert found is not None
         assert abs(found / float(np.percentile(events, percent)) - 1) < width
+
+
+@pytest.mark.parametrize(("slowest", "known"), [(11.005, True), (11.03, False), (12.0, False)])
+def test_a_percentile_in_a_last_bucket_is_known_where_the_slowest_event_fits_the_bucket(
+    slowest: float, known: bool
+) -> None:
+    """A bucket of 10 with a width of 10 % reaches to 11, and one digit in a thousand may be rounded."""
+    part = {"histogram": [[5.0, 1], [10.0, 9]], "latency": {"max_ms": slowest, "resolution": 0.1}}
+    assert percentile_of(part, 95) == (10.0 if known else None)
