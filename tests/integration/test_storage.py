@@ -62,7 +62,7 @@ CASES = [
 
 
 @pytest.fixture
-def request(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataRequest]:
+def data_request(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataRequest]:
     home = tmp_path_factory.mktemp("storage")
     home.chmod(0o755)
     yield DataRequest(str(home / "place"), f"tare-test-{uuid4().hex[:8]}", 8 * MIB)
@@ -80,7 +80,7 @@ class Rig:
     host: LocalHost
     engine: DockerClient
     ledger: SqliteLedger
-    request: DataRequest
+    data_request: DataRequest
     task: Task
 
     def storage(self, kind: str) -> Storage:
@@ -94,7 +94,7 @@ def lodged(rig: Rig, spec: StorageSpec) -> DataMount:
     """With two files in it, owned by the image's user."""
     if spec.kind == "nfs" and (why := why_no_nfs(rig.host)) is not None:
         pytest.skip(why)  # what of NFS needs no client of the host's kernel is in test_nfs.py and test_vm_nfs.py
-    data_mount = rig.storage(spec.kind).prepare(rig.request, spec)
+    data_mount = rig.storage(spec.kind).prepare(rig.data_request, spec)
     data = Path(data_mount.path)
     data.mkdir(exist_ok=True)
     (data / "large").write_bytes(b"x" * MIB)
@@ -107,17 +107,21 @@ def lodged(rig: Rig, spec: StorageSpec) -> DataMount:
 
 
 @pytest.fixture
-def rig(host: LocalHost, engine: DockerClient, request: DataRequest, image: Image, tmp_path: Path) -> Rig:
+def rig(host: LocalHost, engine: DockerClient, data_request: DataRequest, image: Image, tmp_path: Path) -> Rig:
     ledger = SqliteLedger(tmp_path / "ledger.sqlite")
     output = Output(str(tmp_path / "task.out"), str(tmp_path / "task.err"))
     return Rig(
-        host, engine, ledger, request, Task(request.name, image, ("sleep", "600"), output, f"tare/{request.name}")
+        host,
+        engine,
+        ledger,
+        data_request,
+        Task(data_request.name, image, ("sleep", "600"), output, f"tare/{data_request.name}"),
     )
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_the_data_are_where_the_level_says(kind: str, name: str, rig: Rig) -> None:
-    spec, request = SPECS[name], rig.request
+    spec, data_request = SPECS[name], rig.data_request
     deployment = rig.deployment(kind)
     try:
         data_mount = lodged(rig, spec)
@@ -131,16 +135,16 @@ def test_the_data_are_where_the_level_says(kind: str, name: str, rig: Rig) -> No
             assert seen.text.split() == ["900", "901", "750", "kept", "wrote"], seen
             # By the device number of the directory itself, too, as a process in there gets it.
             inside = Path(f"/proc/{instance.process.pid}/root/data").stat().st_dev
-            beside = Path(request.home).parent.stat().st_dev
+            beside = Path(data_request.home).parent.stat().st_dev
             assert (inside == beside) == (name in ("bind", "warmed", "volume"))
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
-        rig.storage(spec.kind).clear(request)
+        rig.storage(spec.kind).clear(data_request)
     assert rig.ledger.entries() == ()
-    assert not Path(request.home).exists()
-    assert not rig.engine.images.list(filters={"reference": f"tare/run:{request.name}*"})
-    assert not rig.engine.volumes.list(filters={"name": request.name})
+    assert not Path(data_request.home).exists()
+    assert not rig.engine.images.list(filters={"reference": f"tare/run:{data_request.name}*"})
+    assert not rig.engine.volumes.list(filters={"name": data_request.name})
 
 
 CACHED = [
@@ -185,7 +189,7 @@ def resident_of_large(kind: str, spec: StorageSpec, rig: Rig) -> int:
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
-        rig.storage(spec.kind).clear(rig.request)
+        rig.storage(spec.kind).clear(rig.data_request)
 
 
 @pytest.mark.parametrize("copy_up", [False, True])
@@ -195,7 +199,7 @@ def test_the_first_write_copies_a_file_up_or_finds_it_there(copy_up: bool, rig: 
         data_mount = lodged(rig, StorageSpec(kind="layer", copy_up=copy_up))
         instance = deployment.start(data_mount.add_to(rig.task, "/data"))
         try:
-            upper = rig.engine.containers.get(rig.request.name).attrs["GraphDriver"]["Data"]["UpperDir"]
+            upper = rig.engine.containers.get(rig.data_request.name).attrs["GraphDriver"]["Data"]["UpperDir"]
             large = Path(upper) / "data" / "large"
             assert large.exists() == (not copy_up)
             deployment.exec(instance, ["sh", "-c", "echo more >> /data/large"], timeout_s=30)
@@ -203,7 +207,7 @@ def test_the_first_write_copies_a_file_up_or_finds_it_there(copy_up: bool, rig: 
         finally:
             deployment.stop(instance, grace_s=1)
     finally:
-        rig.storage("layer").clear(rig.request)
+        rig.storage("layer").clear(rig.data_request)
 
 
 def test_a_layer_does_not_mix_the_image_s_own_files_with_the_data(rig: Rig) -> None:
@@ -212,26 +216,26 @@ def test_a_layer_does_not_mix_the_image_s_own_files_with_the_data(rig: Rig) -> N
         with pytest.raises(EnvironmentLacks, match="files of its own in /etc"):
             rig.deployment("container").start(task)
     finally:
-        rig.storage("layer").clear(rig.request)
+        rig.storage("layer").clear(rig.data_request)
     assert rig.ledger.entries() == ()
 
 
 def test_a_device_that_holds_something_is_left_alone(rig: Rig) -> None:
-    image = Path(rig.request.home).parent / "disk"
+    image = Path(rig.data_request.home).parent / "disk"
     done("fallocate", "-l", str(64 * MIB), str(image))
     done("mkfs.ext4", "-q", "-F", "-L", "mine", str(image))
     device = done("losetup", "--find", "--show", str(image)).strip()
     storage, spec = rig.storage("block"), StorageSpec(kind="block", device=device)
     try:
         with pytest.raises(EnvironmentLacks, match="holds ext4 that tare has not made"):
-            storage.prepare(rig.request, spec)
+            storage.prepare(rig.data_request, spec)
         done("wipefs", "--all", device)
         number = Path(device).stat().st_rdev
         for _ in range(2):  # empty, then with what tare itself has made
-            assert storage.prepare(rig.request, spec).device == f"{os.major(number)}:{os.minor(number)}"
-            storage.clear(rig.request)
+            assert storage.prepare(rig.data_request, spec).device == f"{os.major(number)}:{os.minor(number)}"
+            storage.clear(rig.data_request)
     finally:
-        storage.clear(rig.request)
+        storage.clear(rig.data_request)
         done("losetup", "--detach", device)
         image.unlink()
 
@@ -239,24 +243,26 @@ def test_a_device_that_holds_something_is_left_alone(rig: Rig) -> None:
 def test_a_tmpfs_is_as_large_as_asked_and_full_beyond_it(rig: Rig) -> None:
     storage = rig.storage("tmpfs")
     try:
-        data_mount = storage.prepare(rig.request, StorageSpec(kind="tmpfs", size="8M"))
+        data_mount = storage.prepare(rig.data_request, StorageSpec(kind="tmpfs", size="8M"))
         Path(data_mount.path).mkdir()
         with pytest.raises(OSError, match="No space left"):
             (Path(data_mount.path) / "large").write_bytes(b"x" * (9 * MIB))
     finally:
-        storage.clear(rig.request)
+        storage.clear(rig.data_request)
 
 
 def test_what_a_killed_tare_left_is_swept(rig: Rig) -> None:
-    request = rig.request
-    rig.ledger.note(Kind.PATH, request.home)
-    rig.storage("block").prepare(request, StorageSpec(kind="block"))
-    rig.storage("volume").prepare(replace(request, home=f"{request.home}-volume"), StorageSpec(kind="volume"))
+    data_request = rig.data_request
+    rig.ledger.note(Kind.PATH, data_request.home)
+    rig.storage("block").prepare(data_request, StorageSpec(kind="block"))
+    rig.storage("volume").prepare(
+        replace(data_request, home=f"{data_request.home}-volume"), StorageSpec(kind="volume")
+    )
     swept = sweep(rig.ledger.entries(), {"local": rig.host}, rig.engine, rig.ledger)
     assert swept.failed == []
     assert rig.ledger.entries() == ()
-    assert not Path(request.home).exists()
-    assert not rig.engine.volumes.list(filters={"name": request.name})
+    assert not Path(data_request.home).exists()
+    assert not rig.engine.volumes.list(filters={"name": data_request.name})
 
 
 def done(*argv: str) -> str:
