@@ -1,4 +1,4 @@
-"""What set the rate of an arm's runs, as their traces tell."""
+"""The bottleneck of an arm: what limited the rate of its runs, from their traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tare.run.record import RunRecord
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """Medians over an arm's good runs; `None`: no run tells.
+    """Medians over an arm's good runs; `None`: no run recorded it.
 
     `sut_busy`, `client_busy`: part of the CPU time that the side could use. `sut_waiting_io`: share of the time in
     which a thread of the SUT waited for I/O. `disk_busy`, `disk_depth`, `reads_per_s`, `writes_per_s`: of the
@@ -36,8 +36,8 @@ class Bottleneck:
 
 
 def bottleneck_of(good: Sequence[RunRecord]) -> Bottleneck:
-    """Of the good runs of one arm."""
-    told = [reached for run in good if (reached := limits_of(run)) is not None]
+    """The bottleneck over the good runs of one arm."""
+    recorded = [reached for run in good if (reached := limits_of(run)) is not None]
     return Bottleneck(
         sut_busy=_median(good, partial(busy, side="sut")),
         client_busy=_median(good, partial(busy, side="client")),
@@ -47,8 +47,8 @@ def bottleneck_of(good: Sequence[RunRecord]) -> Bottleneck:
         reads_per_s=_median(good, partial(_of_disk, key="reads_per_s")),
         writes_per_s=_median(good, partial(_of_disk, key="writes_per_s")),
         disk_limit_used=_median(good, limit_used),
-        reached=tuple(limit for limit in LIMITS if 2 * sum(limit in each for each in told) > len(good))
-        if 2 * len(told) > len(good)
+        reached=tuple(limit for limit in LIMITS if 2 * sum(limit in each for each in recorded) > len(good))
+        if 2 * len(recorded) > len(good)
         else None,
     )
 

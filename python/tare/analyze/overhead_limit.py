@@ -14,7 +14,7 @@ from tare.study.model import Study
 
 
 class Outcome(StrEnum):
-    """What may be said of an overhead and a limit."""
+    """The result of checking an overhead against a limit."""
 
     PASS = "pass"  # noqa: S105 - no password
     """The whole interval lies within the limit."""
@@ -53,7 +53,7 @@ def check_limit(
 ) -> tuple[LimitCheck, ...]:
     """Each finding against the limit `most`, a fraction. `unfinished`: why more blocks are to come, if they are.
 
-    Looking again and again until an interval lies well is no 95 % any more, so an unfinished study decides nothing.
+    Repeated looks until an interval fits lose its 95 % coverage, so an unfinished study decides nothing.
     """
     why = _why_none(study, unfinished)
     return tuple(_check(finding, most, invalid=analysis.invalid, why=why) for finding in findings)
@@ -112,6 +112,6 @@ def _worse(finding: Finding) -> tuple[float | None, float | None]:
 
 
 def worst(outcomes: Sequence[Outcome]) -> Outcome:
-    """Of several: one failure fails all, and all must pass. Nothing checked is inconclusive."""
+    """Combine several: one failure fails all, and all must pass. Nothing checked is inconclusive."""
     order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
     return next((each for each in order if each in outcomes), Outcome.INCONCLUSIVE)

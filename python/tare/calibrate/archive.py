@@ -25,7 +25,7 @@ from tare.study.values import Strict
 from tare.version import __version__
 
 FORMAT = 2
-"""Raised when the same records begin to say something else; the stores are then read again. 2: the rate of reads is
+"""Raised when the same records give other results; the stores are then read again. 2: the rate of reads is
 no longer that of samples after the program's end, too."""
 
 

@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 
 class Injection(Protocol):
-    """What stands around a bare task."""
+    """An effect of known size that is added to a bare task."""
 
     def prepare(self, task: Task) -> None:
-        """Before the task is started; what was made of it is taken away again where that fails."""
+        """Called before the task starts. Cleans up after itself if it fails."""
         ...
 
     def begin(self, instance: Instance) -> Instance:
-        """Once it runs; the instance as clients are to see it. The task is stopped where that fails."""
+        """Called once the task runs; returns the instance that clients connect to. A failure stops the task."""
         ...
 
     def without(self, seen: Observation) -> Observation:
-        """What was seen of the task, less the injection: its arm is named after that, and no study declares it."""
+        """The observation without the injection, which no study declares."""
         ...
 
     def end(self, instance: Instance) -> None:
-        """Once the task has ended and its control group is clear."""
+        """Called once the task has ended and its control group is empty."""
         ...
 
 

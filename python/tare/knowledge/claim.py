@@ -249,7 +249,7 @@ class ClaimFile:
 
     @property
     def study(self) -> str:
-        """The publication, or the study of one's own, that it is of."""
+        """The publication or own study that the claim comes from."""
         return self.claim.study
 
 
@@ -268,7 +268,7 @@ def load_claim(path: Path) -> ClaimFile:
 
 
 def load_claims(folders: Iterable[Path] | None = None) -> tuple[ClaimFile, ...]:
-    """All claims below the folders, by id; without any, those that come with tare. An id may be there once only."""
+    """All claims below the folders, by id; without any, those that come with tare. Ids are unique."""
     found: dict[str, ClaimFile] = {}
     for folder in (claims_folder(),) if folders is None else folders:
         for path in sorted(folder.glob("**/*.yaml")):

@@ -49,7 +49,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Timelines:
-    """Of the arms that are shown. `left_out`: arms that have traces too, for which there was no room."""
+    """The timelines of the shown arms. `left_out`: arms with traces that did not fit."""
 
     runs: tuple[Timeline, ...]
     left_out: tuple[str, ...]
@@ -121,7 +121,7 @@ class OverlaidRun:
 
 @dataclass(frozen=True)
 class RunOverlay:
-    """The runs for which there was room, of `known` ones."""
+    """The runs that fit, of `known` ones."""
 
     runs: tuple[OverlaidRun, ...]
     known: int
