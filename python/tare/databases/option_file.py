@@ -29,6 +29,8 @@ ELSEWHERE: frozenset[str] = frozenset(
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _PREFIX = re.compile(r"^(loose|skip|disable|enable|maximum)_(?=.)")
 _BARE = re.compile(r"[A-Za-z0-9_.,:/+-]+")
+_SIZE = re.compile(r"[-+]?\d+[KMGTPEkmgtpe]?")
+"""What variables take whose names end in `_size` ("Using Options to Set Program Variables" in MySQL's manual)."""
 _QUOTABLE = re.compile(r"[ !#-&(-\[\]-~]*")
 """Printable ASCII without quotes and backslash."""
 
@@ -51,6 +53,10 @@ def check_settings(settings: Mapping[str, Setting]) -> None:
         seen[plain] = name
         _refuse_reserved(name, plain)
         _rendered(name, value)
+        if plain.endswith("_size") and (isinstance(value, bool) or not _SIZE.fullmatch(str(value))):
+            raise StudyError(
+                f"the server setting {name!r} must be a size, not {value!r}", hint="a whole number, or 512M, 2G"
+            )
 
 
 def render_section(section: str, settings: Mapping[str, Setting]) -> str:

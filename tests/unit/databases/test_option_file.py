@@ -103,3 +103,14 @@ def test_no_settings_make_more_lines_than_settings(settings: dict[str, Setting])
     lines = render_section("mariadbd", settings).split("\n")
     assert len(lines) == len(settings) + 2
     assert all(line.isprintable() and " = " in line for line in lines[1:-1])
+
+
+@pytest.mark.parametrize("value", ["", "<script>", "../../etc", True, 1.5, "3GB", "x"])
+def test_a_size_that_is_none_is_refused(value: Setting) -> None:
+    with pytest.raises(StudyError, match="must be a size"):
+        check_settings({"innodb_buffer_pool_size": value})
+
+
+@pytest.mark.parametrize("value", [0, -1, 4096, "4096", "512M", "2g"])
+def test_a_size_is_a_number_with_a_suffix_or_without(value: Setting) -> None:
+    check_settings({"innodb-buffer-pool-size": value})

@@ -33,6 +33,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SIZE = re.compile(r"([1-9]\d*)([MG])")
 _OPTION = re.compile(r"-(X|D|ea|da)[!-~]*")
 _TAKEN = ("-Xmx", "-Xms", "-Xmn", "-Dcassandra.", "-Dcom.sun.", "-Djava.io.tmpdir", "-Dlogback.", "-Duser.home")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(B|KiB|MiB|GiB)?")
 _TEXT = re.compile(r"[ -~]*")
 
 
@@ -54,7 +55,10 @@ def checked(settings: Mapping[str, Setting], release: Release = V3_11) -> Checke
         if name in (HEAP, NEW, OPTIONS):
             continue
         _refuse(name, value)
-        yaml[name] = None if name in release.auto and value == "auto" else value
+        automatic = name in release.auto and value == "auto"
+        if not automatic:
+            _refuse_type(name, value, release)
+        yaml[name] = None if automatic else value
     return Checked(yaml, (*release.jvm, *_heap(settings, release), *_options(settings.get(OPTIONS, ""))))
 
 
@@ -77,6 +81,18 @@ def _refuse(name: str, value: Setting) -> None:
         raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
     if isinstance(value, str) and not _TEXT.fullmatch(value):
         raise StudyError(f"the value of the server setting {name!r} must be printable ASCII: {value!r}")
+
+
+def _refuse_type(name: str, value: Setting, release: Release) -> None:
+    """A setting is of the type of the value that it is shipped with; those that the heap decides are sizes."""
+    shipped = release.shipped.get(name)
+    if isinstance(shipped, bool) and not isinstance(value, bool):
+        raise StudyError(f"the server setting {name!r} must be true or false, not {value!r}")
+    if isinstance(shipped, bool) or not (name in release.auto or isinstance(shipped, int | float)):
+        return
+    if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
+        hint = "or auto: the server chooses" if name in release.auto else None
+        raise StudyError(f"the server setting {name!r} must be a number, not {value!r}", hint=hint)
 
 
 def _heap(settings: Mapping[str, Setting], release: Release) -> tuple[str, ...]:

@@ -43,6 +43,10 @@ _OWN = frozenset(
 _ELSEWHERE = frozenset({"default_tablespace", "log_directory", "stats_temp_directory", "temp_tablespaces"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?")
 _SEGMENT = re.compile(r"(1|2|4|8|16|32|64|128|256|512|1024)MB")
+_SIZED = re.compile(r"[a-z_]*(_buffers|_mem|_size)")
+"""Names of an amount of memory or disk; an extension's, with a dot, are its own."""
+_SIZE = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|0[xX][0-9A-Fa-f]+)\s*(B|kB|MB|GB|TB)?")
+"""The manual's "Numeric with Unit"."""
 _PRINTABLE = re.compile(r"[ -~]*")
 
 
@@ -63,6 +67,10 @@ def checked(settings: Mapping[str, Setting]) -> Checked:
     for name, value in server.items():
         _refuse(name)
         _rendered(name, value)
+        if _SIZED.fullmatch(name) and (isinstance(value, bool) or not _SIZE.fullmatch(str(value))):
+            raise StudyError(
+                f"the server setting {name!r} must be a size, not {value!r}", hint="a number, or 512MB, 2GB"
+            )
     return Checked(_initdb(settings), server)
 
 

@@ -59,12 +59,18 @@ class Document:
 
     def patched(self, target: KeyPath, source: KeyPath) -> Document:
         """A copy in which `target` holds what stands at `source`, and is said to come from there."""
-        value = self.at(source)
+        return self._with(target, self, source)
+
+    def restored(self, key: KeyPath, other: Document) -> Document:
+        """A copy in which `key` holds what stands there in `other`."""
+        return self._with(key, other, key)
+
+    def _with(self, target: KeyPath, other: Document, source: KeyPath) -> Document:
         origins = {path: origin for path, origin in self.origins.items() if path[: len(target)] != target}
-        for path, origin in self.origins.items():
+        for path, origin in other.origins.items():
             if path[: len(source)] == source:
                 origins[target + path[len(source) :]] = origin
-        return replace(self, tree=_replaced(self.tree, target, value), origins=origins)
+        return replace(self, tree=_replaced(self.tree, target, other.at(source)), origins=origins)
 
     def at(self, path: KeyPath) -> Any:
         """The value at `path`; `KeyError` or `IndexError` where there is none."""

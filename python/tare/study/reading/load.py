@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,11 +15,12 @@ from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, S
 from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading import baselines as published
 from tare.study.reading.baselines import Found, baselines
-from tare.study.reading.document import Document, KeyPath, parse, read
+from tare.study.reading.document import Document, KeyPath, dotted, parse, read
 from tare.study.reading.factors import NamedLevels, arms, level_names, only, varies, with_levels
 from tare.study.reading.file import DEFAULT_SCALE, ScaleSpec, StudyFile
 from tare.study.reading.patches import SCALABLE, apply_all
-from tare.study.reading.problems import checked, shown
+from tare.study.reading.problems import check_key, checked, shown
+from tare.study.reading.unused import AtScale, check_unused_levels, idle_values
 from tare.study.registry import Registry
 from tare.study.rules.levels import check_conditions, check_path_names, disk_bound_levels
 from tare.study.rules.placement import (
@@ -29,6 +32,7 @@ from tare.study.rules.placement import (
     vm_settings,
 )
 from tare.study.rules.repetition import check_measuring, check_stages, refuse_duet
+from tare.study.rules.server_settings import check_setting_value
 from tare.study.suggest import did_you_mean
 
 _DOCKER = re.compile(r"docker://[a-z0-9][\w.:/-]*(@sha256:[0-9a-f]{64})?")
@@ -58,7 +62,11 @@ def resolve(document: Document, registry: Registry, scale: str | None = None) ->
     if wanted not in scales:
         hint = did_you_mean(wanted, scales, kind="its scales")
         raise StudyError(f"{document.file} has no scale {wanted!r}", hint=hint)
-    return {name: _at_scale(document, registry, name, spec) for name, spec in scales.items()}[wanted]
+    read_at = {name: _at_scale(document, registry, name, spec) for name, spec in scales.items()}
+    check_unused_levels(tuple(read_at.values()), partial(_check_unused, registry))
+    for key, whole in idle_values(document, tuple(read_at.values())):
+        _check_idle_value(whole, registry, key)
+    return read_at[wanted].study
 
 
 def _check_format(document: Document) -> None:
@@ -79,7 +87,7 @@ def _check_protocol(document: Document, registry: Registry) -> None:
         raise _unknown(document, ("protocol", "name"), "protocol", name, registry.protocols)
 
 
-def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpec) -> Study:
+def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpec) -> AtScale:
     source: KeyPath = ("scales", scale, "set")
     scaled = apply_all(document, source, spec.set, SCALABLE)
     _check_protocol(scaled, registry)
@@ -102,7 +110,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         _check_arm(whole_arms[arm.name], registry, file, settled)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
     check_measuring(scaled, file.protocol, resolved)
-    return Study(
+    study = Study(
         name=file.name,
         scale=scale,
         question=file.question,
@@ -124,6 +132,47 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         deviations=(*file.deviations, *spec.deviations),
         text=document.text,
     )
+    return AtScale(study, scaled, file, every, tuple(whole_arms.values()))
+
+
+def _check_unused(registry: Registry, at: AtScale, arm: NamedLevels) -> None:
+    """Raise for what an arm that is run would be refused for."""
+    document = with_levels(at.document, at.file, arm.levels)
+    _check_arm(document, registry, at.file, _arm(document, registry, arm, at.file.protocol))
+
+
+def _check_idle_value(document: Document, registry: Registry, key: KeyPath) -> None:
+    """Raise for a value that is wrong by itself, in type, bounds or name: what goes with it is not asked."""
+    side, rest = key[:1], key[1:]
+    if side == ("workload",):
+        name = _workload_name(document, registry)
+        check_key(registry.workloads[name], _without_name(document), side, rest)
+    elif side == ("monitors",):
+        if document.at(key[:2]) is not None:
+            check_key(MonitorSpec, document, key[:2], rest[1:])
+    else:
+        check_key(SutSpec if side == ("sut",) else Placement, document, side, rest)
+        _check_name(document, registry, key)
+        if key[:2] == ("sut", "settings") and len(key) > 2:
+            _check_setting(document, str(key[-1]), document.at(key))
+
+
+def _without_name(document: Document) -> Document:
+    parameters = {key: value for key, value in document.tree["workload"].items() if key != "name"}
+    return replace(document, tree={**document.tree, "workload": parameters})
+
+
+def _check_name(document: Document, registry: Registry, key: KeyPath) -> None:
+    value = document.at(key)
+    known = {
+        "deployment": registry.deployments,
+        "database": registry.databases,
+        "storage.kind": registry.storages,
+    }.get(kind := dotted(key[1:]))
+    if kind == "image":
+        _check_image(document, key, value, registry)
+    elif known is not None and value is not None and value not in known:
+        raise _unknown(document, key, kind.partition(".")[0], value, known, registry.refused)
 
 
 def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm) -> None:
@@ -231,13 +280,11 @@ def _workload_name(document: Document, registry: Registry) -> str:
 
 
 def _workload(document: Document, registry: Registry, name: str) -> Mapping[str, object]:
-    parameters = {key: value for key, value in document.tree["workload"].items() if key != "name"}
+    without_name = _without_name(document)
+    parameters = without_name.tree["workload"]
     for key in registry.workloads[name].paths:
         if isinstance(parameters.get(key), str):
             parameters[key] = str(Path(document.file).parent.absolute() / parameters[key])
-    without_name = Document(
-        document.file, document.text, {**document.tree, "workload": parameters}, document.origins
-    )
     return checked(registry.workloads[name], without_name, ("workload",)).model_dump(mode="json")
 
 
@@ -252,10 +299,18 @@ def _check_database(document: Document, sut: SutSpec, registry: Registry) -> Non
     asked: dict[str, Scalar] = {}
     for name, value in sut.settings.items():
         asked[name] = value
+        _check_setting(document, name, value)
         try:
             registry.databases[sut.database](asked)
         except StudyError as error:
             raise document.error(("sut", "settings", name), error.what, hint=error.hint) from error
+
+
+def _check_setting(document: Document, name: str, value: Scalar) -> None:
+    try:
+        check_setting_value(name, value)
+    except StudyError as error:
+        raise document.error(("sut", "settings", name), error.what, hint=error.hint) from error
 
 
 def _check_image(document: Document, where: KeyPath, image: str, registry: Registry) -> None:

@@ -57,6 +57,16 @@ def checked(model: type[Model], document: Document, prefix: KeyPath = ()) -> Mod
         raise _first(error.errors(), model, document, prefix, tree) from error
 
 
+def check_key(model: type[BaseModel], document: Document, prefix: KeyPath, key: KeyPath) -> None:
+    """As `checked`, and only what is wrong at `key` of `prefix` is raised: the value itself, in no combination."""
+    tree = document.at(prefix)
+    try:
+        model.model_validate_json(json.dumps(tree))
+    except ValidationError as error:
+        if there := [detail for detail in error.errors() if _path(detail, tree)[: len(key)] == key]:
+            raise _first(there, model, document, prefix, tree) from error
+
+
 def _first(
     errors: Sequence[ErrorDetails], model: type[BaseModel], document: Document, prefix: KeyPath, tree: Any
 ) -> StudyError:

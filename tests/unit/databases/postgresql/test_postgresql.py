@@ -176,3 +176,15 @@ def test_the_verifier_is_the_one_that_the_server_makes() -> None:
 
 def test_it_is_registered() -> None:
     assert isinstance(DATABASES["postgresql"], PostgreSQL)
+
+
+@pytest.mark.parametrize("name", ["shared_buffers", "work_mem", "max_wal_size"])
+@pytest.mark.parametrize("value", ["", "<script>", "../../etc", True, "1 G", "1gb"])
+def test_a_size_that_is_none_is_refused(name: str, value: str | bool) -> None:
+    with pytest.raises(StudyError, match="must be a size"):
+        DATABASE.serve(replace(PLAN, settings={name: value}))
+
+
+@pytest.mark.parametrize("value", [-1, 0, 16384, 1e6, "16384", "1.5 GB", "128MB", "0x4000"])
+def test_a_size_is_a_number_with_a_unit_or_without(value: str | float) -> None:
+    DATABASE.serve(replace(PLAN, settings={"wal_buffers": value}))

@@ -1,0 +1,30 @@
+"""What can be the value of no setting of any server; what one setting takes is its database's to say."""
+
+from __future__ import annotations
+
+from tare.errors import StudyError
+from tare.study.model import Scalar
+
+_LARGEST = 2**64
+"""Servers count in 64 bits."""
+_LONGEST = 2000
+"""The longest lists of options that servers take (`optimizer_switch`) have a third of it."""
+
+
+def check_setting_value(name: str, value: Scalar) -> None:
+    """Raise `StudyError` for a number beyond 64 bits, control characters, or a text of an absurd length."""
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            raise StudyError(
+                f"the value of the server setting {name!r} has {len(value)} characters",
+                hint=f"at most {_LONGEST}",
+            )
+        if not value.isprintable():
+            raise StudyError(
+                f"the value of the server setting {name!r} holds characters that cannot be printed: {value!r}",
+                hint="write it on one line, in plain characters",
+            )
+    elif abs(value) > _LARGEST:
+        raise StudyError(
+            f"the server setting {name!r} cannot be {value:g}", hint="servers take no number beyond 64 bits"
+        )
