@@ -154,4 +154,7 @@ def _migrated_copy(connection: Connection, path: Path) -> Engine:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     return str(getattr(error, "orig", None) or error).splitlines()[0]

@@ -187,6 +187,19 @@ def test_a_damaged_record_in_a_sound_database_is_told(path: Path, committed: Any
         open_store(path).records()
 
 
+def test_a_plan_from_before_a_bound_is_refused_with_its_key(path: Path, committed: Any) -> None:
+    assert committed.outcome.ok
+    with sqlite3.connect(path / "store.sqlite") as database:
+        database.execute(
+            "UPDATE study SET plan = json_set(plan, '$.study.arms[0].settings.sut.limits.cpu_quota', 1e300)"
+        )
+    database.close()
+    with pytest.raises(
+        StoreError, match=r"cannot be read: study\.arms\.0\..*cpu_quota.* less than or equal to 8192"
+    ):
+        open_store(path)
+
+
 def test_a_lock_that_cannot_be_opened_is_told_with_the_way_to_read_the_store(tmp_path: Path) -> None:
     with (
         pytest.raises(StoreError, match=r"cannot be written: Is a directory \(`tare report` reads"),
