@@ -203,8 +203,8 @@ def _how_many(study: Study, expected: PlanEstimate) -> str:
             f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} % would be looked for."
         )
     return (
-        f"Blocks: until every arm is known to \N{PLUS-MINUS SIGN}{100 * rule.target:g} %, {blocks.fewest} at least "
-        f"and {blocks.most} at most; {blocks.expected} if arms differ from block to block by "
+        f"Blocks: until every interval is within \N{PLUS-MINUS SIGN}{100 * rule.target:g} %, {blocks.fewest} at "
+        f"least and {blocks.most} at most; {blocks.expected} if arms differ from block to block by "
         f"{100 * EXPECTED_SPREAD:g} %, which only running tells."
     )
 

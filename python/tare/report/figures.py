@@ -27,11 +27,14 @@ def interval(estimate: Estimate) -> str:
     return f"[{low}, {high}]"
 
 
+WITHIN_RESOLUTION = "\N{DAGGER}"
+"""Marks a difference within the resolution of the generator's histogram: no difference can be claimed."""
+
+
 def point(finding: Finding) -> str:
-    """The point of a finding; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
-    if finding.below_resolution:
-        return f"≤{percent(finding.resolution, signed=False)}"
-    return percent(finding.estimate.point, decimals_of(finding.estimate))
+    """The point of a finding: `+8.5 %`, or marked `+0.8 %†` where the generator cannot resolve it."""
+    mark = WITHIN_RESOLUTION if finding.below_resolution else ""
+    return percent(finding.estimate.point, decimals_of(finding.estimate)) + mark
 
 
 def signed(text: str) -> str:

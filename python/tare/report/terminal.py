@@ -261,7 +261,7 @@ def _reading(report: Report) -> str:
     otherwise = unpaired(report.study)
     paired = ", paired by block (n)" if otherwise is None else ""
     none = why_no_interval(report.analysis, PRIMARY)
-    stands = "Each t interval of the mean log ratio stands for itself" if none is None else f"Of throughput {none}"
+    stands = "Intervals are not adjusted for multiple comparisons" if none is None else f"Of throughput {none}"
     return (
         f"Relative to {against(report.study)}{paired}: -58 % throughput is 58 % less, "
         "+12 % latency is 12 % longer. "

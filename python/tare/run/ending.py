@@ -37,7 +37,7 @@ class Ending(Strict):
         """In a sentence without its full stop."""
         blocks = counted(self.blocks, "block")
         if self.reason == End.TARGET:
-            return f"every arm is known to \N{PLUS-MINUS SIGN}{100 * (self.target or 0):g} % after {blocks}"
+            return f"every interval is within \N{PLUS-MINUS SIGN}{100 * (self.target or 0):g} % after {blocks}"
         if self.reason == End.TIME:
             return f"the cap on machine time ended it after {blocks}{self._achieved}"
         if self.blocks == 1:

@@ -45,7 +45,7 @@ workload:
   measure_s: 60
 
 # Every arm, and a second instance of the baseline as a control, runs once in each block, in random order; the unit
-# of comparison is the block. It ends when every arm is known to the target, from 8 blocks on, or at a cap.
+# of comparison is the block. It ends when every interval is as narrow as the target, from 8 blocks on, or at a cap.
 protocol:
   name: interleave
   target: 0.02              # half-width of the interval on relative throughput

@@ -1,4 +1,4 @@
-"""What set the rate, and repetitions as their source tells them, in every format."""
+"""Bottleneck, and repetitions as their source tells them, in every format."""
 
 from __future__ import annotations
 
@@ -93,16 +93,16 @@ def test_a_limit_has_a_column_where_the_study_has_one() -> None:
 def test_a_terminal_shows_both_where_the_study_asks_for_them(width: int) -> None:
     shown = terminal.render(report(**MEANT), width=width)
     assert max(map(len, shown.splitlines())) <= width
-    assert "What set the rate" in shown
+    assert "Bottleneck" in shown
     assert "std. dev." in shown or width == 60
     plain = terminal.render(report(), width=width)
-    assert "What set the rate" not in plain
+    assert "Bottleneck" not in plain
     assert "std. dev." not in plain
 
 
 def test_pages_show_both() -> None:
     for text in (markdown.render(report(**MEANT)), html_page.render(report(**MEANT))):
-        assert "What set the rate" in text
+        assert "Bottleneck" in text
         assert "std. dev." in text
         assert "bound by" in text
     assert "std. dev." not in html_page.render(report())

@@ -60,10 +60,10 @@ def test_an_answer_that_must_not_be_believed_begins_with_that() -> None:
 @pytest.mark.parametrize("style", FORMATS)
 def test_what_the_intervals_are_is_told_of_each_protocol(style: str) -> None:
     sound, fixed, buckets = (flat(EXPORTERS[style](report)) for report in (SOUND, FIXED, BUCKETS))
-    assert "mean log ratio" in sound
+    assert "adjusted for multiple comparisons" in sound
     assert "aired by block" in sound
     for text in (fixed, buckets):
-        assert "mean log ratio" not in text
+        assert "adjusted for multiple comparisons" not in text
         assert "aired by block" not in text
         assert "one is expected to miss" not in text
     assert "Welch" in fixed

@@ -58,7 +58,7 @@ def test_seven_narrow_blocks_are_not_enough_and_eight_are(plan: Plan) -> None:
     ending = ending_of(plan, StudyState.from_records(runs_of(plan, 8)))
     assert ending is not None
     assert (ending.reason, ending.blocks, ending.machine_s) == ("target", 8, 8 * 3 * 6.0)
-    assert ending.why == "every arm is known to ±2 % after 8 blocks"
+    assert ending.why == "every interval is within ±2 % after 8 blocks"
     assert set(ending.arms) == {"slow", "baseline-again"}
 
 

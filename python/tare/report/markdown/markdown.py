@@ -64,7 +64,7 @@ def _intervals(report: Report) -> str:
     if otherwise is not None:
         return f". {otherwise}"
     none = why_no_interval(report.analysis, PRIMARY)
-    return f", paired by block (n); {none or '95 % t intervals of the mean log ratio'}"
+    return f", paired by block (n); {none or '95 % t intervals, not adjusted for multiple comparisons'}"
 
 
 def _headlines(report: Report) -> list[str]:

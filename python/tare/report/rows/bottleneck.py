@@ -1,4 +1,4 @@
-"""What set the rate of each arm's runs, as rows of text."""
+"""The bottleneck of each arm's runs, as rows of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, amount, percent
 from tare.report.plain import plain
 
-LIMIT_TITLE = "What set the rate"
+LIMIT_TITLE = "Bottleneck"
 _COLUMNS = (
     "arm", "SUT's CPU", "client's CPU", "I/O waits", "held by limit", "disk busy", "under way", "reads/s",
     "writes/s", "bound by",

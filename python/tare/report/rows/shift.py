@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.analyze.statistics.quantile_shift import PERCENTS, Quantile, QuantileShift
-from tare.report.figures import NONE, decimals_of, interval, percent
+from tare.report.figures import NONE, WITHIN_RESOLUTION, decimals_of, interval, percent
 from tare.report.plain import plain
 
 
@@ -46,9 +46,8 @@ def title(one: QuantileShift, longest: int = 40) -> str:
 
 
 def shifted(one: Quantile) -> str:
-    """`+8.5 % [+6.1, +10.9]`; what the generator cannot resolve is given as its limit, `≤1.8 %`."""
+    """`+8.5 % [+6.1, +10.9]`, or marked `+0.8 %† [-16, +22]` where the generator cannot resolve it."""
     bounds = interval(one.estimate)
-    middle = f"≤{percent(one.resolution, signed=False)}"
-    if one.resolved:
-        middle = percent(one.estimate.point, decimals_of(one.estimate))
+    mark = "" if one.resolved else WITHIN_RESOLUTION
+    middle = percent(one.estimate.point, decimals_of(one.estimate)) + mark
     return middle if bounds == NONE else f"{middle} {bounds}"

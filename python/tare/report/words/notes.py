@@ -12,7 +12,7 @@ from tare.analyze.metrics import PRIMARY
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.protocols.pilot import BLOCKS, Choice
-from tare.report.figures import percent
+from tare.report.figures import WITHIN_RESOLUTION, percent
 from tare.report.plain import plain
 from tare.report.words.answer import is_paired
 from tare.run.ending import Ending
@@ -138,8 +138,8 @@ def _unresolved(analysis: Analysis) -> Iterator[str]:
     if widths:
         width = percent(max(widths), signed=False)
         yield (
-            f"≤{width}: within one bucket ({width}) of the generator's histogram from the baseline, "
-            "so no difference is claimed."
+            f"{WITHIN_RESOLUTION} within the resolution of the generator's histogram ({width}): "
+            "no difference can be claimed."
         )
 
 
