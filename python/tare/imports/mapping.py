@@ -12,8 +12,8 @@ from pydantic import Discriminator, Field, Tag
 
 from tare.errors import StudyError
 from tare.store.files import StoreLayout
-from tare.study.model import Margin, MarginMetric, Name, PublishedMetric, Source
-from tare.study.reading.file import ArmSpec, PublishedSpec, Text
+from tare.study.model import Margin, MarginMetric, Name, PublishedMetric
+from tare.study.reading.file import ArmSpec, PublishedSpec, SourceSpec, Text
 from tare.study.values import PublishedBy, Strict
 
 _TOKEN = re.compile(r"\{([^{}]*)\}|(\*\*/|\*)")
@@ -163,7 +163,7 @@ class MappingFile(Strict):
     format: Literal[1]
     name: Name
     question: Text
-    source: Source | None = None
+    source: SourceSpec | None = None
     origin: Text | None = None
     files: Text
     parser: Parser

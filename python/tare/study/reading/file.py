@@ -106,13 +106,20 @@ class PublishedSpec(Strict):
     where: Text
 
 
+class SourceSpec(Source):
+    """A publication as a file names it; stores from before these bounds keep theirs."""
+
+    year: int = Field(ge=1900, le=2200)
+    url: str = Field(pattern=r"^https?://\S+$")
+
+
 class StudyFile(Strict):
     """A study file of format 1."""
 
     format: Literal[1]
     name: Name
     question: Text
-    source: Source | None = None
+    source: SourceSpec | None = None
     sut: Mapping[str, Any]
     client: Mapping[str, Any] | None = None
     workload: Mapping[str, Any]
