@@ -1,0 +1,49 @@
+//! `tare-load`: sends a database requests at intended times, and says what each one took and why.
+
+mod drive;
+mod options;
+mod plan;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tare_load::drive::End;
+
+use options::{Action, Options};
+
+fn main() -> ExitCode {
+    match act(Options::parse().action) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("tare-load: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
+    match action {
+        Action::Run(options) => {
+            let plan = plan::of(&options)?;
+            Ok(code_of(&drive::run(&plan, &options)?))
+        }
+        Action::Plan(options) => {
+            let plan = plan::of(&options.run)?;
+            show::operations(&plan, options.first)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// 0: complete. 4: the server went away. 130: interrupted, as shells have it.
+fn code_of(end: &End) -> ExitCode {
+    match end {
+        End::Complete => ExitCode::SUCCESS,
+        End::Gone(reason) => {
+            eprintln!("tare-load: the server went away: {reason}");
+            ExitCode::from(4)
+        }
+        End::Interrupted => ExitCode::from(130),
+    }
+}

@@ -1,0 +1,145 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Sends a database requests, closed loop or at intended times, and measures each reply.
+///
+/// Answers are checked before their time counts. Latency is from the intended time, service time
+/// from the actual send. Arrivals that could not be sent are counted as missed, never skipped.
+#[derive(Debug, Parser)]
+#[command(name = "tare-load", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tare-load run --protocol redis --address db:6379 --job job.yaml --connections 50 --duration 60
+  tare-load run --protocol redis --address db:6379 --job job.yaml --rate 20000 --spacing poisson
+  tare-load run --protocol redis --address db:6379 --job job.yaml --stages 10:1000,30:1000..9000
+  tare-load plan --protocol redis --job job.yaml --seed 7 --first 20
+
+Exit codes: 0 complete; 1 this machine failed; 2 asked wrongly; 3 no connection or log-in;
+4 the server went away, with the document of what was counted until then; 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Send, measure, and print one JSON document
+    Run(Box<RunOptions>),
+    /// Print the operations that a seed stands for, and send nothing
+    Plan(PlanOptions),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProtocolName {
+    /// RESP: Redis, Valkey
+    Redis,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpacingName {
+    /// As far apart as the rate says
+    Even,
+    /// Independent users: exponential gaps
+    Poisson,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanOptions {
+    #[command(flatten)]
+    pub run: RunOptions,
+    /// So many operations of each connection
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub first: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// What the server speaks
+    #[arg(long, value_enum)]
+    pub protocol: ProtocolName,
+    /// Where the server listens
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
+    pub address: String,
+    /// Log in as this user
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Read the password from the first line of this file
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// The database to use; with Redis its number
+    #[arg(long)]
+    pub database: Option<String>,
+
+    /// The operations: a job file in YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub job: PathBuf,
+    /// The same seed sends the same operations in the same order on each connection
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: u32,
+    /// Requests in flight on one connection
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32_000))]
+    pub depth: u16,
+    /// Threads that send and read, one a core
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    pub threads: u16,
+
+    /// Open loop: so many arrivals a second, all connections together
+    #[arg(long, value_name = "PER_SECOND", conflicts_with_all = ["stages", "trace"])]
+    pub rate: Option<f64>,
+    /// Open loop: SECONDS:RATE or SECONDS:FROM..TO, separated by commas, from the first again after the last
+    #[arg(long, value_name = "STAGES", conflicts_with = "trace")]
+    pub stages: Option<String>,
+    /// Open loop: arrivals from a CSV file whose first column is seconds
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// How arrivals of --rate and --stages lie apart
+    #[arg(long, value_enum, default_value_t = SpacingName::Even)]
+    pub spacing: SpacingName,
+    /// Arrivals that may wait to be sent; those beyond are missed [default: 10 seconds of the highest rate]
+    #[arg(long, value_name = "N")]
+    pub most_waiting: Option<usize>,
+
+    /// Send and not count, before the measurement, in the same process and on the same connections
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub warm_up: f64,
+    /// Measure so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, conflicts_with = "operations")]
+    pub duration: f64,
+    /// Measure so many operations instead
+    #[arg(long, value_name = "N")]
+    pub operations: Option<u64>,
+    /// Length of a window of figures
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub window: f64,
+
+    /// Give up connecting and logging in after so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    pub connect_limit: f64,
+    /// A connection whose reply takes longer counts as lost
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    pub reply_limit: f64,
+    /// Wait so long, after the end, for what is still under way
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    pub drain_limit: f64,
+    /// Try so long to reach a server again that closed a connection; then it counts as gone
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5)]
+    pub reconnect_limit: f64,
+    /// Ask the kernel when it received one of so many reads; 0: never
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub receive_share: u32,
+
+    /// Write interval logs of HdrHistogram into this directory
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
+    /// Tell each window on standard error, as a line of JSON
+    #[arg(long)]
+    pub progress: bool,
+}

@@ -1,0 +1,116 @@
+//! From options to a plan: all that can be wrong is found here, before anything is sent.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tare_load::LoadError;
+use tare_load::arrivals::{Arrivals, Spacing, Stage, Stages, read_trace};
+use tare_load::plan::{Length, Limits, Plan};
+use tare_load::protocol::Access;
+use tare_load::workload::Workload;
+use tare_load::workload::job::{Dialect, Job};
+
+use crate::options::{ProtocolName, RunOptions, SpacingName};
+
+/// How long arrivals may wait where nothing else is said.
+const WAITING_S: f64 = 10.0;
+
+pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
+    let dialect = match options.protocol {
+        ProtocolName::Redis => Dialect::Words,
+    };
+    let workload = Job::read(&options.job, dialect)?;
+    if workload.has_steps() && options.depth > 1 {
+        return Err(LoadError::Usage(
+            "an operation of several steps waits for each reply, so --depth must be 1".to_owned(),
+        ));
+    }
+    if options.threads > 1 && u32::from(options.threads) > options.connections {
+        return Err(LoadError::Usage("there are more --threads than --connections".to_owned()));
+    }
+    let arrivals = arrivals(options)?;
+    Ok(Plan {
+        address: options.address.clone(),
+        access: access(options)?,
+        workload: Arc::new(workload),
+        seed: options.seed,
+        connections: options.connections as usize,
+        depth: options.depth,
+        threads: usize::from(options.threads),
+        most_waiting: most_waiting(options, arrivals.as_ref()),
+        arrivals,
+        warm_up: seconds("--warm-up", options.warm_up, 0.0)?,
+        length: match options.operations {
+            Some(operations) => Length::Operations(operations),
+            None => Length::Time(seconds("--duration", options.duration, 0.001)?),
+        },
+        window: seconds("--window", options.window, 0.01)?,
+        limits: Limits {
+            connect: seconds("--connect-limit", options.connect_limit, 0.001)?,
+            reply: seconds("--reply-limit", options.reply_limit, 0.001)?,
+            drain: seconds("--drain-limit", options.drain_limit, 0.0)?,
+            reconnect: seconds("--reconnect-limit", options.reconnect_limit, 0.0)?,
+        },
+        receive_share: options.receive_share,
+    })
+}
+
+fn arrivals(options: &RunOptions) -> Result<Option<Arrivals>, LoadError> {
+    let spacing = match options.spacing {
+        SpacingName::Even => Spacing::Even,
+        SpacingName::Poisson => Spacing::Poisson,
+    };
+    let rate = |stages| Some(Arrivals::Rate { stages, spacing });
+    if let Some(text) = &options.stages {
+        let stages =
+            Stages::parse(text).map_err(|why| LoadError::Usage(format!("--stages: {why}")))?;
+        return Ok(rate(stages));
+    }
+    if let Some(path) = &options.trace {
+        return Ok(Some(Arrivals::Trace(Arc::new(read_trace(path)?))));
+    }
+    match options.rate {
+        None => Ok(None),
+        Some(per_s) => {
+            let stage = Stage { seconds: 1.0, from_per_s: per_s, to_per_s: per_s };
+            Stages::new(vec![stage]).map_err(|_| {
+                LoadError::Usage(format!("--rate: {per_s} is no number of arrivals above 0"))
+            })?;
+            Ok(rate(Stages::constant(per_s)))
+        }
+    }
+}
+
+fn most_waiting(options: &RunOptions, arrivals: Option<&Arrivals>) -> usize {
+    let of_rate = match arrivals {
+        Some(Arrivals::Rate { stages, .. }) => (stages.highest_per_s() * WAITING_S) as usize,
+        Some(Arrivals::Trace(trace)) => trace.times_ns.len(),
+        None => 0,
+    };
+    options.most_waiting.unwrap_or(of_rate.max(options.connections as usize))
+}
+
+fn access(options: &RunOptions) -> Result<Access, LoadError> {
+    let password = options.password_file.as_deref().map(first_line).transpose()?;
+    Ok(Access {
+        user: options.user.clone(),
+        password,
+        database: options.database.clone(),
+        check_contents: false,
+    })
+}
+
+fn first_line(path: &Path) -> Result<String, LoadError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| LoadError::File { path: path.to_owned(), source })?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn seconds(option: &str, seconds: f64, least: f64) -> Result<Duration, LoadError> {
+    if (least..1e7).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(LoadError::Usage(format!("{option}: {seconds} s is not from {least} to 10000000 s")))
+    }
+}

@@ -1,0 +1,123 @@
+//! Opening connections: all of them before the run, and lost ones again beside it.
+//!
+//! Both block, on threads that measure nothing.
+
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use rustix::fd::AsFd;
+
+use crate::error::{Fault, LoadError};
+use crate::plan::Plan;
+use crate::protocol::{Protocol, Wire};
+use crate::sys;
+
+/// A connection that requests may be sent on.
+pub(super) struct Line<P> {
+    pub(super) socket: TcpStream,
+    pub(super) protocol: P,
+    /// How long it took to connect, log in and prepare.
+    pub(super) took: Duration,
+}
+
+/// How many connections are opened at once.
+const AT_ONCE: usize = 16;
+/// Between attempts to reach a server that is away.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Descriptors that are open beside the connections: standard streams, logs, epoll and events.
+const OTHER_FILES: u64 = 64;
+
+/// Raises the limit of open files as far as this process may.
+///
+/// # Errors
+/// Where that is too low for the plan's connections.
+pub(super) fn make_room(connections: usize) -> Result<(), LoadError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let needed = connections as u64 + OTHER_FILES;
+    let found = getrlimit(Resource::Nofile);
+    if found.current.is_none_or(|limit| limit >= needed) {
+        return Ok(());
+    }
+    let limit = found.maximum.unwrap_or(u64::MAX);
+    let wanted = Rlimit { current: Some(needed), maximum: found.maximum };
+    if limit < needed || setrlimit(Resource::Nofile, wanted).is_err() {
+        return Err(LoadError::FileLimit { connections, needed, limit });
+    }
+    Ok(())
+}
+
+pub(super) fn open<P: Protocol>(plan: &Plan) -> Result<Line<P>, Fault> {
+    let started = Instant::now();
+    let mut wire = Wire::connect(&plan.address, plan.limits.connect)?;
+    let protocol = P::open(&mut wire, &plan.access, plan.workload.statements())?;
+    let socket = wire.into_stream()?;
+    if plan.receive_share > 0 {
+        sys::stamp_received(&socket)?;
+    }
+    Ok(Line { socket, protocol, took: started.elapsed() })
+}
+
+/// Opens all connections of the plan, in their order.
+///
+/// # Errors
+/// The first failure; the others are not tried any more.
+pub(super) fn open_all<P: Protocol>(plan: &Plan) -> Result<Vec<Line<P>>, LoadError> {
+    let next = AtomicUsize::new(0);
+    let failure = Mutex::new(None);
+    let opened = Mutex::new(Vec::with_capacity(plan.connections));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(plan.connections) {
+            scope.spawn(|| {
+                while next.fetch_add(1, Ordering::Relaxed) < plan.connections {
+                    match open(plan) {
+                        Ok(line) => opened.lock().expect("no panic").push(line),
+                        Err(fault) => {
+                            next.store(plan.connections, Ordering::Relaxed);
+                            failure.lock().expect("no panic").get_or_insert(fault);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    match failure.into_inner().expect("no panic") {
+        Some(source) => Err(LoadError::Connect { address: plan.address.clone(), source }),
+        None => Ok(opened.into_inner().expect("no panic")),
+    }
+}
+
+/// What became of a lost connection.
+pub(super) struct Reopened<P> {
+    pub(super) connection: usize,
+    pub(super) line: Result<Line<P>, Fault>,
+}
+
+/// Opens the connections named in `lost` again until its other end is dropped, ringing `bell` for each.
+pub(super) fn reopen<P: Protocol>(
+    plan: &Plan,
+    lost: &Receiver<usize>,
+    found: &Sender<Reopened<P>>,
+    bell: impl AsFd,
+) {
+    while let Ok(connection) = lost.recv() {
+        let line = reach(plan);
+        if found.send(Reopened { connection, line }).is_err() {
+            return; // the run is over
+        }
+        // Only a counter at its limit would block; it has been rung then.
+        let _ = rustix::io::write(&bell, &1_u64.to_ne_bytes());
+    }
+}
+
+fn reach<P: Protocol>(plan: &Plan) -> Result<Line<P>, Fault> {
+    let deadline = Instant::now() + plan.limits.reconnect;
+    loop {
+        match open(plan) {
+            Err(fault) if fault.passes() && Instant::now() < deadline => std::thread::sleep(PAUSE),
+            result => return result,
+        }
+    }
+}

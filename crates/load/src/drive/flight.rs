@@ -1,0 +1,161 @@
+//! Requests that were sent and not yet answered, in memory that is laid out once.
+
+use crate::measure::window::Outcome;
+use crate::random::Random;
+use crate::workload::{Expect, Operation};
+
+/// An operation with a request under way, or about to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) intended_ns: u64,
+    /// When this program took notice of it.
+    pub(super) noticed_ns: u64,
+    /// When its first request was sent.
+    pub(super) sent_ns: u64,
+    /// When the request under way was.
+    pub(super) step_sent_ns: u64,
+    pub(super) operation: Operation,
+    pub(super) expect: Expect,
+    pub(super) last: bool,
+    /// Of the requests that were answered: the first failure.
+    pub(super) outcome: Outcome,
+}
+
+const NONE: Pending = Pending {
+    intended_ns: 0,
+    noticed_ns: 0,
+    sent_ns: 0,
+    step_sent_ns: 0,
+    operation: Operation { kind: 0, step: 0, key: 0, random: Random::new(0) },
+    expect: Expect { rows: 0, bytes: 0, contents: None, may_miss: false },
+    last: false,
+    outcome: Outcome::Right,
+};
+
+/// The slots of one connection: a ring where replies come in order, else a list of free ones.
+#[derive(Debug)]
+pub(super) struct Flight {
+    slots: Box<[Option<Pending>]>,
+    order: Order,
+}
+
+#[derive(Debug)]
+enum Order {
+    Ring { head: u16, length: u16 },
+    Free(Vec<u16>),
+}
+
+impl Flight {
+    pub(super) fn new(depth: u16, ordered: bool) -> Self {
+        let order = if ordered {
+            Order::Ring { head: 0, length: 0 }
+        } else {
+            Order::Free((0..depth).rev().collect())
+        };
+        Self { slots: vec![None; usize::from(depth)].into(), order }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match &self.order {
+            Order::Ring { length, .. } => usize::from(*length),
+            Order::Free(free) => self.slots.len() - free.len(),
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len() == self.slots.len()
+    }
+
+    /// The slot that the next request takes; there must be one.
+    pub(super) fn next_slot(&self) -> u16 {
+        match &self.order {
+            Order::Ring { head, length } => {
+                ((u32::from(*head) + u32::from(*length)) % self.slots.len() as u32) as u16
+            }
+            Order::Free(free) => free.last().copied().unwrap_or(u16::MAX),
+        }
+    }
+
+    pub(super) fn put(&mut self, pending: Pending) {
+        let slot = self.next_slot();
+        match &mut self.order {
+            Order::Ring { length, .. } => *length += 1,
+            Order::Free(free) => {
+                free.pop();
+            }
+        }
+        self.slots[usize::from(slot)] = Some(pending);
+    }
+
+    /// What a reply answers; `None` where nothing was asked.
+    pub(super) fn take(&mut self, slot: u16) -> Option<Pending> {
+        match &mut self.order {
+            Order::Ring { head, length } => {
+                let slot = usize::from(*head);
+                *length = length.checked_sub(1)?;
+                *head = ((slot + 1) % self.slots.len()) as u16;
+                self.slots[slot].take()
+            }
+            Order::Free(free) => {
+                let pending = self.slots.get_mut(usize::from(slot))?.take()?;
+                free.push(slot);
+                Some(pending)
+            }
+        }
+    }
+
+    /// Empties all slots, for a connection that was lost.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Pending> {
+        let ordered = matches!(self.order, Order::Ring { .. });
+        let fresh = Self::new(self.slots.len() as u16, ordered);
+        std::mem::replace(self, fresh).slots.into_iter().flatten()
+    }
+
+    pub(super) fn oldest_sent_ns(&self) -> Option<u64> {
+        self.slots.iter().flatten().map(|pending| pending.step_sent_ns).min()
+    }
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(intended_ns: u64) -> Pending {
+        Pending { intended_ns, ..Pending::default() }
+    }
+
+    #[test]
+    fn a_ring_gives_back_in_order() {
+        let mut flight = Flight::new(3, true);
+        for round in 0..5 {
+            (0..3).for_each(|number| flight.put(at(round * 3 + number)));
+            assert!(flight.is_full());
+            for number in 0..3 {
+                let pending = flight.take(99).expect("in flight");
+                assert_eq!(pending.intended_ns, round * 3 + number);
+            }
+            assert!(flight.take(0).is_none(), "nothing was asked");
+        }
+    }
+
+    #[test]
+    fn slots_are_found_by_their_number() {
+        let mut flight = Flight::new(2, false);
+        let first = flight.next_slot();
+        flight.put(at(1));
+        let second = flight.next_slot();
+        flight.put(at(2));
+        assert_eq!(flight.take(second).map(|pending| pending.intended_ns), Some(2));
+        assert!(flight.take(second).is_none(), "answered twice");
+        assert!(flight.take(999).is_none(), "never asked");
+        assert_eq!(flight.next_slot(), second);
+        assert_eq!(flight.take(first).map(|pending| pending.intended_ns), Some(1));
+        assert_eq!(flight.len(), 0);
+    }
+}

@@ -1,0 +1,165 @@
+//! Where in the run a moment lies: phases and windows on one absolute grid.
+
+use crate::arrivals::{Arrivals, Schedule, Stages};
+use crate::measure::Phase;
+use crate::plan::Plan;
+
+/// Times of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeline {
+    pub(super) start_ns: u64,
+    /// Warm-up ends and the measurement begins.
+    pub(super) mark_ns: u64,
+    /// Nothing is scheduled from here on; `u64::MAX` where a number of operations ends the run.
+    pub(super) end_ns: u64,
+    pub(super) window_ns: u64,
+}
+
+/// A window of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) phase: Phase,
+    pub(super) index: u32,
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+}
+
+impl Timeline {
+    pub(super) fn first(&self) -> Span {
+        if self.start_ns < self.mark_ns {
+            self.span(Phase::WarmUp, 0, self.start_ns, self.mark_ns)
+        } else {
+            self.span(Phase::Measure, 0, self.mark_ns, self.end_ns)
+        }
+    }
+
+    pub(super) fn after(&self, span: &Span) -> Span {
+        match span.phase {
+            Phase::WarmUp if span.end_ns == self.mark_ns => {
+                self.span(Phase::Measure, 0, self.mark_ns, self.end_ns)
+            }
+            Phase::Measure if span.end_ns == self.end_ns => {
+                self.span(Phase::Drain, 0, self.end_ns, u64::MAX)
+            }
+            Phase::WarmUp => self.span(span.phase, span.index + 1, span.end_ns, self.mark_ns),
+            Phase::Measure => self.span(span.phase, span.index + 1, span.end_ns, self.end_ns),
+            Phase::Drain => self.span(span.phase, span.index + 1, span.end_ns, u64::MAX),
+        }
+    }
+
+    fn span(&self, phase: Phase, index: u32, start_ns: u64, last_ns: u64) -> Span {
+        let end_ns = start_ns.saturating_add(self.window_ns).min(last_ns);
+        Span { phase, index, start_ns, end_ns }
+    }
+}
+
+/// The arrivals of one thread on the run's clock, first those of the warm-up.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    schedule: Schedule,
+    from_ns: u64,
+    until_ns: u64,
+    /// What follows at the mark.
+    then: Option<Schedule>,
+    timeline: Timeline,
+}
+
+impl Arriving {
+    /// `None` in a closed loop.
+    pub(super) fn new(plan: &Plan, timeline: Timeline, share: usize) -> Option<Self> {
+        let arrivals = plan.arrivals.as_ref()?;
+        let schedule = Schedule::new(arrivals, share, plan.threads, plan.seed);
+        let warm_up = match arrivals {
+            // A trace has its warm-up in its first part.
+            Arrivals::Trace(_) => None,
+            Arrivals::Rate { stages, .. } if stages.first_per_s() == 0.0 => None,
+            Arrivals::Rate { stages, spacing } => Some(Arrivals::Rate {
+                stages: Stages::constant(stages.first_per_s()),
+                spacing: *spacing,
+            }),
+        };
+        let mut arriving = match warm_up.filter(|_| timeline.start_ns < timeline.mark_ns) {
+            Some(warm_up) => Self {
+                schedule: Schedule::new(&warm_up, share, plan.threads, !plan.seed),
+                from_ns: timeline.start_ns,
+                until_ns: timeline.mark_ns,
+                then: Some(schedule),
+                timeline,
+            },
+            None => Self {
+                schedule,
+                from_ns: match arrivals {
+                    Arrivals::Trace(_) => timeline.start_ns,
+                    Arrivals::Rate { .. } => timeline.mark_ns,
+                },
+                until_ns: timeline.end_ns,
+                then: None,
+                timeline,
+            },
+        };
+        arriving.move_on();
+        Some(arriving)
+    }
+
+    /// The next arrival; `None` after the last.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        let next_ns = self.from_ns.saturating_add(self.schedule.next_ns()?);
+        (next_ns < self.until_ns).then_some(next_ns)
+    }
+
+    /// A trace may end before the run does.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.then.is_none() && self.schedule.next_ns().is_none()
+    }
+
+    pub(super) fn advance(&mut self) {
+        self.schedule.advance();
+        self.move_on();
+    }
+
+    fn move_on(&mut self) {
+        if self.next_ns().is_none()
+            && let Some(schedule) = self.then.take()
+        {
+            self.schedule = schedule;
+            self.from_ns = self.timeline.mark_ns;
+            self.until_ns = self.timeline.end_ns;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_cover_the_run_without_gaps() {
+        let timeline = Timeline { start_ns: 100, mark_ns: 125, end_ns: 175, window_ns: 20 };
+        let mut span = timeline.first();
+        let mut found = Vec::new();
+        for _ in 0..7 {
+            found.push((span.phase, span.index, span.start_ns, span.end_ns));
+            span = timeline.after(&span);
+        }
+        use Phase::{Drain, Measure, WarmUp};
+        assert_eq!(
+            found,
+            [
+                (WarmUp, 0, 100, 120),
+                (WarmUp, 1, 120, 125),
+                (Measure, 0, 125, 145),
+                (Measure, 1, 145, 165),
+                (Measure, 2, 165, 175),
+                (Drain, 0, 175, 195),
+                (Drain, 1, 195, 215),
+            ]
+        );
+    }
+
+    #[test]
+    fn without_warm_up_the_measurement_is_first() {
+        let timeline = Timeline { start_ns: 5, mark_ns: 5, end_ns: u64::MAX, window_ns: 10 };
+        let first = timeline.first();
+        assert_eq!((first.phase, first.end_ns), (Phase::Measure, 15));
+    }
+}

@@ -1,0 +1,282 @@
+//! Connections first, then one thread a core, whose windows come together here.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::connect::{self, Line};
+use super::connection::Connection;
+use super::pace::Timeline;
+use super::worker::{Channels, Worker};
+use crate::clock;
+use crate::error::LoadError;
+use crate::measure::{Latencies, Phase, Window, latencies};
+use crate::plan::{Length, Plan};
+use crate::protocol::Protocol;
+use crate::workload::Stream;
+
+/// What a thread tells while it runs.
+pub(super) enum Notice {
+    Window {
+        share: usize,
+        window: Box<Window>,
+    },
+    /// A connection was lost: why.
+    Lost(String),
+    Done,
+}
+
+/// What the caller is told while the run goes on.
+pub enum Progress<'a> {
+    SetUp(&'a SetUp, Mark),
+    /// The figures of all threads.
+    Window(&'a Window),
+    /// The first loss of a connection within a second.
+    Lost(&'a str),
+}
+
+/// Where warm-up ends and the measurement begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub monotonic_ns: u64,
+    pub realtime_ns: u64,
+}
+
+pub struct SetUp {
+    pub seconds: f64,
+    /// From the first packet until requests may be sent, of each connection.
+    pub connects: Latencies,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Complete,
+    Interrupted,
+    /// The server was lost: why.
+    Gone(String),
+}
+
+pub struct Outcome {
+    pub end: End,
+    pub set_up: SetUp,
+    pub warm_up: Window,
+    /// With what ended after the last arrival.
+    pub measure: Window,
+    pub mark: Mark,
+    /// When the last operation that counts was sent, or was to be.
+    pub end_ns: u64,
+}
+
+/// What all threads look at.
+pub(super) struct Shared<'a> {
+    stopped: AtomicBool,
+    reason: Mutex<Option<String>>,
+    interrupted: &'a AtomicBool,
+}
+
+impl Shared<'_> {
+    /// Ends the run early; the first reason stays.
+    pub(super) fn stop(&self, reason: String) {
+        self.reason.lock().expect("no panic").get_or_insert(reason);
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn end(&self) -> End {
+        match self.reason.lock().expect("no panic").take() {
+            Some(reason) => End::Gone(reason),
+            None if self.interrupted.load(Ordering::Relaxed) => End::Interrupted,
+            None => End::Complete,
+        }
+    }
+}
+
+/// From the last connection to the first request: time for the threads to start.
+const LEAD_NS: u64 = 20_000_000;
+
+/// Does what the plan says. A server that goes away ends the run, with what was counted until then.
+///
+/// # Errors
+/// Where not all connections can be opened, or a thread cannot be started.
+pub fn run<P: Protocol>(
+    plan: &Plan,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LoadError>,
+) -> Result<Outcome, LoadError> {
+    connect::make_room(plan.connections)?;
+    let started_ns = clock::monotonic_ns();
+    let lines = connect::open_all::<P>(plan)?;
+    let set_up = set_up(&lines, started_ns);
+    let timeline = timeline(plan);
+    let ahead_ns = timeline.mark_ns.saturating_sub(clock::monotonic_ns());
+    let mark =
+        Mark { monotonic_ns: timeline.mark_ns, realtime_ns: clock::realtime_ns() + ahead_ns };
+    observe(Progress::SetUp(&set_up, mark))?;
+    let shared = Shared { stopped: AtomicBool::new(false), reason: Mutex::new(None), interrupted };
+    let (notices, told) = channel();
+    let mut spares = Vec::new();
+    let mut shares = deal(plan, lines).into_iter().enumerate();
+    let gathered = std::thread::scope(|scope| {
+        let started = shares.try_for_each(|(share, connections)| {
+            let (spare, windows) = channel();
+            spares.push(spare);
+            let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+            let rung = bell.try_clone()?;
+            let (lose, lost) = channel();
+            let (find, found) = channel();
+            let channels =
+                Channels { share, notices: notices.clone(), spare: windows, lost: lose, found };
+            let worker =
+                || Worker::new(plan, &shared, channels, timeline, connections, bell)?.run();
+            let notices = notices.clone();
+            let shared = &shared;
+            std::thread::Builder::new().name("reopen".into()).spawn_scoped(scope, move || {
+                connect::reopen::<P>(plan, &lost, &find, rung);
+            })?;
+            std::thread::Builder::new().name(format!("drive-{share}")).spawn_scoped(
+                scope,
+                move || {
+                    if let Err(error) = worker() {
+                        shared.stop(format!("this machine: {error}"));
+                        let _ = notices.send(Notice::Done);
+                    }
+                },
+            )?;
+            Ok(())
+        });
+        if let Err(error) = started {
+            shared.stop(String::new());
+            return Err(LoadError::Thread(error));
+        }
+        drop(notices);
+        let gathered = gather(plan, &told, &spares, observe);
+        if gathered.is_err() {
+            shared.stop("a log could not be written".to_owned());
+        }
+        gathered
+    })?;
+    Ok(Outcome {
+        end: shared.end(),
+        set_up,
+        mark,
+        end_ns: gathered.end_ns.min(timeline.end_ns),
+        warm_up: gathered.warm_up,
+        measure: gathered.measure,
+    })
+}
+
+fn set_up<P>(lines: &[Line<P>], started_ns: u64) -> SetUp {
+    let mut connects = latencies();
+    for line in lines {
+        connects.saturating_record(line.took.as_nanos() as u64);
+    }
+    #[allow(clippy::cast_precision_loss)] // some seconds
+    SetUp { seconds: (clock::monotonic_ns() - started_ns) as f64 / 1e9, connects }
+}
+
+fn timeline(plan: &Plan) -> Timeline {
+    let start_ns = clock::monotonic_ns() + LEAD_NS;
+    let mark_ns = start_ns + plan.warm_up.as_nanos() as u64;
+    let end_ns = match plan.length {
+        Length::Time(time) => mark_ns + time.as_nanos() as u64,
+        Length::Operations(_) => u64::MAX,
+    };
+    Timeline { start_ns, mark_ns, end_ns, window_ns: plan.window.as_nanos() as u64 }
+}
+
+/// Gives each thread its connections: thread `t` of `n` has `t`, `t + n`, `t + 2n`, …
+fn deal<P: Protocol>(plan: &Plan, lines: Vec<Line<P>>) -> Vec<Vec<Connection<P>>> {
+    let mut shares: Vec<Vec<Connection<P>>> = (0..plan.threads).map(|_| Vec::new()).collect();
+    let connections = plan.connections as u64;
+    for (number, line) in (0..).zip(lines) {
+        let budget = match plan.length {
+            Length::Time(_) => u64::MAX,
+            Length::Operations(all) => all / connections + u64::from(number < all % connections),
+        };
+        let operations = Stream::new(plan.seed, number, connections);
+        let connection = Connection::new(line, operations, plan.depth, budget);
+        shares[number as usize % plan.threads].push(connection);
+    }
+    shares
+}
+
+struct Gathered {
+    warm_up: Window,
+    measure: Window,
+    end_ns: u64,
+}
+
+/// A window of which not all threads have told yet.
+struct Partial {
+    window: Box<Window>,
+    /// Whose memory it is.
+    share: usize,
+    threads: usize,
+}
+
+/// Adds up what the threads tell until all are done.
+fn gather(
+    plan: &Plan,
+    told: &Receiver<Notice>,
+    spares: &[Sender<Window>],
+    observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LoadError>,
+) -> Result<Gathered, LoadError> {
+    let kinds = plan.workload.kinds().len();
+    let mut gathered =
+        Gathered { warm_up: Window::new(kinds), measure: Window::new(kinds), end_ns: 0 };
+    let mut partial: BTreeMap<(Phase, u32), Partial> = BTreeMap::new();
+    let mut done = 0;
+    let mut last_loss_ns = 0;
+    while done < plan.threads {
+        let Ok(notice) = told.recv() else { break };
+        match notice {
+            Notice::Done => done += 1,
+            Notice::Lost(why) => {
+                let now_ns = clock::monotonic_ns();
+                if now_ns - last_loss_ns > 1_000_000_000 {
+                    observe(Progress::Lost(&why))?;
+                    last_loss_ns = now_ns;
+                }
+            }
+            Notice::Window { share, window } => match partial.entry((window.phase, window.index)) {
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    entry.insert(Partial { window, share, threads: 1 });
+                }
+                std::collections::btree_map::Entry::Occupied(mut entry) => {
+                    let first = entry.get_mut();
+                    first.window.merge(&window);
+                    first.window.end_ns = first.window.end_ns.max(window.end_ns);
+                    first.threads += 1;
+                    hand_back(spares, share, window);
+                }
+            },
+        }
+        while let Some(entry) = partial.first_entry() {
+            if entry.get().threads + done < plan.threads {
+                break;
+            }
+            let Partial { window, share, .. } = entry.remove();
+            observe(Progress::Window(&window))?;
+            let total = match window.phase {
+                Phase::WarmUp => &mut gathered.warm_up,
+                Phase::Measure | Phase::Drain => &mut gathered.measure,
+            };
+            total.merge(&window);
+            gathered.end_ns = window.end_ns;
+            hand_back(spares, share, window);
+        }
+    }
+    Ok(gathered)
+}
+
+fn hand_back(spares: &[Sender<Window>], share: usize, mut window: Box<Window>) {
+    window.clear();
+    let _ = spares[share].send(*window); // a thread that is done needs none
+}

@@ -1,0 +1,107 @@
+//! What can go wrong: what, where, and what to do next, each in one sentence.
+
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Asked for something that cannot be; found before anything is sent.
+    #[error("{0}")]
+    Usage(String),
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("{path}, line {line}: {reason}")]
+    Line { path: PathBuf, line: usize, reason: String },
+    #[error(
+        "{connections} connections need {needed} file descriptors, but the limit is {limit}: raise it with `ulimit -n {needed}` or ask for fewer connections"
+    )]
+    FileLimit { connections: usize, needed: u64, limit: u64 },
+    #[error("{address}: {source}")]
+    Connect { address: String, source: Fault },
+    #[error("a thread of tare-load cannot start: {0}")]
+    Thread(io::Error),
+    #[error("standard output: {0}")]
+    Output(io::Error),
+}
+
+impl LoadError {
+    /// 2: asked wrongly. 3: the server cannot be reached or refuses. 1: this machine fails.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Line { .. } | Self::FileLimit { .. } => 2,
+            Self::Connect { .. } => 3,
+            Self::File { .. } | Self::Thread(_) | Self::Output(_) => 1,
+        }
+    }
+}
+
+/// What one connection met.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("no such host: {0}")]
+    Resolve(io::Error),
+    #[error("connection refused: is the server running, and does it listen on this port?")]
+    Refused,
+    #[error("the server did not answer within {0} s")]
+    TimedOut(f64),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the server reset the connection")]
+    Reset,
+    #[error("the server refused the log-in: {0}")]
+    Login(String),
+    #[error("the server refused a statement: {message} (in: {statement})")]
+    Statement { statement: String, message: String },
+    #[error("the server's answer is not {protocol}: {reason}")]
+    Malformed { protocol: &'static str, reason: &'static str },
+    #[error("{0}")]
+    Unsupported(String),
+    #[error("{0}")]
+    Io(io::Error),
+}
+
+impl Fault {
+    /// One word for counts.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Resolve(_) => "resolve",
+            Self::Refused => "refused",
+            Self::TimedOut(_) => "timeout",
+            Self::Closed => "closed",
+            Self::Reset => "reset",
+            Self::Login(_) => "login",
+            Self::Statement { .. } => "statement",
+            Self::Malformed { .. } => "malformed",
+            Self::Unsupported(_) => "unsupported",
+            Self::Io(_) => "io",
+        }
+    }
+
+    /// Whether another attempt may end otherwise.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Refused | Self::TimedOut(_) | Self::Closed | Self::Reset | Self::Io(_))
+    }
+
+    /// The same, where it is known how long was waited.
+    #[must_use]
+    pub fn from_io(error: io::Error, waited_s: f64) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::TimedOut(waited_s),
+            _ => Self::from(error),
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Reset,
+            io::ErrorKind::UnexpectedEof => Self::Closed,
+            _ => Self::Io(error),
+        }
+    }
+}

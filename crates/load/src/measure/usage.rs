@@ -1,0 +1,95 @@
+//! What the client itself takes of the machine.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use crate::clock;
+use crate::sys::{self, Whose};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub cpu_ns: u64,
+    /// Ready to run, but the CPU had others to run. `None`: this kernel does not say.
+    pub run_queue_ns: Option<u64>,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+}
+
+impl Usage {
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns - before.cpu_ns,
+            run_queue_ns: self.run_queue_ns.zip(before.run_queue_ns).map(|(now, then)| now - then),
+            voluntary_switches: self.voluntary_switches - before.voluntary_switches,
+            involuntary_switches: self.involuntary_switches - before.involuntary_switches,
+            minor_faults: self.minor_faults - before.minor_faults,
+            major_faults: self.major_faults - before.major_faults,
+        }
+    }
+
+    pub fn add(&mut self, more: &Self) {
+        self.cpu_ns += more.cpu_ns;
+        self.run_queue_ns = match (self.run_queue_ns, more.run_queue_ns) {
+            (Some(first), Some(second)) => Some(first + second),
+            (first, second) => first.or(second),
+        };
+        self.voluntary_switches += more.voluntary_switches;
+        self.involuntary_switches += more.involuntary_switches;
+        self.minor_faults += more.minor_faults;
+        self.major_faults += more.major_faults;
+    }
+}
+
+/// Reads the calling thread's usage, with its file kept open.
+pub struct Meter {
+    schedstat: Option<File>,
+}
+
+impl Meter {
+    #[must_use]
+    pub fn of_this_thread() -> Self {
+        Self { schedstat: File::open("/proc/thread-self/schedstat").ok() }
+    }
+
+    #[must_use]
+    pub fn read(&self) -> Usage {
+        let counts = sys::counts(Whose::Thread);
+        Usage {
+            cpu_ns: clock::thread_cpu_ns(),
+            run_queue_ns: self.schedstat.as_ref().and_then(run_queue_ns),
+            voluntary_switches: counts.voluntary_switches,
+            involuntary_switches: counts.involuntary_switches,
+            minor_faults: counts.minor_faults,
+            major_faults: counts.major_faults,
+        }
+    }
+}
+
+/// The second number: time spent waiting on a run queue (Documentation/scheduler/sched-stats.rst).
+fn run_queue_ns(file: &File) -> Option<u64> {
+    let mut text = [0; 96];
+    let length = file.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_shows() {
+        let meter = Meter::of_this_thread();
+        let before = meter.read();
+        let mut sum = 0_u64;
+        for number in 0..3_000_000_u64 {
+            sum = std::hint::black_box(sum.wrapping_add(number));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let used = meter.read().since(&before);
+        assert!(used.cpu_ns > 100_000, "{used:?}");
+        assert!(used.voluntary_switches >= 1, "{used:?}");
+    }
+}

@@ -1,0 +1,322 @@
+//! The figures of one window of one thread; those of threads and windows add up.
+
+use super::{Latencies, Parts, Split, Usage, latencies};
+use crate::protocol::{Label, Reply, Status};
+use crate::workload::Expect;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    WarmUp,
+    Measure,
+    /// After the last arrival: what was still under way.
+    Drain,
+}
+
+impl Phase {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm-up",
+            Self::Measure => "measure",
+            Self::Drain => "drain",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Window {
+    pub phase: Phase,
+    /// Counted from 0 in each phase.
+    pub index: u32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub kinds: Vec<KindWindow>,
+    pub lag: Latencies,
+    pub waiting: Latencies,
+    pub unread: Latencies,
+    pub split: Split,
+    pub counts: Counts,
+    pub connects: Latencies,
+    pub usage: Usage,
+    pub errors: Vec<ErrorCount>,
+}
+
+/// Operations of one kind that were completed in the window.
+#[derive(Clone, Debug)]
+pub struct KindWindow {
+    /// From the intended time; of right replies only.
+    pub latency: Latencies,
+    /// From the actual send; empty in a closed loop, where both are the same.
+    pub service: Latencies,
+    pub right: u64,
+    pub missing: u64,
+    pub short: u64,
+    pub wrong: u64,
+    pub errors: u64,
+    pub lost: u64,
+}
+
+/// Of all kinds together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Arrivals whose intended time lies in the window.
+    pub scheduled: u64,
+    /// Those of them that the bound of waiting ones kept from being sent.
+    pub missed: u64,
+    pub requests: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    /// Operations of the warm-up that ended after it; they count nowhere else.
+    pub late_warm_up: u64,
+    /// Started, and not ended when the run was.
+    pub unfinished: u64,
+    pub disconnects: u64,
+    pub reconnects: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct ErrorCount {
+    pub kind: u8,
+    pub code: Label,
+    pub count: u64,
+    /// What the server said the first time.
+    pub message: String,
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Right,
+    Missing,
+    Short,
+    Wrong,
+    Error(Label),
+}
+
+impl Outcome {
+    /// What a reply is worth against what was expected of it.
+    #[must_use]
+    pub fn of(reply: &Reply, expect: &Expect) -> Self {
+        match reply.status {
+            Status::Error(code) => Self::Error(code),
+            Status::Missing if !expect.may_miss => Self::Missing,
+            Status::Missing => Self::Right,
+            Status::Done if reply.rows < expect.rows && !expect.may_miss => {
+                if reply.rows == 0 {
+                    Self::Missing
+                } else {
+                    Self::Short
+                }
+            }
+            Status::Done if reply.bytes < u64::from(expect.bytes) => Self::Short,
+            Status::Done if expect.contents.is_some_and(|sum| sum != reply.contents) => Self::Wrong,
+            Status::Done => Self::Right,
+        }
+    }
+}
+
+impl KindWindow {
+    fn new() -> Self {
+        let (right, missing, short, wrong, errors, lost) = (0, 0, 0, 0, 0, 0);
+        let (latency, service) = (latencies(), latencies());
+        Self { latency, service, right, missing, short, wrong, errors, lost }
+    }
+
+    fn clear(&mut self) {
+        self.latency.reset();
+        self.service.reset();
+        (self.right, self.missing, self.short) = (0, 0, 0);
+        (self.wrong, self.errors, self.lost) = (0, 0, 0);
+    }
+
+    /// All that ended, however they did.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.right + self.failed()
+    }
+
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.missing + self.short + self.wrong + self.errors + self.lost
+    }
+
+    fn merge(&mut self, other: &Self) {
+        add(&mut self.latency, &other.latency);
+        add(&mut self.service, &other.service);
+        self.right += other.right;
+        self.missing += other.missing;
+        self.short += other.short;
+        self.wrong += other.wrong;
+        self.errors += other.errors;
+        self.lost += other.lost;
+    }
+}
+
+/// Adds figures of equal bounds, which cannot fail.
+fn add(to: &mut Latencies, from: &Latencies) {
+    if !from.is_empty() {
+        to.add(from).unwrap_or_else(|error| unreachable!("equal bounds: {error}"));
+    }
+}
+
+impl Window {
+    #[must_use]
+    pub fn new(kinds: usize) -> Self {
+        Self {
+            phase: Phase::WarmUp,
+            index: 0,
+            start_ns: 0,
+            end_ns: 0,
+            kinds: (0..kinds).map(|_| KindWindow::new()).collect(),
+            lag: latencies(),
+            waiting: latencies(),
+            unread: latencies(),
+            split: Split::default(),
+            counts: Counts::default(),
+            connects: latencies(),
+            usage: Usage::default(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// As new, in the same memory.
+    pub fn clear(&mut self) {
+        for kind in &mut self.kinds {
+            kind.clear();
+        }
+        for one in [&mut self.lag, &mut self.waiting, &mut self.unread, &mut self.connects] {
+            one.reset();
+        }
+        self.split.clear();
+        self.counts = Counts::default();
+        self.usage = Usage::default();
+        self.errors.clear();
+    }
+
+    /// The operation ended rightly or wrongly; only the time of right ones counts.
+    pub fn end(&mut self, kind: u8, outcome: Outcome, latency_ns: u64, service_ns: Option<u64>) {
+        let window = &mut self.kinds[usize::from(kind)];
+        match outcome {
+            Outcome::Right => {
+                window.right += 1;
+                window.latency.saturating_record(latency_ns);
+                if let Some(service_ns) = service_ns {
+                    window.service.saturating_record(service_ns);
+                }
+            }
+            Outcome::Missing => window.missing += 1,
+            Outcome::Short => window.short += 1,
+            Outcome::Wrong => window.wrong += 1,
+            Outcome::Error(_) => window.errors += 1,
+        }
+    }
+
+    pub fn error(&mut self, kind: u8, code: Label, message: &str) {
+        match self.errors.iter_mut().find(|error| error.kind == kind && error.code == code) {
+            Some(error) => error.count += 1,
+            None => {
+                self.errors.push(ErrorCount { kind, code, count: 1, message: message.to_owned() });
+            }
+        }
+    }
+
+    /// The request was still under way when its connection was lost.
+    pub fn lost(&mut self, kind: u8) {
+        self.kinds[usize::from(kind)].lost += 1;
+    }
+
+    pub fn parts(&mut self, parts: &Parts) {
+        self.unread.saturating_record(parts.unread_ns);
+        self.split.record(parts);
+    }
+
+    /// Adds the figures of another thread or window; phase and times stay.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, more) in self.kinds.iter_mut().zip(&other.kinds) {
+            kind.merge(more);
+        }
+        add(&mut self.lag, &other.lag);
+        add(&mut self.waiting, &other.waiting);
+        add(&mut self.unread, &other.unread);
+        add(&mut self.connects, &other.connects);
+        self.split.merge(&other.split);
+        self.usage.add(&other.usage);
+        let (counts, more) = (&mut self.counts, &other.counts);
+        counts.scheduled += more.scheduled;
+        counts.missed += more.missed;
+        counts.requests += more.requests;
+        counts.bytes_sent += more.bytes_sent;
+        counts.bytes_received += more.bytes_received;
+        counts.late_warm_up += more.late_warm_up;
+        counts.unfinished += more.unfinished;
+        counts.disconnects += more.disconnects;
+        counts.reconnects += more.reconnects;
+        for error in &other.errors {
+            let same = |own: &&mut ErrorCount| own.kind == error.kind && own.code == error.code;
+            match self.errors.iter_mut().find(same) {
+                Some(own) => own.count += error.count,
+                None => self.errors.push(error.clone()),
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn right(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.right).sum()
+    }
+
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.kinds.iter().map(KindWindow::failed).sum()
+    }
+
+    /// Latencies of all kinds together.
+    #[must_use]
+    pub fn latency(&self) -> Latencies {
+        let mut all = latencies();
+        self.kinds.iter().for_each(|kind| add(&mut all, &kind.latency));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPLY: Reply = Reply { slot: 0, status: Status::Done, rows: 2, bytes: 20, contents: 7 };
+
+    #[test]
+    fn a_reply_is_right_only_if_it_has_what_was_expected() {
+        let expect = Expect { rows: 2, bytes: 20, contents: Some(7), may_miss: false };
+        assert_eq!(Outcome::of(&REPLY, &expect), Outcome::Right);
+        assert_eq!(Outcome::of(&Reply { rows: 1, ..REPLY }, &expect), Outcome::Short);
+        assert_eq!(Outcome::of(&Reply { rows: 0, ..REPLY }, &expect), Outcome::Missing);
+        assert_eq!(Outcome::of(&Reply { bytes: 19, ..REPLY }, &expect), Outcome::Short);
+        assert_eq!(Outcome::of(&Reply { contents: 8, ..REPLY }, &expect), Outcome::Wrong);
+        let nil = Reply { status: Status::Missing, rows: 0, ..REPLY };
+        assert_eq!(Outcome::of(&nil, &expect), Outcome::Missing);
+        assert_eq!(Outcome::of(&nil, &Expect { may_miss: true, ..expect }), Outcome::Right);
+    }
+
+    #[test]
+    fn failures_have_no_latency() {
+        let mut window = Window::new(1);
+        window.end(0, Outcome::Right, 1_000, Some(900));
+        window.end(0, Outcome::Missing, 10, Some(10));
+        window.end(0, Outcome::Error(Label::new(b"ERR")), 10, Some(10));
+        let kind = &window.kinds[0];
+        assert_eq!((kind.ended(), kind.failed(), kind.latency.len()), (3, 2, 1));
+    }
+
+    #[test]
+    fn figures_of_threads_add_up() {
+        let (mut first, mut second) = (Window::new(1), Window::new(1));
+        first.end(0, Outcome::Right, 1_000, None);
+        second.end(0, Outcome::Right, 3_000, None);
+        second.error(0, Label::new(b"ERR"), "ERR no");
+        first.merge(&second);
+        assert_eq!(first.right(), 2);
+        assert_eq!(first.latency().len(), 2);
+        assert_eq!(first.errors[0].message, "ERR no");
+    }
+}

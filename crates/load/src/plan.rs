@@ -1,0 +1,50 @@
+//! What a run will do, complete before anything is sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::arrivals::Arrivals;
+use crate::protocol::Access;
+use crate::workload::Workload;
+
+pub struct Plan {
+    /// `HOST:PORT`.
+    pub address: String,
+    pub access: Access,
+    pub workload: Arc<dyn Workload>,
+    pub seed: u64,
+    pub connections: usize,
+    /// Requests in flight on one connection.
+    pub depth: u16,
+    pub threads: usize,
+    /// `None`: a closed loop, where each reply calls for the next request.
+    pub arrivals: Option<Arrivals>,
+    /// Arrivals that may wait, all connections together; those beyond are missed.
+    pub most_waiting: usize,
+    pub warm_up: Duration,
+    pub length: Length,
+    pub window: Duration,
+    pub limits: Limits,
+    /// The kernel is asked when it received one of so many reads; 0: never.
+    pub receive_share: u32,
+}
+
+/// How long the measurement takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    Time(Duration),
+    /// So many operations, shared out evenly.
+    Operations(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// To connect, log in and prepare.
+    pub connect: Duration,
+    /// Until a reply must have come.
+    pub reply: Duration,
+    /// After the last arrival, for replies that are still to come.
+    pub drain: Duration,
+    /// How long a lost connection is tried again before the server counts as gone.
+    pub reconnect: Duration,
+}

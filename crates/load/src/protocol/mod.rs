@@ -1,0 +1,81 @@
+//! What a database speaks: how requests become bytes, and bytes replies.
+//!
+//! Log-in and preparing block, on a thread beside the measuring ones; what happens for each request does not, and
+//! allocates nothing once its buffers have grown. An implementation is `resp` to look at.
+
+pub mod resp;
+pub mod statement;
+mod wire;
+
+use crate::error::Fault;
+pub use statement::{Label, Statement, Type, Value, Values};
+pub use wire::Wire;
+
+/// One connection's side of a protocol.
+pub trait Protocol: Send + Sized + 'static {
+    const NAME: &'static str;
+    /// Replies come in the order of their requests; otherwise each names its slot.
+    const ORDERED: bool;
+
+    /// Logs in and prepares the statements, blocking until requests may be sent.
+    ///
+    /// # Errors
+    /// What the server, or the way to it, answered instead.
+    fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault>;
+
+    /// Appends the bytes of one request. Without order, its reply will name `slot`.
+    fn encode(&mut self, statement: usize, values: &Values, slot: u16, out: &mut Vec<u8>);
+
+    /// Takes what it can from the front of `input`, up to the end of one reply.
+    ///
+    /// What was not consumed is there again, with more behind it, at the next call; this rest stays
+    /// below [`REST_LIMIT`], as contents are consumed while they come in.
+    ///
+    /// # Errors
+    /// Where the bytes are not of this protocol; the connection is then of no more use.
+    fn decode(&mut self, input: &[u8]) -> Result<Decoded, &'static str>;
+
+    /// What the server said of the last error.
+    fn message(&self) -> &str;
+}
+
+/// How many bytes of an unfinished piece a decoder may leave: the longest line or header that is taken.
+pub const REST_LIMIT: usize = 64 * 1024;
+
+/// Who logs in, and where to.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: Option<String>,
+    /// Sum the contents of replies, to be compared with what was written.
+    pub check_contents: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    pub consumed: usize,
+    /// `None`: the reply goes on beyond `input`.
+    pub reply: Option<Reply>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Which request it answers, where replies come in no order.
+    pub slot: u16,
+    pub status: Status,
+    /// Rows of a table, or elements of a list; 1 for a single value.
+    pub rows: u32,
+    /// Bytes of all values together.
+    pub bytes: u64,
+    /// Sum of [`statement::digest`] of all values, where contents are checked.
+    pub contents: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Done,
+    /// There is no such key: nil, or a list without elements.
+    Missing,
+    Error(Label),
+}

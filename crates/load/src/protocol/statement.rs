@@ -1,0 +1,189 @@
+//! What is sent: statements known ahead, and the values that each request puts into them.
+
+/// A command or an SQL statement; `?` stands for a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    pub text: String,
+    pub parameters: Vec<Type>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Integer,
+    Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    Integer(i64),
+    Text(&'a [u8]),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stored {
+    Integer(i64),
+    Text { start: u32, end: u32 },
+}
+
+/// The values of one request, in memory that is used again for the next.
+#[derive(Clone, Debug, Default)]
+pub struct Values {
+    stored: Vec<Stored>,
+    bytes: Vec<u8>,
+}
+
+impl Values {
+    pub fn clear(&mut self) {
+        self.stored.clear();
+        self.bytes.clear();
+    }
+
+    pub fn integer(&mut self, value: i64) {
+        self.stored.push(Stored::Integer(value));
+    }
+
+    /// A text that `write` appends to the bytes it is given.
+    pub fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len() as u32;
+        write(&mut self.bytes);
+        self.stored.push(Stored::Text { start, end: self.bytes.len() as u32 });
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.stored.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stored.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Value<'_>> {
+        self.stored.iter().map(|stored| match *stored {
+            Stored::Integer(value) => Value::Integer(value),
+            Stored::Text { start, end } => Value::Text(&self.bytes[start as usize..end as usize]),
+        })
+    }
+}
+
+/// A server's code of an error, such as `WRONGTYPE`, `1146` or `42P01`; longer ones are cut.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Label([u8; 16]);
+
+impl Label {
+    #[must_use]
+    pub fn new(text: &[u8]) -> Self {
+        let mut label = [0; 16];
+        let length = text.len().min(label.len());
+        label[..length].copy_from_slice(&text[..length]);
+        Self(label)
+    }
+
+    #[must_use]
+    pub fn number(number: u32) -> Self {
+        let mut digits = Vec::with_capacity(10);
+        decimal(&mut digits, u64::from(number));
+        Self::new(&digits)
+    }
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        formatter.pad(&String::from_utf8_lossy(&self.0[..end]))
+    }
+}
+
+impl std::fmt::Debug for Label {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Label({self})")
+    }
+}
+
+/// Appends a number's decimal digits.
+pub fn decimal(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0_u8; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// The same with a sign.
+pub fn signed_decimal(out: &mut Vec<u8>, number: i64) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    decimal(out, number.unsigned_abs());
+}
+
+/// A value's contribution to the sum of a reply's contents (FNV-1a, then a finalizer).
+///
+/// A sum, as the order of a hash's fields is the server's business.
+#[must_use]
+pub fn digest(value: &[u8]) -> u64 {
+    let mut digest = Digest::default();
+    digest.add(value);
+    digest.finish()
+}
+
+/// [`digest`] of a value that comes in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    pub fn add(&mut self, piece: &[u8]) {
+        for &byte in piece {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    #[must_use]
+    pub fn finish(self) -> u64 {
+        crate::random::Random::new(self.0).next_u64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_of_numbers() {
+        for number in [0, 1, 9, 10, 12_345, u64::MAX] {
+            let mut out = Vec::new();
+            decimal(&mut out, number);
+            assert_eq!(out, number.to_string().into_bytes());
+        }
+        let mut out = Vec::new();
+        signed_decimal(&mut out, i64::MIN);
+        assert_eq!(out, i64::MIN.to_string().into_bytes());
+    }
+
+    #[test]
+    fn a_long_code_is_cut() {
+        assert_eq!(Label::new(b"ERR").to_string(), "ERR");
+        assert_eq!(Label::new(&[b'x'; 40]).to_string(), "x".repeat(16));
+    }
+
+    #[test]
+    fn a_digest_does_not_depend_on_the_pieces() {
+        let mut digest_in_pieces = Digest::default();
+        digest_in_pieces.add(b"ab");
+        digest_in_pieces.add(b"c");
+        assert_eq!(digest_in_pieces.finish(), digest(b"abc"));
+    }
+}

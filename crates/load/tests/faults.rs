@@ -1,0 +1,179 @@
+//! A server that stops, goes away or answers badly, against a generator that must neither hide it nor hang.
+
+mod server;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use server::{Behaviour, Server};
+use tare_load::arrivals::{Arrivals, Spacing, Stages};
+use tare_load::drive::{End, Outcome, run};
+use tare_load::plan::{Length, Limits, Plan};
+use tare_load::protocol::Access;
+use tare_load::protocol::resp::Resp;
+use tare_load::workload::job::{Dialect, Job};
+use tare_load::{Fault, LoadError};
+
+const JOB: &str = "{format: 1, operations: [{name: get, steps: [{send: GET k}]}]}";
+
+fn plan(address: String, rate: Option<f64>, seconds: f64) -> Plan {
+    Plan {
+        address,
+        access: Access::default(),
+        workload: Arc::new(Job::parse(JOB, Dialect::Words).expect("a job")),
+        seed: 1,
+        connections: 8,
+        depth: 1,
+        threads: 1,
+        arrivals: rate.map(|per_s| Arrivals::Rate {
+            stages: Stages::constant(per_s),
+            spacing: Spacing::Even,
+        }),
+        most_waiting: 100_000,
+        warm_up: Duration::ZERO,
+        length: Length::Time(Duration::from_secs_f64(seconds)),
+        window: Duration::from_secs(1),
+        limits: Limits {
+            connect: Duration::from_secs(2),
+            reply: Duration::from_secs(10),
+            drain: Duration::from_secs(5),
+            reconnect: Duration::from_millis(500),
+        },
+        receive_share: 4,
+    }
+}
+
+fn drive(plan: &Plan) -> Result<Outcome, LoadError> {
+    run::<Resp>(plan, &AtomicBool::new(false), &mut |_| Ok(()))
+}
+
+/// Of arrivals spread evenly over `all` seconds, those that fall into a stop wait for its end.
+/// The quantile of these waits, all else taking no time.
+fn truth_s(quantile: f64, stop: f64, all: f64) -> f64 {
+    (stop - (1.0 - quantile) * all).max(0.0)
+}
+
+#[test]
+fn a_stop_of_two_seconds_in_ten_shows_in_every_percentile() {
+    for rate in [100.0, 1_000.0] {
+        let server = Server::start(Behaviour::Stops { after: 4.0, seconds: 2.0 });
+        let outcome = drive(&plan(server.address(), Some(rate), 10.0)).expect("it ran");
+        assert_eq!(outcome.end, End::Complete);
+        let latency = outcome.measure.latency();
+        assert_eq!(latency.len(), (rate * 10.0) as u64, "none is missed, none is lost");
+        assert_eq!(outcome.measure.counts.missed, 0);
+        for quantile in [0.95, 0.99, 0.999] {
+            let truth = truth_s(quantile, 2.0, 10.0);
+            let found = latency.value_at_quantile(quantile) as f64 / 1e9;
+            let error = (found - truth).abs() / truth;
+            assert!(error < 0.02, "{rate}/s, {quantile}: {found} s, truth {truth} s");
+        }
+        let service = outcome.measure.kinds[0].service.value_at_quantile(0.95);
+        assert!(service < 100_000_000, "only 8 requests were on their way: {service} ns");
+    }
+}
+
+#[test]
+fn beyond_the_bound_arrivals_are_missed_and_counted() {
+    let server = Server::start(Behaviour::Stops { after: 0.5, seconds: 2.0 });
+    let bounded = Plan { most_waiting: 80, ..plan(server.address(), Some(1_000.0), 3.0) };
+    let outcome = drive(&bounded).expect("it ran");
+    let (missed, right) = (outcome.measure.counts.missed, outcome.measure.right());
+    assert_eq!(outcome.measure.counts.scheduled, 3_000);
+    assert_eq!(missed + right, 3_000, "{missed} missed, {right} right");
+    assert!((1_850..=1_990).contains(&missed), "2,000 less those that could wait: {missed}");
+}
+
+#[test]
+fn a_server_that_goes_away_ends_the_run_within_a_second_with_its_counts() {
+    for rate in [None, Some(1_000.0)] {
+        let server = Server::start(Behaviour::Ends { after: 1.0 });
+        let started = Instant::now();
+        let outcome = drive(&plan(server.address(), rate, 30.0)).expect("it began");
+        assert!(started.elapsed() < Duration::from_millis(2_200), "{:?}", started.elapsed());
+        let End::Gone(reason) = &outcome.end else { panic!("{:?}", outcome.end) };
+        assert!(reason.contains("refused"), "{reason}");
+        assert!(outcome.measure.right() > 900, "{}", outcome.measure.right());
+        assert!(outcome.measure.counts.disconnects >= 8);
+    }
+}
+
+#[test]
+fn a_connection_that_is_reset_is_opened_again() {
+    let server = Server::start(Behaviour::DropsEach { replies: 100 });
+    let outcome = drive(&plan(server.address(), Some(1_000.0), 2.0)).expect("it ran");
+    assert_eq!(outcome.end, End::Complete);
+    let counts = outcome.measure.counts;
+    assert!(counts.reconnects >= 10, "{counts:?}");
+    let lost = outcome.measure.kinds[0].lost;
+    assert_eq!(outcome.measure.right() + lost, 2_000, "{counts:?}");
+}
+
+#[test]
+fn replies_that_are_not_of_the_protocol_end_the_run() {
+    let server = Server::start(Behaviour::Babbles);
+    let outcome = drive(&plan(server.address(), None, 5.0)).expect("it began");
+    let End::Gone(reason) = &outcome.end else { panic!("{:?}", outcome.end) };
+    assert!(reason.contains("is not redis"), "{reason}");
+}
+
+#[test]
+fn errors_and_missing_keys_are_no_successes() {
+    for (behaviour, missing) in [(Behaviour::Missing, true), (Behaviour::Refuses, false)] {
+        let server = Server::start(behaviour);
+        let counted = Plan { length: Length::Operations(100), ..plan(server.address(), None, 1.0) };
+        let outcome = drive(&counted).expect("it ran");
+        let kind = &outcome.measure.kinds[0];
+        assert_eq!((kind.right, kind.latency.len()), (0, 0));
+        assert_eq!((kind.missing, kind.errors), if missing { (100, 0) } else { (0, 100) });
+        if !missing {
+            assert_eq!(outcome.measure.errors[0].code.to_string(), "OOM");
+            assert_eq!(outcome.measure.errors[0].message, "OOM no memory");
+        }
+    }
+}
+
+#[test]
+fn a_silent_server_is_given_up() {
+    let server = Server::start(Behaviour::Stops { after: 0.3, seconds: 60.0 });
+    let mut silent = plan(server.address(), None, 30.0);
+    silent.limits.reply = Duration::from_millis(300);
+    silent.limits.connect = Duration::from_millis(300);
+    let started = Instant::now();
+    let outcome = drive(&silent).expect("it began");
+    assert!(matches!(&outcome.end, End::Gone(reason) if reason.contains("did not answer")));
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[test]
+fn nobody_listens() {
+    let address = Server::unused_address();
+    match drive(&plan(address, None, 1.0)) {
+        Err(LoadError::Connect { source: Fault::Refused, .. }) => {}
+        other => panic!("{:?}", other.map(|outcome| outcome.end)),
+    }
+}
+
+#[test]
+fn a_number_of_operations_is_met_exactly() {
+    let server = Server::start(Behaviour::Answers);
+    for (rate, depth) in [(None, 1), (None, 16), (Some(5_000.0), 1)] {
+        let length = Length::Operations(1_003);
+        let counted = Plan { length, depth, threads: 2, ..plan(server.address(), rate, 1.0) };
+        let outcome = drive(&counted).expect("it ran");
+        assert_eq!(outcome.measure.right(), 1_003);
+        assert_eq!(server.take_requests(), 1_003 + 8, "and 8 PINGs");
+    }
+}
+
+#[test]
+fn the_warm_up_counts_for_itself() {
+    let server = Server::start(Behaviour::Answers);
+    let warmed =
+        Plan { warm_up: Duration::from_millis(500), ..plan(server.address(), Some(2_000.0), 1.0) };
+    let outcome = drive(&warmed).expect("it ran");
+    let counts = &outcome.measure.counts;
+    assert_eq!((outcome.measure.right(), counts.scheduled), (2_000, 2_000));
+    assert_eq!(outcome.warm_up.right() + counts.late_warm_up, 1_000);
+}
