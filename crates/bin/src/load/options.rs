@@ -30,7 +30,7 @@ pub(crate) enum Action {
     /// Send, measure, and print one JSON document
     Run(Box<RunOptions>),
     /// Print the operations that a seed stands for, and send nothing
-    Plan(PlanOptions),
+    Plan(Box<PlanOptions>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -136,7 +136,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub receive_share: u32,
 
-    /// Write interval logs of HdrHistogram into this directory
+    /// Write interval logs of `HdrHistogram` into this directory
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
     /// Tell each window on standard error, as a line of JSON

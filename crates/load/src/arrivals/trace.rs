@@ -27,11 +27,11 @@ pub fn read_trace(path: &Path) -> Result<Trace, LoadError> {
             Err(_) if index == 0 => continue,
             _ => return Err(wrong(index + 1, format!("`{first}` is no time in seconds"))),
         };
-        let time_ns = (seconds * 1e9).round() as u64;
-        if times_ns.last().is_some_and(|&last| time_ns < last) {
+        let at_ns = (seconds * 1e9).round() as u64;
+        if times_ns.last().is_some_and(|&last| at_ns < last) {
             return Err(wrong(index + 1, "this arrival is before the one above".to_owned()));
         }
-        times_ns.push(time_ns);
+        times_ns.push(at_ns);
     }
     if times_ns.is_empty() {
         return Err(wrong(1, "there is no arrival in this file".to_owned()));

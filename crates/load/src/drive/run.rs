@@ -122,17 +122,22 @@ pub fn run<P: Protocol>(
     let shared = Shared { stopped: AtomicBool::new(false), reason: Mutex::new(None), interrupted };
     let (notices, told) = channel();
     let mut spares = Vec::new();
-    let mut shares = deal(plan, lines).into_iter().enumerate();
+    let mut dealt = deal(plan, lines).into_iter().enumerate();
     let gathered = std::thread::scope(|scope| {
-        let started = shares.try_for_each(|(share, connections)| {
+        let started = dealt.try_for_each(|(share, connections)| {
             let (spare, windows) = channel();
             spares.push(spare);
             let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
             let rung = bell.try_clone()?;
-            let (lose, lost) = channel();
+            let (report_lost, lost) = channel();
             let (find, found) = channel();
-            let channels =
-                Channels { share, notices: notices.clone(), spare: windows, lost: lose, found };
+            let channels = Channels {
+                share,
+                notices: notices.clone(),
+                spare: windows,
+                lost: report_lost,
+                found,
+            };
             let worker =
                 || Worker::new(plan, &shared, channels, timeline, connections, bell)?.run();
             let notices = notices.clone();

@@ -99,8 +99,13 @@ impl Outcome {
     pub fn of(reply: &Reply, expect: &Expect) -> Self {
         match reply.status {
             Status::Error(code) => Self::Error(code),
-            Status::Missing if !expect.may_miss => Self::Missing,
-            Status::Missing => Self::Right,
+            Status::Missing => {
+                if expect.may_miss {
+                    Self::Right
+                } else {
+                    Self::Missing
+                }
+            }
             Status::Done if reply.rows < expect.rows && !expect.may_miss => {
                 if reply.rows == 0 {
                     Self::Missing
