@@ -65,7 +65,7 @@ fn a_stop_of_two_seconds_in_ten_shows_in_every_percentile() {
         assert_eq!(outcome.measure.counts.missed, 0);
         for quantile in [0.95, 0.99, 0.999] {
             let truth = truth_s(quantile, 2.0, 10.0);
-            let found = latency.value_at_quantile(quantile) as f64 / 1e9;
+            let found = Duration::from_nanos(latency.value_at_quantile(quantile)).as_secs_f64();
             let error = (found - truth).abs() / truth;
             assert!(error < 0.02, "{rate}/s, {quantile}: {found} s, truth {truth} s");
         }

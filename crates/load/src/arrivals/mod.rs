@@ -132,10 +132,11 @@ mod tests {
             let found = times(&rate(10_000.0, Spacing::Poisson), 0, shares, 40 * second);
             let expected = 400_000 / shares;
             assert!(found.len().abs_diff(expected) < 5 * expected.isqrt(), "{}", found.len());
-            let gaps: Vec<f64> = found.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-            let variance =
-                gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+            let gaps: Vec<f64> =
+                found.windows(2).map(|pair| ((pair[1] - pair[0]) as u32).into()).collect();
+            let count = f64::from(gaps.len() as u32);
+            let mean = gaps.iter().sum::<f64>() / count;
+            let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / count;
             assert!((0.97..1.03).contains(&(variance.sqrt() / mean)));
         }
     }

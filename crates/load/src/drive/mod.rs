@@ -5,7 +5,9 @@ mod connection;
 mod flight;
 mod pace;
 mod run;
+mod shared;
 mod worker;
 
-pub use run::{End, Mark, Outcome, Progress, SetUp, run};
+pub use run::{Mark, Outcome, Progress, SetUp, run};
+pub use shared::End;
 pub use worker::OF_CONNECTIONS;

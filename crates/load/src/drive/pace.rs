@@ -130,6 +130,7 @@ impl Arriving {
 
 #[cfg(test)]
 mod tests {
+    use super::Phase::{Drain, Measure, WarmUp};
     use super::*;
 
     #[test]
@@ -141,7 +142,6 @@ mod tests {
             found.push((span.phase, span.index, span.start_ns, span.end_ns));
             span = timeline.after(&span);
         }
-        use Phase::{Drain, Measure, WarmUp};
         assert_eq!(
             found,
             [

@@ -1,8 +1,7 @@
 //! Connections first, then one thread a core, whose windows come together here.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -10,24 +9,14 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::connect::{self, Line};
 use super::connection::Connection;
 use super::pace::Timeline;
-use super::worker::{Channels, Worker};
+use super::shared::{Channels, End, Notice, Shared};
+use super::worker::Worker;
 use crate::clock;
 use crate::error::LoadError;
 use crate::measure::{Latencies, Phase, Window, latencies};
 use crate::plan::{Length, Plan};
 use crate::protocol::Protocol;
 use crate::workload::Stream;
-
-/// What a thread tells while it runs.
-pub(super) enum Notice {
-    Window {
-        share: usize,
-        window: Box<Window>,
-    },
-    /// A connection was lost: why.
-    Lost(String),
-    Done,
-}
 
 /// What the caller is told while the run goes on.
 pub enum Progress<'a> {
@@ -51,15 +40,6 @@ pub struct SetUp {
     pub connects: Latencies,
 }
 
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    Complete,
-    Interrupted,
-    /// The server was lost: why.
-    Gone(String),
-}
-
 pub struct Outcome {
     pub end: End,
     pub set_up: SetUp,
@@ -69,33 +49,6 @@ pub struct Outcome {
     pub mark: Mark,
     /// When the last operation that counts was sent, or was to be.
     pub end_ns: u64,
-}
-
-/// What all threads look at.
-pub(super) struct Shared<'a> {
-    stopped: AtomicBool,
-    reason: Mutex<Option<String>>,
-    interrupted: &'a AtomicBool,
-}
-
-impl Shared<'_> {
-    /// Ends the run early; the first reason stays.
-    pub(super) fn stop(&self, reason: String) {
-        self.reason.lock().expect("no panic").get_or_insert(reason);
-        self.stopped.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
-    }
-
-    fn end(&self) -> End {
-        match self.reason.lock().expect("no panic").take() {
-            Some(reason) => End::Gone(reason),
-            None if self.interrupted.load(Ordering::Relaxed) => End::Interrupted,
-            None => End::Complete,
-        }
-    }
 }
 
 /// From the last connection to the first request: time for the threads to start.
@@ -119,7 +72,7 @@ pub fn run<P: Protocol>(
     let mark =
         Mark { monotonic_ns: timeline.mark_ns, realtime_ns: clock::realtime_ns() + ahead_ns };
     observe(Progress::SetUp(&set_up, mark))?;
-    let shared = Shared { stopped: AtomicBool::new(false), reason: Mutex::new(None), interrupted };
+    let shared = Shared::new(interrupted);
     let (notices, told) = channel();
     let mut spares = Vec::new();
     let mut dealt = deal(plan, lines).into_iter().enumerate();

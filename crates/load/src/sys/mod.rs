@@ -113,25 +113,25 @@ mod tests {
     fn bytes_over_tcp_come_with_the_time_of_their_arrival() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut sender = TcpStream::connect(listener.local_addr().expect("address")).expect("up");
-        let receiver = listener.accept().expect("accepted").0;
-        stamp_received(&receiver).expect("TCP has it");
+        let socket = listener.accept().expect("accepted").0;
+        stamp_received(&socket).expect("TCP has it");
         let before = clock::realtime_ns();
         sender.write_all(b"hello").expect("sent");
         std::thread::sleep(std::time::Duration::from_millis(20));
         let after = clock::realtime_ns();
         let mut buffer = [0; 16];
-        let (count, received) = receive_stamped(&receiver, &mut buffer).expect("there");
-        let received = received.expect("stamped");
+        let (count, at_ns) = receive_stamped(&socket, &mut buffer).expect("there");
+        let at_ns = at_ns.expect("stamped");
         assert_eq!(&buffer[..count], b"hello");
-        assert!(before <= received && received + 10_000_000 < after, "{before} {received} {after}");
+        assert!(before <= at_ns && at_ns + 10_000_000 < after, "{before} {at_ns} {after}");
     }
 
     #[test]
     fn an_empty_socket_would_block() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let _sender = TcpStream::connect(listener.local_addr().expect("address")).expect("up");
-        let receiver = listener.accept().expect("accepted").0;
-        let error = receive_stamped(&receiver, &mut [0; 16]).expect_err("nothing there");
+        let socket = listener.accept().expect("accepted").0;
+        let error = receive_stamped(&socket, &mut [0; 16]).expect_err("nothing there");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 }

@@ -110,7 +110,7 @@ impl State {
     fn serve(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).expect("set");
         stream.set_nonblocking(false).expect("set");
-        let mut buffer = [0; 65536];
+        let mut buffer = vec![0; 65536];
         let mut replies = 0;
         while let Ok(count) = stream.read(&mut buffer) {
             // Requests are never cut here: each is far shorter than what is read at once.

@@ -187,6 +187,7 @@ fn length(text: &[u8]) -> Result<Option<u64>, &'static str> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::Status::{Done, Missing};
     use super::*;
     use crate::protocol::statement::digest;
 
@@ -198,9 +199,9 @@ mod tests {
         for piece in pieces {
             rest.extend_from_slice(piece);
             loop {
-                let decoded = decoder.take(&rest)?;
-                rest.drain(..decoded.consumed);
-                match decoded.reply {
+                let Decoded { consumed, reply } = decoder.take(&rest)?;
+                rest.drain(..consumed);
+                match reply {
                     Some(reply) => replies.push(reply),
                     None => break,
                 }
@@ -218,7 +219,6 @@ mod tests {
         let found = replies(&[STREAM]).expect("well-formed");
         let statuses: Vec<Status> = found.iter().map(|reply| reply.status).collect();
         let wrong_type = Status::Error(Label::new(b"WRONGTYPE"));
-        use Status::{Done, Missing};
         assert_eq!(
             statuses,
             [Done, Done, Done, Missing, Done, Missing, Missing, wrong_type, Done, Done]

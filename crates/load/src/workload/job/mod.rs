@@ -1,25 +1,20 @@
 //! A mix of one's own commands or statements, from a file in YAML or JSON.
 
+mod source;
+mod template;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
 
-use super::numbers::{Numbers, Zipfian};
+use self::source::{Generator, Source, letters};
+pub use self::template::Dialect;
+use self::template::{Parameter, Piece, template};
 use super::{Expect, Operation, Request, Stream, Workload};
 use crate::error::LoadError;
 use crate::protocol::statement::signed_decimal;
-use crate::protocol::{Statement, Type, Values};
-use crate::random::Random;
-
-/// How a statement's text is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// Words between blanks; generators may be parts of a word.
-    Words,
-    /// SQL or CQL: a generator is a whole parameter.
-    Sql,
-}
+use crate::protocol::{Statement, Values};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,41 +23,6 @@ struct File {
     #[serde(default)]
     generators: BTreeMap<String, Generator>,
     operations: Vec<OperationEntry>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-enum Generator {
-    Uniform {
-        from: i64,
-        to: i64,
-    },
-    Zipfian {
-        from: i64,
-        to: i64,
-        exponent: f64,
-    },
-    Hotspot {
-        from: i64,
-        to: i64,
-        data: f64,
-        operations: f64,
-    },
-    Exponential {
-        from: i64,
-        to: i64,
-        mean: f64,
-    },
-    /// Counts up over all connections, and from `from` again after `to`.
-    Sequential {
-        from: i64,
-        to: i64,
-    },
-    /// So many random letters and digits.
-    Text {
-        length: u32,
-    },
-    Choice(Vec<String>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,24 +71,6 @@ struct Template {
     parameters: Vec<Parameter>,
     expect: Expect,
     last: bool,
-}
-
-enum Parameter {
-    Whole(usize),
-    /// A word made of several pieces.
-    Pieces(Vec<Piece>),
-}
-
-enum Piece {
-    Literal(Vec<u8>),
-    Source(usize),
-}
-
-enum Source {
-    Number { from: i64, numbers: Numbers },
-    Sequential { from: i64, items: u64 },
-    Text { length: u32 },
-    Choice(Vec<String>),
 }
 
 impl Job {
@@ -224,20 +166,6 @@ impl Job {
     }
 }
 
-/// Random letters, digits, `-` and `_`, ten of each draw.
-pub(super) fn letters(random: &mut Random, length: usize, out: &mut Vec<u8>) {
-    const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
-    let mut left = length;
-    while left > 0 {
-        let mut bits = random.next_u64();
-        for _ in 0..left.min(10) {
-            out.push(LETTERS[(bits & 63) as usize]);
-            bits >>= 6;
-        }
-        left -= left.min(10);
-    }
-}
-
 impl Workload for Job {
     fn kinds(&self) -> &[String] {
         &self.kinds
@@ -284,127 +212,10 @@ impl Workload for Job {
     }
 }
 
-impl Source {
-    fn new(generator: &Generator) -> Result<Self, String> {
-        let items = |from: i64, to: i64| {
-            let items = to.checked_sub(from).and_then(|items| u64::try_from(items).ok());
-            items.map(|items| items + 1).ok_or_else(|| "`to` is below `from`".to_owned())
-        };
-        let share = |share: f64, name: &str| {
-            let inside = (0.0..=1.0).contains(&share);
-            inside.then_some(share).ok_or_else(|| format!("`{name}` must be from 0 to 1"))
-        };
-        Ok(match generator {
-            Generator::Uniform { from, to } => Self::Number {
-                from: *from,
-                numbers: Numbers::Uniform { items: items(*from, *to)? },
-            },
-            Generator::Zipfian { from, to, exponent } => {
-                if !(0.0..=10.0).contains(exponent) {
-                    return Err("`exponent` must be from 0 to 10".to_owned());
-                }
-                let zipfian = Zipfian::new(items(*from, *to)?, *exponent);
-                Self::Number { from: *from, numbers: Numbers::Zipfian(zipfian) }
-            }
-            Generator::Hotspot { from, to, data, operations } => {
-                let items = items(*from, *to)?;
-                let (data, operations) = (share(*data, "data")?, share(*operations, "operations")?);
-                Self::Number { from: *from, numbers: Numbers::Hotspot { items, data, operations } }
-            }
-            Generator::Exponential { from, to, mean } => {
-                if mean.is_nan() || *mean <= 0.0 {
-                    return Err("`mean` must be above 0".to_owned());
-                }
-                let numbers = Numbers::Exponential { items: items(*from, *to)?, mean: *mean };
-                Self::Number { from: *from, numbers }
-            }
-            Generator::Sequential { from, to } => {
-                Self::Sequential { from: *from, items: items(*from, *to)? }
-            }
-            Generator::Text { length } if *length > 1 << 24 => {
-                return Err("a text may have 16 MiB at most".to_owned());
-            }
-            Generator::Text { length } => Self::Text { length: *length },
-            Generator::Choice(words) if words.is_empty() => {
-                return Err("there is nothing to choose from".to_owned());
-            }
-            Generator::Choice(words) => Self::Choice(words.clone()),
-        })
-    }
-}
-
-/// Takes `{name}` out of a text.
-fn template(
-    text: &str,
-    dialect: Dialect,
-    names: &[&String],
-    sources: &[Source],
-) -> Result<(Statement, Vec<Parameter>), String> {
-    let mut statement = Statement { text: String::new(), parameters: Vec::new() };
-    let mut parameters = Vec::new();
-    match dialect {
-        Dialect::Sql => {
-            for piece in pieces(text, names)? {
-                match piece {
-                    Piece::Literal(literal) => {
-                        statement.text.push_str(&String::from_utf8_lossy(&literal));
-                    }
-                    Piece::Source(source) => {
-                        statement.text.push('?');
-                        statement.parameters.push(match sources[source] {
-                            Source::Number { .. } | Source::Sequential { .. } => Type::Integer,
-                            Source::Text { .. } | Source::Choice(_) => Type::Text,
-                        });
-                        parameters.push(Parameter::Whole(source));
-                    }
-                }
-            }
-        }
-        Dialect::Words => {
-            for word in text.split_ascii_whitespace() {
-                if !statement.text.is_empty() {
-                    statement.text.push(' ');
-                }
-                let pieces = pieces(word, names)?;
-                if !pieces.iter().any(|piece| matches!(piece, Piece::Source(_))) {
-                    statement.text.push_str(word);
-                    continue;
-                }
-                statement.text.push('?');
-                statement.parameters.push(Type::Text);
-                parameters.push(Parameter::Pieces(pieces));
-            }
-        }
-    }
-    Ok((statement, parameters))
-}
-
-fn pieces(text: &str, names: &[&String]) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (name, behind) = after
-            .split_once('}')
-            .ok_or_else(|| format!("`{text}`: a brace is opened and not closed"))?;
-        let source = names.iter().position(|known| *known == name).ok_or_else(|| {
-            format!("`{text}`: there is no generator `{name}`; add it under `generators`")
-        })?;
-        if !before.is_empty() {
-            pieces.push(Piece::Literal(before.as_bytes().to_vec()));
-        }
-        pieces.push(Piece::Source(source));
-        rest = behind;
-    }
-    if !rest.is_empty() {
-        pieces.push(Piece::Literal(rest.as_bytes().to_vec()));
-    }
-    Ok(pieces)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Value;
+    use crate::protocol::{Type, Value};
 
     const JOB: &str = "
 format: 1

@@ -1,0 +1,70 @@
+//! What the threads of a run tell each other.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use super::connect::Reopened;
+use crate::measure::Window;
+
+/// What a thread tells while it runs.
+pub(super) enum Notice {
+    Window {
+        share: usize,
+        window: Box<Window>,
+    },
+    /// A connection was lost: why.
+    Lost(String),
+    Done,
+}
+
+/// The ends of the channels to those that this thread speaks with.
+pub(super) struct Channels<P> {
+    /// Which of the threads this is.
+    pub(super) share: usize,
+    pub(super) notices: Sender<Notice>,
+    /// Windows to be filled anew.
+    pub(super) spare: Receiver<Window>,
+    pub(super) lost: Sender<usize>,
+    pub(super) found: Receiver<Reopened<P>>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Complete,
+    Interrupted,
+    /// The server was lost: why.
+    Gone(String),
+}
+
+/// What all threads look at.
+pub(super) struct Shared<'a> {
+    stopped: AtomicBool,
+    reason: Mutex<Option<String>>,
+    interrupted: &'a AtomicBool,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(interrupted: &'a AtomicBool) -> Self {
+        Self { stopped: AtomicBool::new(false), reason: Mutex::new(None), interrupted }
+    }
+
+    /// Ends the run early; the first reason stays.
+    pub(super) fn stop(&self, reason: String) {
+        self.reason.lock().expect("no panic").get_or_insert(reason);
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end(&self) -> End {
+        match self.reason.lock().expect("no panic").take() {
+            Some(reason) => End::Gone(reason),
+            None if self.interrupted.load(Ordering::Relaxed) => End::Interrupted,
+            None => End::Complete,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Requests out, replies in.
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::super::flight::Pending;
+use super::Worker;
+use crate::clock::{monotonic_ns, realtime_ns};
+use crate::error::Fault;
+use crate::measure::window::Outcome;
+use crate::measure::{Parts, Phase};
+use crate::protocol::{Protocol, REST_LIMIT, Reply};
+use crate::sys;
+
+impl<P: Protocol> Worker<'_, P> {
+    /// Sends all that the connection may have in flight, in one write.
+    pub(super) fn send(&mut self, index: usize) {
+        let now_ns = monotonic_ns();
+        let open_loop = self.arriving.is_some();
+        let connection = &mut self.connections[index];
+        connection.ready = false;
+        if connection.line.is_none() || !connection.unsent.is_empty() {
+            return;
+        }
+        self.output.clear();
+        while !connection.flight.is_full() {
+            let mut pending = if let Some(pending) = connection.continuing.pop_front() {
+                pending
+            } else if open_loop {
+                let Some(arrival) = connection.waiting.pop_front() else { break };
+                Pending {
+                    intended_ns: arrival.intended_ns,
+                    noticed_ns: arrival.noticed_ns,
+                    sent_ns: now_ns,
+                    operation: self.plan.workload.draw(&mut connection.operations),
+                    ..Pending::default()
+                }
+            } else {
+                if now_ns >= self.timeline.end_ns {
+                    break;
+                }
+                if now_ns >= self.timeline.mark_ns {
+                    if connection.budget == 0 {
+                        break;
+                    }
+                    connection.budget -= 1;
+                    self.budget = self.budget.saturating_sub(1);
+                }
+                self.outstanding += 1;
+                Pending {
+                    intended_ns: now_ns,
+                    noticed_ns: now_ns,
+                    sent_ns: now_ns,
+                    operation: self.plan.workload.draw(&mut connection.operations),
+                    ..Pending::default()
+                }
+            };
+            self.values.clear();
+            let request = self.plan.workload.request(&mut pending.operation, &mut self.values);
+            pending.expect = request.expect;
+            pending.last = request.last;
+            pending.step_sent_ns = now_ns;
+            let slot = connection.flight.next_slot();
+            if let Some(line) = &mut connection.line {
+                line.protocol.encode(request.statement, &self.values, slot, &mut self.output);
+            }
+            connection.flight.put(pending);
+            self.window.counts.requests += 1;
+        }
+        if !self.output.is_empty() {
+            self.write(index);
+        }
+    }
+
+    pub(super) fn write(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        let Some(line) = &connection.line else { return };
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let taken = match rustix::net::send(&line.socket, &self.output, flags) {
+            Ok(taken) => taken,
+            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(error) => return self.lose(index, &Fault::from(std::io::Error::from(error))),
+        };
+        self.window.counts.bytes_sent += taken as u64;
+        if taken < self.output.len() {
+            connection.unsent.extend_from_slice(&self.output[taken..]);
+            self.watch_again(index);
+        }
+    }
+
+    /// Sends what the socket did not take before.
+    pub(super) fn flush(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        let Some(line) = &connection.line else { return };
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match rustix::net::send(&line.socket, &connection.unsent, flags) {
+            Ok(taken) => {
+                self.window.counts.bytes_sent += taken as u64;
+                connection.unsent.drain(..taken);
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return self.lose(index, &Fault::from(std::io::Error::from(error))),
+        }
+        if connection.unsent.is_empty() {
+            self.watch_again(index);
+            self.make_ready(index);
+        }
+    }
+
+    /// Reads all that is there; `to_end`: until the connection says that nothing more comes.
+    pub(super) fn receive(&mut self, index: usize, to_end: bool) {
+        loop {
+            let Some(line) = &self.connections[index].line else { return };
+            self.reads = self.reads.wrapping_add(1);
+            let share = self.plan.receive_share;
+            let read = if share > 0 && self.reads.is_multiple_of(share) {
+                sys::receive_stamped(&line.socket, &mut self.input)
+            } else {
+                rustix::net::recv(&line.socket, &mut *self.input, RecvFlags::DONTWAIT)
+                    .map(|(count, _)| (count, None))
+                    .map_err(std::io::Error::from)
+            };
+            match read {
+                Ok((0, _)) => return self.lose(index, &Fault::Closed),
+                Ok((count, received_ns)) => {
+                    let read_ns = monotonic_ns();
+                    let unread_ns = received_ns.map(|at_ns| realtime_ns().saturating_sub(at_ns));
+                    self.window.counts.bytes_received += count as u64;
+                    if let Err(reason) = self.take_replies(index, count, read_ns, unread_ns) {
+                        let fault = Fault::Malformed { protocol: P::NAME, reason };
+                        return self.lose(index, &fault);
+                    }
+                    if count < self.input.len() && !to_end {
+                        return;
+                    }
+                }
+                Err(error) => match error.kind() {
+                    std::io::ErrorKind::WouldBlock => return,
+                    std::io::ErrorKind::Interrupted => {}
+                    _ => return self.lose(index, &Fault::from(error)),
+                },
+            }
+        }
+    }
+
+    /// Takes the replies from the first `count` bytes of the input, and what was left from before.
+    pub(super) fn take_replies(
+        &mut self,
+        index: usize,
+        count: usize,
+        read_ns: u64,
+        unread_ns: Option<u64>,
+    ) -> Result<(), &'static str> {
+        let mut rest = std::mem::take(&mut self.connections[index].rest);
+        let carried = !rest.is_empty();
+        if carried {
+            rest.extend_from_slice(&self.input[..count]);
+        }
+        let mut at = 0;
+        loop {
+            let bytes = if carried { &rest[at..] } else { &self.input[at..count] };
+            let connection = &mut self.connections[index];
+            let Some(line) = &mut connection.line else { return Ok(()) };
+            let decoded = line.protocol.decode(bytes)?;
+            let whole = decoded.consumed == bytes.len();
+            at += decoded.consumed;
+            let Some(reply) = decoded.reply else { break };
+            let pending =
+                connection.flight.take(reply.slot).ok_or("a reply that nobody asked for")?;
+            // The kernel's time is that of the last bytes.
+            self.settle(index, pending, &reply, read_ns, unread_ns.filter(|_| whole));
+        }
+        if carried {
+            rest.drain(..at);
+        } else {
+            rest.extend_from_slice(&self.input[at..count]);
+        }
+        if rest.len() > REST_LIMIT {
+            return Err("a piece without an end");
+        }
+        self.connections[index].rest = rest;
+        self.make_ready(index);
+        Ok(())
+    }
+
+    /// A reply to one request: its operation goes on or ends.
+    pub(super) fn settle(
+        &mut self,
+        index: usize,
+        mut pending: Pending,
+        reply: &Reply,
+        read_ns: u64,
+        unread_ns: Option<u64>,
+    ) {
+        let kind = pending.operation.kind;
+        let outcome = Outcome::of(reply, &pending.expect);
+        if pending.outcome == Outcome::Right {
+            pending.outcome = outcome;
+        }
+        let in_warm_up = pending.intended_ns < self.timeline.mark_ns;
+        let counts = !in_warm_up || self.span.phase == Phase::WarmUp;
+        let connection = &mut self.connections[index];
+        if let (Outcome::Error(code), Some(line), true) = (outcome, &connection.line, counts) {
+            self.window.error(kind, code, line.protocol.message());
+        }
+        if !pending.last {
+            connection.continuing.push_back(pending);
+            return;
+        }
+        self.outstanding -= 1;
+        if !counts {
+            self.window.counts.late_warm_up += 1;
+            return;
+        }
+        let latency_ns = read_ns.saturating_sub(pending.intended_ns);
+        if self.arriving.is_none() {
+            self.window.end(kind, pending.outcome, latency_ns, None);
+        } else {
+            let service_ns = read_ns.saturating_sub(pending.sent_ns);
+            self.window.end(kind, pending.outcome, latency_ns, Some(service_ns));
+            self.window.lag.saturating_record(pending.noticed_ns - pending.intended_ns);
+            self.window.waiting.saturating_record(pending.sent_ns - pending.noticed_ns);
+        }
+        if let Some(unread_ns) = unread_ns {
+            let service_ns = read_ns.saturating_sub(pending.sent_ns);
+            let unread_ns = unread_ns.min(service_ns);
+            self.window.parts(&Parts {
+                lag_ns: pending.noticed_ns - pending.intended_ns,
+                waiting_ns: pending.sent_ns - pending.noticed_ns,
+                server_ns: service_ns - unread_ns,
+                unread_ns,
+            });
+        }
+    }
+}

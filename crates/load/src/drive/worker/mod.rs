@@ -1,0 +1,294 @@
+//! One thread's loop: what is due is sent, what has come is read, and nothing else happens between.
+
+mod exchange;
+mod lines;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use super::connection::{Arrival, Connection};
+use super::pace::{Arriving, Span, Timeline};
+use super::shared::{Channels, Notice, Shared};
+use crate::clock::monotonic_ns;
+use crate::error::Fault;
+use crate::measure::usage::Meter;
+use crate::measure::{Usage, Window};
+use crate::plan::Plan;
+use crate::protocol::{Protocol, Values};
+
+/// Time limits and a stop are looked at so often; it is the only timer in a closed loop.
+const HEARTBEAT_NS: u64 = 50_000_000;
+/// Read at once, for all connections: what is more comes with the next read.
+const INPUT_BYTES: usize = 256 * 1024;
+/// Under which number errors of connections are counted, as they are of no kind of operation.
+pub const OF_CONNECTIONS: u8 = u8::MAX;
+
+const HEARTBEAT: u64 = u64::MAX;
+const BELL: u64 = u64::MAX - 1;
+
+pub(super) struct Worker<'a, P: Protocol> {
+    plan: &'a Plan,
+    shared: &'a Shared<'a>,
+    channels: Channels<P>,
+    timeline: Timeline,
+    connections: Vec<Connection<P>>,
+    /// `None` in a closed loop.
+    arriving: Option<Arriving>,
+    /// Which connection the next arrival goes to.
+    turn: usize,
+    most_waiting: usize,
+    /// Operations that may still be started, all connections together.
+    budget: u64,
+    /// Operations that were begun or scheduled and have not ended.
+    outstanding: usize,
+    /// Connections that have something to send.
+    ready: Vec<usize>,
+    input: Box<[u8]>,
+    output: Vec<u8>,
+    values: Values,
+    reads: u32,
+    span: Span,
+    window: Window,
+    meter: Meter,
+    usage: Usage,
+    last_check_ns: u64,
+    epoll: OwnedFd,
+    heartbeat: OwnedFd,
+    bell: OwnedFd,
+}
+
+impl<'a, P: Protocol> Worker<'a, P> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        shared: &'a Shared<'a>,
+        channels: Channels<P>,
+        timeline: Timeline,
+        connections: Vec<Connection<P>>,
+        bell: OwnedFd,
+    ) -> std::io::Result<Self> {
+        let span = timeline.first();
+        let mut window = Window::new(plan.workload.kinds().len());
+        begin(&mut window, &span);
+        let meter = Meter::of_this_thread();
+        let usage = meter.read();
+        let budget = connections.iter().fold(0_u64, |sum, one| sum.saturating_add(one.budget));
+        let mut worker = Self {
+            plan,
+            shared,
+            arriving: Arriving::new(plan, timeline, channels.share),
+            channels,
+            timeline,
+            turn: 0,
+            most_waiting: (plan.most_waiting / plan.connections).max(1),
+            budget,
+            outstanding: 0,
+            ready: Vec::with_capacity(connections.len()),
+            connections,
+            input: vec![0; INPUT_BYTES].into(),
+            output: Vec::new(),
+            values: Values::default(),
+            reads: 0,
+            span,
+            window,
+            meter,
+            usage,
+            last_check_ns: 0,
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            heartbeat: heartbeat()?,
+            bell,
+        };
+        worker.listen()?;
+        Ok(worker)
+    }
+
+    fn listen(&mut self) -> std::io::Result<()> {
+        let edge = EventFlags::IN | EventFlags::ET;
+        epoll::add(&self.epoll, &self.heartbeat, EventData::new_u64(HEARTBEAT), edge)?;
+        epoll::add(&self.epoll, &self.bell, EventData::new_u64(BELL), edge)?;
+        for index in 0..self.connections.len() {
+            self.watch(index)?;
+        }
+        Ok(())
+    }
+
+    /// Until the end of the run; what was measured has been sent by then.
+    pub(super) fn run(mut self) -> std::io::Result<()> {
+        // By default the kernel may be 50 µs late with a timer.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        sleep_until(self.timeline.start_ns);
+        if self.arriving.is_none() {
+            (0..self.connections.len()).for_each(|index| self.make_ready(index));
+        }
+        let mut events = Vec::with_capacity(512);
+        loop {
+            let now_ns = monotonic_ns();
+            self.turn_over(now_ns);
+            self.admit(now_ns);
+            while let Some(index) = self.ready.pop() {
+                self.send(index);
+            }
+            self.check(now_ns);
+            if self.is_finished(now_ns) {
+                break;
+            }
+            events.clear();
+            let timeout = self.timeout();
+            let buffer = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                self.serve(event.data.u64(), event.flags);
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    fn serve(&mut self, source: u64, flags: EventFlags) {
+        match source {
+            HEARTBEAT => {
+                // The kernel starts the next period when this one is read (timerfd_create(2)).
+                let _ = rustix::io::read(&self.heartbeat, &mut [0; 8]);
+            }
+            BELL => self.take_reopened(),
+            index => {
+                let index = index as usize;
+                if flags.contains(EventFlags::OUT) {
+                    self.flush(index);
+                }
+                let ending = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+                if flags.intersects(ending | EventFlags::IN) {
+                    self.receive(index, flags.intersects(ending));
+                }
+            }
+        }
+    }
+
+    /// When the next arrival is due; the heartbeat wakes for everything else.
+    fn timeout(&self) -> Option<Timespec> {
+        let next_ns = self.arriving.as_ref()?.next_ns()?;
+        let left_ns = next_ns.saturating_sub(monotonic_ns());
+        Some(Timespec {
+            tv_sec: (left_ns / 1_000_000_000) as i64,
+            tv_nsec: (left_ns % 1_000_000_000) as i64,
+        })
+    }
+
+    fn make_ready(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if !connection.ready {
+            connection.ready = true;
+            self.ready.push(index);
+        }
+    }
+
+    /// Gives the arrivals that are due to their connections, in turn.
+    fn admit(&mut self, now_ns: u64) {
+        let Some(arriving) = &mut self.arriving else { return };
+        while let Some(intended_ns) = arriving.next_ns().filter(|&next_ns| next_ns <= now_ns) {
+            arriving.advance();
+            if intended_ns >= self.timeline.mark_ns {
+                if self.budget == 0 {
+                    return;
+                }
+                self.budget -= 1;
+            }
+            let index = self.turn;
+            self.turn = (self.turn + 1) % self.connections.len();
+            self.window.counts.scheduled += 1;
+            let connection = &mut self.connections[index];
+            if connection.waiting.len() >= self.most_waiting {
+                self.window.counts.missed += 1;
+                continue;
+            }
+            connection.waiting.push_back(Arrival { intended_ns, noticed_ns: now_ns });
+            self.outstanding += 1;
+            if !connection.ready {
+                connection.ready = true;
+                self.ready.push(index);
+            }
+        }
+    }
+
+    /// Looks for replies that are overdue, once a heartbeat.
+    fn check(&mut self, now_ns: u64) {
+        if now_ns - self.last_check_ns < HEARTBEAT_NS {
+            return;
+        }
+        self.last_check_ns = now_ns;
+        let limit = self.plan.limits.reply;
+        for index in 0..self.connections.len() {
+            let oldest_ns = self.connections[index].flight.oldest_sent_ns();
+            if oldest_ns.is_some_and(|sent| now_ns.saturating_sub(sent) > limit.as_nanos() as u64) {
+                self.lose(index, &Fault::TimedOut(limit.as_secs_f64()));
+            }
+        }
+    }
+
+    fn is_finished(&self, now_ns: u64) -> bool {
+        let drained_ns =
+            self.timeline.end_ns.saturating_add(self.plan.limits.drain.as_nanos() as u64);
+        let nothing_comes = now_ns >= self.timeline.end_ns
+            || self.budget == 0
+            || self.arriving.as_ref().is_some_and(Arriving::is_exhausted);
+        self.shared.is_stopped() || (nothing_comes && self.outstanding == 0) || now_ns >= drained_ns
+    }
+
+    /// Ends the windows whose time is over.
+    fn turn_over(&mut self, now_ns: u64) {
+        while now_ns >= self.span.end_ns {
+            self.admit(self.span.end_ns - 1);
+            let end_ns = self.span.end_ns;
+            self.span = self.timeline.after(&self.span);
+            self.hand_over(end_ns);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.window.counts.unfinished = self.outstanding as u64;
+        self.hand_over(monotonic_ns());
+        let _ = self.channels.notices.send(Notice::Done);
+    }
+
+    /// Sends the current window off and begins the next one.
+    fn hand_over(&mut self, end_ns: u64) {
+        let kinds = self.plan.workload.kinds().len();
+        let mut fresh = self.channels.spare.try_recv().unwrap_or_else(|_| Window::new(kinds));
+        begin(&mut fresh, &self.span);
+        let mut full = std::mem::replace(&mut self.window, fresh);
+        let usage = self.meter.read();
+        full.usage = usage.since(&self.usage);
+        full.end_ns = end_ns;
+        self.usage = usage;
+        let share = self.channels.share;
+        let _ = self.channels.notices.send(Notice::Window { share, window: Box::new(full) });
+    }
+}
+
+fn begin(window: &mut Window, span: &Span) {
+    window.phase = span.phase;
+    window.index = span.index;
+    window.start_ns = span.start_ns;
+    window.end_ns = span.end_ns;
+}
+
+fn heartbeat() -> std::io::Result<OwnedFd> {
+    let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+    let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+    let every = Timespec { tv_sec: 0, tv_nsec: HEARTBEAT_NS as i64 };
+    let setting = Itimerspec { it_interval: every, it_value: every };
+    timerfd_settime(timer.as_fd(), TimerfdTimerFlags::empty(), &setting)?;
+    Ok(timer)
+}
+
+fn sleep_until(at_ns: u64) {
+    let left_ns = at_ns.saturating_sub(monotonic_ns());
+    std::thread::sleep(std::time::Duration::from_nanos(left_ns));
+}
