@@ -12,8 +12,8 @@ from pathlib import Path
 from tests.unit.live.conftest import HOSTILE, commit, plan_of
 from tests.unit.store.conftest import make_record
 
-from tare.live.herald import Herald
 from tare.live.output import raw_of
+from tare.live.status_file import StatusWriter
 from tare.run.events import Notice, PhaseStarted, Preparing, RunEnded, RunStarted
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.store import Writer, resume_store
@@ -25,7 +25,7 @@ PLAN = plan_of(("a", HOSTILE), blocks=4, question=f"Which? {HOSTILE}", workload=
 class Run:
     """Goes through the plan."""
 
-    def __init__(self, writer: Writer, herald: Herald) -> None:
+    def __init__(self, writer: Writer, herald: StatusWriter) -> None:
         self._writer, self._herald, self._index = writer, herald, len(writer.records())
 
     def start(self) -> None:
@@ -63,7 +63,7 @@ def _answer() -> None:
 def main() -> None:
     """`fake_run.py STORE WORK`."""
     with resume_store(Path(sys.argv[1]), PLAN) as writer:
-        herald = Herald(writer.now, PLAN, writer.id, Path(sys.argv[2]))
+        herald = StatusWriter(writer.now, PLAN, writer.id, Path(sys.argv[2]))
         herald.take(Preparing(HOSTILE))
         run = Run(writer, herald)
         steps = {"start": run.start, "figures": run.figures, "end": run.end, "fail": run.fail}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tare.live.serving import open_door, serve
+from tare.live.serving import open_listener, serve
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), open_door(int(sys.argv[2]), sys.argv[3]))
+    serve(Path(sys.argv[1]), open_listener(int(sys.argv[2]), sys.argv[3]))

@@ -13,7 +13,7 @@ from tests.unit.live.conftest import fill, plan_of
 
 from tare.cli.serve import page_beside
 from tare.errors import EnvironmentLacks
-from tare.live.serving import beside, open_door
+from tare.live.serving import beside, open_listener
 from tare.store import resume_store
 
 TOKEN = "a-token"
@@ -64,7 +64,7 @@ def test_a_port_in_use_is_told_and_the_run_goes_on(store: Path, capsys: pytest.C
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(EnvironmentLacks, match="another port"):
-            open_door(port, TOKEN)
+            open_listener(port, TOKEN)
         with page_beside(store, wanted=True, port=port):
             ran = True
     assert ran
@@ -80,5 +80,5 @@ def test_a_run_that_fails_is_not_taken_for_a_page_that_does(
 
 
 def test_the_page_listens_on_loopback_only() -> None:
-    with open_door(0, TOKEN).socket as listening:
+    with open_listener(0, TOKEN).socket as listening:
         assert listening.getsockname()[0] == "127.0.0.1"

@@ -12,7 +12,7 @@ import typer
 
 from tare.cli.progress import progress
 from tare.errors import StoreError
-from tare.live.herald import Herald, heralded
+from tare.live.status_file import StatusWriter, with_status_file
 from tare.plan.datasets import data_sets, refuse_io_bound
 from tare.plan.estimate import estimate
 from tare.plan.expand import expand
@@ -106,11 +106,11 @@ def _finished(path: Path, plan: Plan) -> bool:
 
 
 def _run(plan: Plan, writer: Writer, done: StudyState, interrupts: Interrupts, *, quiet: bool) -> None:
-    herald = Herald(writer.now, plan, writer.id, default_layout().work)
+    herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     with (
         local_engine() as engine,
         progress(plan, done, quiet=quiet) as shown,
-        heralded(herald, shown) as observer,
+        with_status_file(herald, shown) as observer,
     ):
         machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
         runs = execute(plan, machine, Destination(writer.id, done, writer.staging), observer)

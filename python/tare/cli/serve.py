@@ -22,12 +22,12 @@ def serve(
     Whoever has the printed link may see the page; nobody without it can. Ctrl-C ends it.
     """
     from tare.live.guard import new_token  # a web server is slow to import
-    from tare.live.serving import open_door
+    from tare.live.serving import open_listener
     from tare.live.serving import serve as serve_page
     from tare.store import open_store
 
     open_store(store)  # before there is a link to a page that cannot be shown
-    door = open_door(port, new_token())
+    door = open_listener(port, new_token())
     sys.stdout.write(f"{door.link}\n")
     sys.stdout.flush()
     sys.stderr.write("tare: the page is on this machine only; Ctrl-C ends it\n")

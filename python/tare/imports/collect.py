@@ -179,7 +179,7 @@ def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: 
         name=file.name,
         scale=SCALE,
         question=file.question,
-        source=file.source,
+        source=file.source.publication() if file.source else None,
         arms=tuple(Arm(name=name, levels=levels, settings=None) for name, levels in mapping.arms.items()),
         baseline=file.baseline,
         factors={**{name: tuple(each) for name, each in file.factors.items()}, **_levels(mapping, found)},

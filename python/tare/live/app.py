@@ -27,7 +27,7 @@ from tare.knowledge.claim import Qualitative, load_claims
 from tare.live.charts import charting_script, specifications
 from tare.live.detail import of_arm
 from tare.live.guard import HEADERS, Guard
-from tare.live.look import Looking, reports
+from tare.live.look import StoreReader, reports
 from tare.live.view import View
 from tare.live.watch import Watch, ident, tags_of
 from tare.sites.layout import default_layout
@@ -63,9 +63,13 @@ class Page:
     """What is behind the addresses."""
 
     def __init__(
-        self, looking: Looking, watch: Watch, script: Callable[[], bytes], clock: Callable[[], float] = time.time
+        self,
+        reader: StoreReader,
+        watch: Watch,
+        script: Callable[[], bytes],
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._looking, self._watch, self._script, self._clock = looking, watch, script, clock
+        self._reader, self._watch, self._script, self._clock = reader, watch, script, clock
         self._static = {name: files("tare.live").joinpath(f"static/{name}").read_bytes() for name in _STATIC}
         self._static["live.css"] = (
             files("tare.report").joinpath("templates/report.css").read_bytes() + self._static["live.css"]
@@ -73,7 +77,7 @@ class Page:
 
     @property
     def _view(self) -> View:
-        return self._looking.view
+        return self._reader.view
 
     def _html(self, template: str, **given: object) -> Response:
         page = self._watch.templates.get_template(template).render(version=__version__, **given)
@@ -126,10 +130,10 @@ class Page:
     async def report(self, request: Request) -> Response:
         """A report that lies in the store's directory."""
         name = request.path_params["name"]
-        if name not in {file.name for file in reports(self._looking.path)}:
+        if name not in {file.name for file in reports(self._reader.path)}:
             return PlainTextResponse("There is no such report.\n", 404)
         headers = {**HEADERS, "Content-Security-Policy": _REPORT_POLICY}
-        return FileResponse(self._looking.path / name, media_type="text/html", headers=headers)
+        return FileResponse(self._reader.path / name, media_type="text/html", headers=headers)
 
     async def knowledge(self, request: Request) -> Response:  # noqa: ARG002 - a handler's
         """The claims that come with tare, and one's own."""
@@ -141,10 +145,10 @@ class Page:
 
 
 def application(
-    looking: Looking, watch: Watch, token: str, port: int, script: Callable[[], bytes] = charting_script
+    reader: StoreReader, watch: Watch, token: str, port: int, script: Callable[[], bytes] = charting_script
 ) -> ASGIApp:
     """The page for one store."""
-    page = Page(looking, watch, script)
+    page = Page(reader, watch, script)
     routes = [
         Route("/", page.page),
         Route("/events", page.events),

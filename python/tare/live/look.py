@@ -15,7 +15,7 @@ from tare.analyze.timelines.runs import spans
 from tare.errors import StoreError
 from tare.live.known import Known, known_of
 from tare.live.now import read_now
-from tare.live.under_way import Looker
+from tare.live.under_way import RunFollower
 from tare.live.view import Last, ReportFile, View
 from tare.live.windows import Point, placed
 from tare.run.record import Phase
@@ -36,7 +36,7 @@ _ENGINE = text(
 
 
 @dataclass
-class Looking:
+class StoreReader:
     """Looks whenever it is asked, and says whether there was anything new.
 
     Most looks are three stat(2) and one read of /proc/locks. Files of the run under way are read each time.
@@ -44,16 +44,16 @@ class Looking:
 
     path: Path
     view: View
-    looker: Looker
+    looker: RunFollower
     stamps: Sequence[Stamp] = ()
 
     @classmethod
-    def at(cls, path: Path) -> Looking:
+    def at(cls, path: Path) -> StoreReader:
         """The first look. Raises `StoreError` where there is no store that this tare can read."""
         open_store(path)
-        looking = cls(path, View(path), Looker())
-        looking.look()
-        return looking
+        reader = cls(path, View(path), RunFollower())
+        reader.look()
+        return reader
 
     @property
     def _layout(self) -> StoreLayout:

@@ -19,7 +19,7 @@ import uvicorn
 from tare.errors import EnvironmentLacks
 from tare.live.app import application
 from tare.live.guard import TOKEN
-from tare.live.look import Looking
+from tare.live.look import StoreReader
 from tare.live.watch import Watch
 
 _END_S = 5.0
@@ -33,12 +33,12 @@ _MOST_CONNECTIONS = 100
 
 
 @contextmanager
-def beside(store: Path, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Door]:
+def beside(store: Path, port: int, token: str, program: Sequence[str] = ()) -> Iterator[Listener]:
     """Have the page served while this lasts. Raises `EnvironmentLacks` where the port cannot be had, or `OSError`.
 
     `program`: in place of this module, for tests.
     """
-    door = open_door(port, token)
+    door = open_listener(port, token)
     argv = [
         sys.executable,
         *(program or ("-m", "tare.live.serving")),
@@ -83,7 +83,7 @@ def main() -> None:
     """`python -m tare.live.serving DESCRIPTOR STORE`, the token on standard input."""
     _step_back()
     token = sys.stdin.readline().strip()
-    door = Door(socket.socket(fileno=int(sys.argv[1])), token)
+    door = Listener(socket.socket(fileno=int(sys.argv[1])), token)
     server = server_of(Path(sys.argv[2]), door)
 
     def end_with_the_run() -> None:
@@ -100,12 +100,8 @@ def _step_back() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-if __name__ == "__main__":
-    main()
-
-
 @dataclass(frozen=True)
-class Door:
+class Listener:
     """Where the page is to be had. The socket listens already, so that a browser that comes early waits."""
 
     socket: socket.socket
@@ -122,7 +118,7 @@ class Door:
         return f"http://{LOOPBACK}:{self.port}/?{TOKEN}={self.token}"
 
 
-def open_door(port: int, token: str) -> Door:
+def open_listener(port: int, token: str) -> Listener:
     """Listen on loopback; port 0: any that is free. Raises `EnvironmentLacks` where the port cannot be had."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -135,14 +131,14 @@ def open_door(port: int, token: str) -> Door:
             f"the page cannot be served on port {port} of {LOOPBACK}: {error.strerror}",
             hint="give another port, or 0 for any that is free",
         ) from error
-    return Door(listening, token)
+    return Listener(listening, token)
 
 
-def server_of(store: Path, door: Door) -> uvicorn.Server:
+def server_of(store: Path, door: Listener) -> uvicorn.Server:
     """A server that is not running yet. Raises `StoreError` where there is no store that this tare can read."""
-    watch = Watch(Looking.at(store))
+    watch = Watch(StoreReader.at(store))
     config = uvicorn.Config(
-        application(watch.looking, watch, door.token, door.port),
+        application(watch.reader, watch, door.token, door.port),
         log_level="error",
         access_log=False,  # it would hold the token
         lifespan="off",
@@ -156,8 +152,12 @@ def server_of(store: Path, door: Door) -> uvicorn.Server:
     return server
 
 
-def serve(store: Path, door: Door) -> None:
+def serve(store: Path, door: Listener) -> None:
     """Serve until interrupted. Raises `StoreError`."""
     server = server_of(store, door)
     with door.socket, suppress(KeyboardInterrupt):
         server.run(sockets=[door.socket])
+
+
+if __name__ == "__main__":
+    main()

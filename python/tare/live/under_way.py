@@ -39,7 +39,7 @@ class Seen:
 
 
 @dataclass
-class Looker:
+class RunFollower:
     """Keeps its place in every file of the runs under way, and forgets those of runs that are over."""
 
     engine_root: str = "/var/lib/docker"

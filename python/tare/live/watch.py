@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from anyio import to_thread
 from jinja2 import Environment
 
-from tare.live.look import Looking
+from tare.live.look import StoreReader
 from tare.live.parts import NAMES, Part, environment, parts
 
 EVERY_S = 2.0
@@ -23,7 +23,7 @@ QUIET_S = 15.0
 class Watch:
     """The newest parts. `stopping`: asked whether the server is about to end."""
 
-    looking: Looking
+    reader: StoreReader
     stopping: Callable[[], bool] = lambda: False
     every_s: float = EVERY_S
     templates: Environment = field(default_factory=environment)
@@ -85,7 +85,7 @@ class Watch:
     async def _look(self) -> None:
         """In a thread, so that a slow disk or a large study keeps no other answer waiting."""
         async with self._lock:
-            found = await to_thread.run_sync(lambda: parts(self.looking.look(), self.templates))
+            found = await to_thread.run_sync(lambda: parts(self.reader.look(), self.templates))
             if _tags(found) != _tags(self._parts):
                 self._parts = found
                 self.turn += 1

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from tests.unit.store.conftest import make_plan, make_record, stage
 
 from tare.live.app import application
-from tare.live.look import Looking
+from tare.live.look import StoreReader
 from tare.live.watch import Watch
 from tare.plan.expand import expand
 from tare.plan.model import Plan
@@ -53,8 +53,8 @@ def commit(writer: Writer, record: RunRecord) -> None:
 def page_of(path: Path, looks: int = 1) -> TestClient:
     """A browser's place; its streams of events end after so many rounds."""
     left = iter([False] * looks)
-    watch = Watch(Looking.at(path), stopping=lambda: next(left, True))
-    return TestClient(application(watch.looking, watch, TOKEN, PORT, script=lambda: b"// no charts"),
+    watch = Watch(StoreReader.at(path), stopping=lambda: next(left, True))
+    return TestClient(application(watch.reader, watch, TOKEN, PORT, script=lambda: b"// no charts"),
                       base_url=f"http://127.0.0.1:{PORT}")  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from starlette.testclient import TestClient
 from tests.unit.live.conftest import fill, plan_of, told
 
-from tare.live.herald import Herald
-from tare.live.look import Looking
+from tare.live.look import StoreReader
+from tare.live.status_file import StatusWriter
 from tare.run.events import Emulated, RunEnded, RunStarted
 from tare.store import resume_store
 
@@ -35,7 +35,7 @@ def test_every_part_of_the_page_marks_an_emulated_arm(tmp_path: Path, visit: Vis
     with resume_store(path, plan) as writer:
         fill(writer, plan, [n for n in range(len(plan.runs)) if n not in guest])
         fill(writer, plan, guest, emulated=("sut",))
-        herald = Herald(writer.now, plan, writer.id, path)
+        herald = StatusWriter(writer.now, plan, writer.id, path)
         for record in writer.records():
             herald.take(RunEnded(record))
     page = visit(path)
@@ -54,12 +54,12 @@ def test_a_run_under_way_is_marked_as_soon_as_it_is_known(tmp_path: Path) -> Non
     path, plan = tmp_path / "other", plan_of((BARE, GUEST))
     first = next(run for run in plan.runs if run.arm == GUEST)
     with resume_store(path, plan) as writer:
-        herald = Herald(writer.now, plan, writer.id, path)
+        herald = StatusWriter(writer.now, plan, writer.id, path)
         herald.take(RunStarted(first, 1))
-        looking = Looking.at(path)
-        assert looking.view.names[GUEST] == GUEST
+        reader = StoreReader.at(path)
+        assert reader.view.names[GUEST] == GUEST
         herald.take(Emulated(first, ("client",)))
-        view = looking.look()
+        view = reader.look()
         assert view.names[GUEST] == f"(emulated) {GUEST}"
         assert view.run_name(first.id, first.arm) == f"(emulated) {first.id}"
         assert view.names[BARE] == BARE

@@ -17,8 +17,8 @@ from tare.analyze.timelines.series import Point
 from tare.errors import StoreError
 from tare.live import look
 from tare.live.drawings import series, trace
-from tare.live.herald import Herald
-from tare.live.look import Looking
+from tare.live.look import StoreReader
+from tare.live.status_file import StatusWriter
 from tare.live.under_way import Seen
 from tare.run.events import PhaseStarted, RunStarted
 from tare.run.record import Phase
@@ -33,31 +33,31 @@ def test_a_newer_store_is_refused_when_the_page_is_started(store: Path) -> None:
     with sqlite3.connect(store / "store.sqlite") as database:
         database.execute("PRAGMA user_version = 99")
     with pytest.raises(StoreError, match="newer tare"):
-        Looking.at(store)
+        StoreReader.at(store)
 
 
 def test_where_there_is_no_store_the_page_is_not_started(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store"):
-        Looking.at(tmp_path / "nowhere")
+        StoreReader.at(tmp_path / "nowhere")
 
 
 def test_a_store_that_vanishes_keeps_what_was_seen_and_says_so_until_it_is_back(store: Path) -> None:
-    looking = Looking.at(store)
+    reader = StoreReader.at(store)
     moved = store.rename(store.with_name("moved"))
-    gone = looking.look()
+    gone = reader.look()
     assert gone.problem is not None
     assert "there is no store" in gone.problem
     assert gone.known is not None
     assert len(gone.known.attempts) == 3
     shutil.copytree(moved, store)
-    assert looking.look().problem is None
+    assert reader.look().problem is None
 
 
 def test_a_store_in_use_is_seen_to_be_without_touching_its_lock(store: Path) -> None:
-    assert not Looking.at(store).view.running
+    assert not StoreReader.at(store).view.running
     with resume_store(store, plan_of()):
         assert holder(store / "lock") == os.getpid()
-        assert Looking.at(store).view.running
+        assert StoreReader.at(store).view.running
     assert holder(store / "lock") is None
 
 
@@ -70,13 +70,13 @@ def test_a_lock_file_that_names_a_process_which_does_not_hold_it_counts_for_noth
 def test_the_run_under_way_is_told_with_its_phase_only_while_its_process_holds_the_store(store: Path) -> None:
     plan = plan_of()
     with resume_store(store, plan) as writer:
-        herald = Herald(writer.now, plan, writer.id, store / "work", clock=lambda: 1_700_000_000.0)
+        herald = StatusWriter(writer.now, plan, writer.id, store / "work", clock=lambda: 1_700_000_000.0)
         herald.take(RunStarted(plan.runs[3], 1))
         herald.take(PhaseStarted(plan.runs[3], Phase.MEASURE, 30.0))
-        (run,) = Looking.at(store).view.under_way
+        (run,) = StoreReader.at(store).view.under_way
         assert (run.run_id, run.phase, run.expected_s) == (plan.runs[3].id, Phase.MEASURE, 30.0)
         assert run.phase_began_at == 1_700_000_000.0
-    assert Looking.at(store).view.under_way == ()
+    assert StoreReader.at(store).view.under_way == ()
 
 
 def test_what_the_last_run_used_stays_until_another_tells_and_no_longer_than_the_session(
@@ -88,19 +88,19 @@ def test_what_the_last_run_used_stays_until_another_tells_and_no_longer_than_the
         points = [Point("CPU, cores", "SUT", second, value) for second, value in enumerate(values)]
         return Seen(run_id, "a", None, None, None, (), points, ())
 
-    looking = Looking.at(store)
+    reader = StoreReader.at(store)
     with resume_store(store, plan) as writer:
-        Herald(writer.now, plan, writer.id, store / "work").take(RunStarted(plan.runs[3], 1))
+        StatusWriter(writer.now, plan, writer.id, store / "work").take(RunStarted(plan.runs[3], 1))
         for told, shown in (
             ([seen("one", 1.0)], ["one"]),
             ([], ["one"]),
             ([seen("two")], ["one"]),
             ([seen("two", 2.0)], ["two"]),
         ):
-            monkeypatch.setattr(looking.looker, "look", lambda _, told=told: iter(told))
-            assert [each.run_id for each in looking.look().traced] == shown
-            assert {line["run"] for line in trace(looking.view)} == set(shown)
-    assert looking.look().traced == ()
+            monkeypatch.setattr(reader.looker, "look", lambda _, told=told: iter(told))
+            assert [each.run_id for each in reader.look().traced] == shown
+            assert {line["run"] for line in trace(reader.view)} == set(shown)
+    assert reader.look().traced == ()
 
 
 def test_the_last_run_s_windows_stand_where_they_were_in_its_trace(
@@ -114,14 +114,14 @@ def test_the_last_run_s_windows_stand_where_they_were_in_its_trace(
     lines = [Point("CPU, cores", "SUT", 1.0, 1.0)]
     with resume_store(path, plan) as writer:
         fill(writer, plan, (0,), measurement=measured, usage={**usage, "driven": driven})
-        looking = Looking.at(path)
-        assert series(looking.view)["runs"][0]["points"] == [[4.0, 5.0, None]], "since measuring began"
-        Herald(writer.now, plan, writer.id, path / "work").take(RunStarted(plan.runs[1], 1))
+        reader = StoreReader.at(path)
+        assert series(reader.view)["runs"][0]["points"] == [[4.0, 5.0, None]], "since measuring began"
+        StatusWriter(writer.now, plan, writer.id, path / "work").take(RunStarted(plan.runs[1], 1))
         seen = Seen(plan.runs[0].id, "a", None, None, None, (), lines, (), zero_s=100.0)
-        monkeypatch.setattr(looking.looker, "look", lambda _: iter([seen]))
-        assert series(looking.look())["runs"][0]["points"] == [[16.0, 5.0, None]]
+        monkeypatch.setattr(reader.looker, "look", lambda _: iter([seen]))
+        assert series(reader.look())["runs"][0]["points"] == [[16.0, 5.0, None]]
         fill(writer, plan, (1,), measurement=measured, usage=usage)
-        assert series(looking.look())["runs"][0]["points"] == [[1.0, 5.0, None]], "an older record"
+        assert series(reader.look())["runs"][0]["points"] == [[1.0, 5.0, None]], "an older record"
 
 
 def test_runs_that_a_cap_on_time_will_not_allow_are_not_expected(path: Path) -> None:
@@ -131,10 +131,10 @@ def test_runs_that_a_cap_on_time_will_not_allow_are_not_expected(path: Path) -> 
     )
     plan = plan.model_copy(update={"study": capped})
     with resume_store(path, plan) as writer:
-        first = Looking.at(path).view
+        first = StoreReader.at(path).view
         assert (first.fixed, first.blocks, first.expected) == (False, None, 100)
         fill(writer, plan, (0, 1))
-    view = Looking.at(path).view
+    view = StoreReader.at(path).view
     assert view.known is not None
     run_s = view.known.done.seconds[plan.runs[0].id]
     assert view.blocks == int(15 // (2 * run_s)) == 6
@@ -143,8 +143,8 @@ def test_runs_that_a_cap_on_time_will_not_allow_are_not_expected(path: Path) -> 
 
 
 def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looking, plan = Looking.at(store), plan_of()
-    before = looking.view.known
+    reader, plan = StoreReader.at(store), plan_of()
+    before = reader.view.known
     with resume_store(store, plan) as writer:
         commit(writer, make_record(plan, 2, attempt=2))
         commit(writer, make_record(plan, 3))
@@ -155,19 +155,19 @@ def test_new_runs_are_read_without_reading_the_old_ones_again(store: Path, monke
         return outlines(store, after)
 
     monkeypatch.setattr("tare.live.known.outlines", counted)
-    known = looking.look().known
+    known = reader.look().known
     assert asked == [3]
     assert before is not None
     assert known is not None
     assert len(known.trail) == 2
     assert known.decision == decision(known.plan, StudyState.from_records(open_store(store).records()))
-    assert looking.look().known is known
+    assert reader.look().known is known
 
 
 def test_an_unchanged_store_is_not_opened_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looking = Looking.at(store)
+    reader = StoreReader.at(store)
     monkeypatch.setattr(look, "open_store", lambda path: pytest.fail("it was opened"))
-    looking.look()
+    reader.look()
 
 
 def _content(folder: Path) -> Mapping[str, str]:
@@ -178,8 +178,8 @@ def _content(folder: Path) -> Mapping[str, str]:
 
 def test_looking_changes_no_file(store: Path) -> None:
     before = _content(store)
-    looking = Looking.at(store)
-    looking.look()
+    reader = StoreReader.at(store)
+    reader.look()
     assert _content(store) == before
 
 

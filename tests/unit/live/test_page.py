@@ -15,9 +15,9 @@ from tests.unit.live.conftest import HOSTILE, commit, fill, plan_of, told
 from tests.unit.store.conftest import make_record
 
 from tare.live.charts import specifications
-from tare.live.herald import Herald
-from tare.live.look import Looking
+from tare.live.look import StoreReader
 from tare.live.parts import Part
+from tare.live.status_file import StatusWriter
 from tare.live.view import View
 from tare.live.watch import Watch, ident, tags_of
 from tare.run.events import Notice
@@ -92,16 +92,16 @@ def test_an_id_names_the_tag_of_each_part() -> None:
 
 def test_two_viewers_cost_one_look_and_are_told_the_same(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[View] = []
-    look = Looking.look
+    look = StoreReader.look
 
-    def counted(looking: Looking) -> View:
+    def counted(looking: StoreReader) -> View:
         looks.append(look(looking))
         return looks[-1]
 
     async def watched() -> list[Sequence[Part]]:
-        watch = Watch(Looking.at(store))
+        watch = Watch(StoreReader.at(store))
         async with aclosing(watch.changes({})) as one, aclosing(watch.changes({})) as other:
-            monkeypatch.setattr(Looking, "look", counted)
+            monkeypatch.setattr(StoreReader, "look", counted)
             return [await anext(one), await anext(other)]
 
     first, second = asyncio.run(watched())
@@ -116,7 +116,7 @@ def _hostile(path: Path) -> None:
         outcome = Outcome(ok=False, reason=HOSTILE, failed_in=Phase.MEASURE)
         commit(writer, make_record(plan, 0, ok=False, outcome=outcome, notices=(HOSTILE,)))
         fill(writer, plan, (1, 2, 3))
-        herald = Herald(writer.now, plan, writer.id, path)
+        herald = StatusWriter(writer.now, plan, writer.id, path)
         herald.take(Notice(HOSTILE))
         herald.end(HOSTILE)
     (path / "<script>.html").write_text("<script>alert(1)</script>")

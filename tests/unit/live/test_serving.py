@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from tests.unit.live.conftest import TOKEN
 
-from tare.live.serving import open_door, server_of
+from tare.live.serving import open_listener, server_of
 
 
 @pytest.fixture
 def port(store: Path) -> Iterator[int]:
     """A server of the store, on a port of its own, until the test ends."""
-    listening = open_door(0, TOKEN)
+    listening = open_listener(0, TOKEN)
     server = server_of(store, listening)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening.socket]})
     thread.start()

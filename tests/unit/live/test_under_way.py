@@ -18,7 +18,7 @@ from tare.live.journal import COLUMNS, TABLES, Journal, NotReadable, Row, newest
 from tare.live.now import Current, Now
 from tare.live.output import Source, lines_of, of_engine, tails, text_of
 from tare.live.traces import Follower as TraceFollower
-from tare.live.under_way import Looker
+from tare.live.under_way import RunFollower
 from tare.live.windows import GENERATORS, Follower, Point, thinned
 from tare.run.record import Phase
 
@@ -194,12 +194,12 @@ def test_a_run_under_way_shows_figures_resources_and_the_ends_of_its_output(tmp_
     raw = _raw(tmp_path)
     (raw / "measure.stdout").write_bytes((DATA / "sysbench" / "closed.stdout").read_bytes())
     (raw / "sut.stderr").write_text("ready\n")
-    (seen,) = Looker().look(_now(tmp_path))
+    (seen,) = RunFollower().look(_now(tmp_path))
     assert len(seen.windows) == 4
     assert {tail.name for tail in seen.tails} == {"measure.stdout", "sut.stderr"}
     assert seen.trace
     assert (seen.unit, seen.latency) == ("transactions", "95th percentile")
-    looker = Looker()
+    looker = RunFollower()
     tuple(looker.look(_now(tmp_path)))
     (raw / "monitors" / "probe" / "trace" / "journal.tare").unlink()
     (later,) = looker.look(_now(tmp_path, Phase.COLLECT))
@@ -241,7 +241,7 @@ def test_windows_are_drawn_where_they_were_on_the_clock_of_the_trace(
     lines = content.splitlines(keepends=True)
     now = _now(tmp_path)
     now = now.model_copy(update={"runs": tuple(run.model_copy(update={"workload": generator}) for run in now.runs)})
-    looker = Looker()
+    looker = RunFollower()
     for count in range(1, len(lines) + 1):
         printed = live.read(b"".join(lines[:count]).decode())
         end_s = printed[-1].second if printed else 0.0
@@ -263,7 +263,7 @@ def test_what_happened_at_one_moment_of_a_duet_stands_at_one_place(tmp_path: Pat
         _wrote(raw / "measure.stdout", content, began_at + 4.0)
     now = _now(tmp_path)
     runs = (*now.runs, *_now(tmp_path, token=other).runs)
-    one, two = Looker().look(now.model_copy(update={"runs": runs}))
+    one, two = RunFollower().look(now.model_copy(update={"runs": runs}))
     assert [point.second for point in one.windows] == [point.second for point in two.windows]
     assert [round(point.second, 2) for point in one.windows] == [8.5, 9.5, 10.5, 11.5]
     assert two.zero_s == one.zero_s
@@ -276,7 +276,7 @@ def test_without_a_trace_windows_are_in_seconds_since_the_run_began(tmp_path: Pa
     _wrote(raw / "measure.stdout", (DATA / "sysbench" / "closed.stdout").read_bytes(), 1012.0)
     now = _now(tmp_path)
     now = now.model_copy(update={"runs": tuple(run.model_copy(update={"began_at": 1000.0}) for run in now.runs)})
-    (seen,) = Looker().look(now)
+    (seen,) = RunFollower().look(now)
     assert [point.second for point in seen.windows] == pytest.approx([8.5, 9.5, 10.5, 11.5])
     assert seen.zero_s is None
 
@@ -288,7 +288,7 @@ def test_output_of_a_container_is_read_where_its_engine_keeps_it(tmp_path: Path)
     lines = (DATA / "sysbench" / "closed.stdout").read_text().splitlines(keepends=True)
     entries = [json.dumps({"log": line, "stream": "stdout", "time": "2026-11-21T12:00:00Z"}) for line in lines]
     (kept / f"{CONTAINER}-json.log").write_text("\n".join(["{not json", *entries]) + "\n")
-    looker = Looker(str(root))
+    looker = RunFollower(str(root))
     looker.look(_now(tmp_path))
     journal = Journal(raw / "monitors" / "probe" / "trace" / "journal.tare")
     assert list(journal.frames())
@@ -300,7 +300,7 @@ def test_output_of_a_container_is_read_where_its_engine_keeps_it(tmp_path: Path)
 
 @pytest.mark.parametrize("token", ["../../etc", "", "0123456789AB", "0123456789ab/.."])
 def test_a_token_that_is_none_leads_nowhere(tmp_path: Path, token: str) -> None:
-    assert list(Looker().look(_now(tmp_path, token=token))) == []
+    assert list(RunFollower().look(_now(tmp_path, token=token))) == []
 
 
 def test_links_and_devices_are_not_read(tmp_path: Path) -> None:

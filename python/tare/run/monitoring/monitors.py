@@ -23,7 +23,7 @@ from tare.sites import Host
 from tare.study.model import ArmSettings, MonitorSpec
 from tare.workloads import Parameters
 
-CPU_CLOCK = Path(__file__).parents[1] / "monitors" / "cpu_clock.py"
+CPU_CLOCK = Path(__file__).parents[2] / "monitors" / "cpu_clock.py"
 _CALL_S = 30.0
 
 

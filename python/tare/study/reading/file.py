@@ -112,6 +112,10 @@ class SourceSpec(Source):
     year: int = Field(ge=1900, le=2200)
     url: str = Field(pattern=r"^https?://\S+$")
 
+    def publication(self) -> Source:
+        """As plans and stores keep it."""
+        return Source(title=self.title, authors=self.authors, year=self.year, url=self.url)
+
 
 class StudyFile(Strict):
     """A study file of format 1."""

@@ -114,7 +114,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         name=file.name,
         scale=scale,
         question=file.question,
-        source=file.source,
+        source=file.source.publication() if file.source else None,
         arms=resolved,
         baseline=baseline.first.name,
         baseline_levels=baseline.levels,

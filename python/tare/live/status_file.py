@@ -35,7 +35,7 @@ _LONGEST_LINE = 2000
 _MODE = 0o600
 
 
-class Herald:
+class StatusWriter:
     """Notes what it is told, and writes it down at once: some ten small files a run, none while it measures."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Herald:
 
 
 @contextmanager
-def heralded(herald: Herald, observer: Observer) -> Iterator[Observer]:
+def with_status_file(herald: StatusWriter, observer: Observer) -> Iterator[Observer]:
     """An observer that tells both; at the end the herald is told how it came."""
 
     def tell(event: Event) -> None:

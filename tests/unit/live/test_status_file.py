@@ -8,16 +8,16 @@ import pytest
 from tests.unit.live.conftest import plan_of
 from tests.unit.store.conftest import make_record
 
-from tare.live.herald import Herald, heralded
 from tare.live.now import LARGEST_BYTES, read_now
+from tare.live.status_file import StatusWriter, with_status_file
 from tare.run.events import Event, Notice, PhaseStarted, Preparing, RunEnded, RunStarted
 from tare.run.record import Phase
 
 PLAN = plan_of()
 
 
-def herald_in(folder: Path) -> Herald:
-    return Herald(folder / "now.json", PLAN, "an-id", folder / "work", clock=lambda: 1000.0)
+def herald_in(folder: Path) -> StatusWriter:
+    return StatusWriter(folder / "now.json", PLAN, "an-id", folder / "work", clock=lambda: 1000.0)
 
 
 def test_a_session_is_told_from_its_preparation_to_its_end(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_second_attempt_takes_the_place_of_the_first(tmp_path: Path) -> None:
 def test_a_folder_that_is_gone_and_texts_that_cannot_be_written_do_not_end_a_run(tmp_path: Path) -> None:
     herald = herald_in(tmp_path / "gone")
     heard: list[Event] = []
-    with heralded(herald, heard.append) as observer:
+    with with_status_file(herald, heard.append) as observer:
         observer(Notice("\ud800"))
     assert len(heard) == 1
     herald_in(tmp_path).take(Notice("\ud800"))
@@ -71,7 +71,7 @@ def test_the_log_keeps_its_newest_lines_only(tmp_path: Path) -> None:
 
 
 def test_how_a_session_was_broken_off_is_told(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), heralded(herald_in(tmp_path), lambda _: None):
+    with pytest.raises(KeyboardInterrupt), with_status_file(herald_in(tmp_path), lambda _: None):
         raise KeyboardInterrupt
     now = read_now(tmp_path / "now.json")
     assert now is not None

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Builds the static tare-load and measures what it costs: bench/load/run.sh [OPTIONS OF bench.load]
+# With musl where rustup has that target, else with glibc.
+set -eu
+cd "$(dirname "$0")/../.."
+PATH="$PATH:${HOME:-/root}/.cargo/bin"
+
+if rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then
+    triple=x86_64-unknown-linux-musl
+    cargo static --locked --quiet
+else
+    triple=x86_64-unknown-linux-gnu
+    cargo static-gnu --locked --quiet
+fi
+exec .venv/bin/python -m bench.load --load "${CARGO_TARGET_DIR:-target}/$triple/release/tare-load" "$@"

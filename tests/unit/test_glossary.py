@@ -1,0 +1,57 @@
+"""The glossary and the code use the same words."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
+RETIRED = frozenset({
+    "Lodging", "lodge", "Lot", "Household", "housed", "kin", "Seat", "seat", "seated", "strays", "Rendezvous",
+    "rendezvous", "witness", "Onlooker", "Herald", "Looker", "Looking", "Door", "Desk", "Room", "make_room",
+    "with_sides", "Handed", "Parcel", "Commons", "not_lodged",
+})  # fmt: skip
+"""Names that a reader had to decode; each has a plain successor."""
+
+
+def names_of(text: str) -> set[str]:
+    """Every identifier that a module defines: classes, functions, parameters, variables and attributes."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return names
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Path]:
+    """Name → a file of the package that defines it."""
+    return {
+        name: path
+        for path in sorted((ROOT / "python" / "tare").rglob("*.py"))
+        for name in names_of(path.read_text())
+    }
+
+
+def test_each_name_in_the_glossary_is_in_the_code(names: dict[str, Path]) -> None:
+    cells = [line.split("|")[3] for line in GLOSSARY.read_text().splitlines() if line.startswith("| ")]
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert len(listed) > 30
+    assert not [name for name in listed if name not in names]
+
+
+def test_no_retired_name_is_in_the_code(names: dict[str, Path]) -> None:
+    assert not {name: names[name] for name in RETIRED & names.keys()}
+
+
+def test_a_planted_name_is_found() -> None:
+    source = "class Desk:\n    def f(self, kin):\n        self.seat = kin\n        room = 1\n"
+    assert {"Desk", "kin", "seat"} <= names_of(source)
