@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo calibrate test test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import setup engine engine-stop clean
+.PHONY: help demo calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -22,6 +22,9 @@ calibrate: setup ## Set up, then prove this machine for MINUTES (60), adding to 
 test: setup ## Set up, then all unit and integration tests on a real engine
 	@scripts/packages.sh test
 	@scripts/engine.sh run scripts/test.sh $(PYTEST_ARGS)
+
+test-unit: setup ## The unit tests alone: no root, no engine
+	@scripts/test.sh unit
 
 test-slow: setup ## The tests that take minutes
 	@scripts/packages.sh test

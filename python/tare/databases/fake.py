@@ -17,82 +17,80 @@ OPTIONS_FILE = "fake.json"
 SECRET_FILE = "fake.secret"  # noqa: S105 - the name of a file
 _TIMEOUT_S = 10.0
 
+_PYTHON = ("python3", "-I", "-S", "-c")
+"""Starts in half the time without `site`; a run of fakes is mostly starts."""
+
 _INITIALISE = """
-import os, pathlib, sys
-data = pathlib.Path(sys.argv[1])
-if os.listdir(data):
-    sys.exit(f"{data} is not empty")
-if sys.argv[2] == "initialise":
-    sys.exit("told to fail in initialise")
-(data / "format").write_text("1")
+[ -z "$(ls -A "$1")" ] || { echo "$1 is not empty" >&2; exit 1; }
+[ "$2" != initialise ] || { echo "told to fail in initialise" >&2; exit 1; }
+printf 1 >"$1/format"
 """
 
 _SERVE = """
-import json, pathlib, socketserver, sys, threading, time
-run_dir = pathlib.Path(sys.argv[1])
-options = json.loads((run_dir / "fake.json").read_text())
-password = (run_dir / "fake.secret").read_text()
-settings, data = options["settings"], pathlib.Path(options["data_dir"])
+import json, os, socket, sys, threading, time
+run_dir = sys.argv[1]
+options = json.load(open(f"{run_dir}/fake.json"))
+password = open(f"{run_dir}/fake.secret").read()
+settings, data = options["settings"], options["data_dir"]
 fault = settings.get("fault", "")
-if (data / "format").read_text() != "1":
+if open(f"{data}/format").read() != "1":
     sys.exit("no data of ours")
 if fault == "start":
     sys.exit("told to fail in start")
 if fault == "ready":
     time.sleep(3600)
-rows = data / "rows"
-number = rows.read_text() if rows.exists() else "none"
+rows = f"{data}/rows"
+number = open(rows).read() if os.path.exists(rows) else "none"
 
-class Session(socketserver.StreamRequestHandler):
-    def handle(self):
-        if self.rfile.readline().decode() != f"auth {password}\\n":
-            self.wfile.write(b"error access denied\\n")
+def serve(connection):
+    with connection, connection.makefile("rw") as stream:
+        def say(line):
+            stream.write(line + "\\n")
+            stream.flush()
+        if stream.readline() != f"auth {password}\\n":
+            say("error access denied")
             return
-        self.wfile.write(b"ok\\n")
-        while line := self.rfile.readline().decode().split():
-            self.wfile.write((self.answer(*line) + "\\n").encode())
+        say("ok")
+        while line := stream.readline().split():
+            say(answer(*line))
+            if line == ["shutdown"] and fault != "shutdown":
+                os._exit(0)
 
-    def answer(self, verb, *args):
-        global number
-        if verb == "get":
-            time.sleep(settings.get("delay_ms", 1) / 1000)
-            return f"ok {number}"
-        if verb == "load":
-            number = args[0]
-            rows.write_text(number)
-            return "ok"
-        if verb == "settings":
-            return "ok " + json.dumps({"port": options["port"], **settings})
-        if verb == "shutdown" and fault != "shutdown":
-            threading.Thread(target=server.shutdown).start()
-            return "ok"
-        return f"error cannot {verb}"
+def answer(verb, *args):
+    global number
+    if verb == "get":
+        time.sleep(settings.get("delay_ms", 1) / 1000)
+        return f"ok {number}"
+    if verb == "load":
+        number = args[0]
+        with open(rows, "w") as file:
+            file.write(number)
+        return "ok"
+    if verb == "settings":
+        return "ok " + json.dumps({"port": options["port"], **settings})
+    if verb == "shutdown" and fault != "shutdown":
+        return "ok"
+    return f"error cannot {verb}"
 
-class Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = daemon_threads = True
-    request_queue_size = 128
+def guarded(connection):
+    try:
+        serve(connection)
+    except OSError:
+        pass  # the client is gone
 
-with Server((options["listen"], options["port"]), Session) as server:
-    server.serve_forever(poll_interval=0.01)
+listening = socket.create_server((options["listen"], options["port"]), backlog=128)
+while True:
+    threading.Thread(target=guarded, args=(listening.accept()[0],), daemon=True).start()
 """
 
 _ASK = """
-import json, pathlib, socket, sys
-run_dir = pathlib.Path(sys.argv[1])
-options = json.loads((run_dir / "fake.json").read_text())
-listen = options["listen"].replace("0.0.0.0", "127.0.0.1")
-try:
-    with socket.create_connection((listen, options["port"]), timeout=5) as connection:
-        stream = connection.makefile("rw")
-        for line in (f"auth {(run_dir / 'fake.secret').read_text()}", " ".join(sys.argv[2:])):
-            stream.write(line + "\\n")
-            stream.flush()
-            word, _, rest = stream.readline().rstrip("\\n").partition(" ")
-            if word != "ok":
-                sys.exit(rest or "no answer")
-except OSError as error:
-    sys.exit(str(error))
-print(rest)
+exec 3<>"/dev/tcp/${1/0.0.0.0/127.0.0.1}/$2"
+for line in "auth $(<"$3")" "$4"; do
+    printf '%s\\n' "$line" >&3
+    read -r -t 5 word rest <&3
+    [ "$word" = ok ] || { echo "${rest:-no answer}" >&2; exit 1; }
+done
+printf '%s\\n' "$rest"
 """
 
 
@@ -106,7 +104,7 @@ class FakeDatabase:
 
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """Fill an empty data directory; refuses one that is not."""
-        argv = ("python3", "-I", "-c", _INITIALISE, plan.data_dir, str(plan.settings.get("fault", "")))
+        argv = ("sh", "-c", _INITIALISE, "sh", plan.data_dir, str(plan.settings.get("fault", "")))
         return ServerCommand(argv=argv, env={}, files={})
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
@@ -118,7 +116,7 @@ class FakeDatabase:
             "settings": dict(plan.settings),
         }
         return ServerCommand(
-            argv=("python3", "-I", "-c", _SERVE, plan.run_dir),
+            argv=(*_PYTHON, _SERVE, plan.run_dir),
             env={},
             files={OPTIONS_FILE: json.dumps(options), SECRET_FILE: plan.secrets.password},
         )
@@ -139,8 +137,10 @@ class FakeDatabase:
         if self._ask(plan, inside, "shutdown") is None:
             raise RunFailed("the fake server does not stop")
 
-    def _ask(self, plan: ServerPlan, inside: Exec, *words: str) -> str | None:
-        done = inside(("python3", "-I", "-c", _ASK, plan.run_dir, *words), _TIMEOUT_S, b"")
+    def _ask(self, plan: ServerPlan, inside: Exec, question: str) -> str | None:
+        secret = f"{plan.run_dir}/{SECRET_FILE}"
+        argv = ("bash", "-c", _ASK, "bash", plan.listen, str(plan.port), secret, question)
+        done = inside(argv, _TIMEOUT_S, b"")
         return done.text if done.code == 0 else None
 
 

@@ -29,21 +29,20 @@ _OURS = uuid4().hex[:8]
 """In the names of all files: what a killed tare left running is not to leave its exit code for a task of ours."""
 
 _KEEP_CODE = """
-import os, signal, subprocess, sys
-code_file = sys.argv[1]
-child = None
-def end(*_):
-    if child is None:
-        sys.exit(1)
-    child.terminate()
-signal.signal(signal.SIGTERM, end)
-child = subprocess.Popen(sys.argv[2:])
-code = child.wait()
-with open(code_file + ".part", "w") as file:
-    file.write(str(code))
-os.rename(code_file + ".part", code_file)
+code_file=$1
+shift
+trap : TERM
+"$@" &
+child=$!
+while :; do
+    wait "$child"
+    code=$?
+    kill -0 "$child" 2>/dev/null || break
+done
+[ "$code" -le 128 ] || code=$((128 - code))
+echo "$code" >"$code_file.part" && mv "$code_file.part" "$code_file"
 """
-"""Runs a program, hands SIGTERM on to it, and leaves its exit code in a file."""
+"""Runs a program, outlives the SIGTERM that its whole session gets, and leaves the exit code in a file."""
 
 
 class FakeDeployment:
@@ -63,7 +62,7 @@ class FakeDeployment:
 
     def start(self, task: Task) -> Instance:
         """Start `task.argv` with the task's environment and tare's PATH."""
-        argv = ["python3", "-I", "-c", _KEEP_CODE, _code_file(task), *task.argv]
+        argv = ["sh", "-c", _KEEP_CODE, "sh", _code_file(task), *task.argv]
         env = {"PATH": os.environ.get("PATH", os.defpath), **task.env}
         process = self._host.start(argv, output=task.output, env=env, announce=noting(self._ledger, self._host))
         published = task.network in (NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import stdtrit
-from statsmodels.regression.linear_model import WLS  # type: ignore[import-untyped]  # has no stubs
 
 from tare.errors import StudyError
 from tare.knowledge.claim import Between, ClaimFile, Measured
@@ -77,6 +75,8 @@ def residual_tau2(y: Floats, variance: Floats, design: Floats) -> float:
     Their sum falls with the variance, so there is one root, and it is bracketed. By hand: `combine_effects` of
     statsmodels 0.15 steps towards it from below, and says 0 wherever rounding takes its last step just beyond.
     """
+    from scipy.optimize import brentq  # slow to import, and `tare plan` seldom pools anything
+
     free = len(y) - design.shape[1]
     excess: Callable[[float], float] = lambda tau2: _fit(y, variance, design, tau2)[2] - free  # noqa: E731 - a name for its type
     if excess(0.0) <= 0:
@@ -90,10 +90,11 @@ def residual_tau2(y: Floats, variance: Floats, design: Floats) -> float:
 def _fit(y: Floats, variance: Floats, design: Floats, tau2: float) -> tuple[Floats, Floats, float]:
     """Coefficients, their covariance with known variances, and the weighted sum of squared residuals."""
     weights = 1 / (variance + tau2)
-    fitted = WLS(y, design, weights=weights).fit()
+    root = np.sqrt(weights)
+    coefficients: Floats = np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0].astype(np.float64)
     covariance: Floats = np.linalg.inv(design.T @ (weights[:, None] * design)).astype(np.float64)
-    residual = y - design @ fitted.params
-    return np.asarray(fitted.params), covariance, float(weights @ residual**2)
+    residual = y - design @ coefficients
+    return coefficients, covariance, float(weights @ residual**2)
 
 
 def _pooled(y: Floats, variance: Floats, design: Floats, tau2: float, names: tuple[str, ...]) -> Pooled:

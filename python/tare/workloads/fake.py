@@ -16,10 +16,12 @@ from tare.workloads import ClientCommand, Files, Latency, Measurement, Parameter
 _GRACE_S = 10.0
 _SECRET_FILE = "fake.secret"  # noqa: S105 - the name of a file
 
+_PYTHON = ("python3", "-I", "-S", "-c")
+
 _CLIENT = """
-import fcntl, json, pathlib, socket, sys, threading, time
-run_dir, host, port, job = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
-password = (run_dir / "fake.secret").read_text()
+import fcntl, json, socket, sys, threading, time
+run_dir, host, port, job = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+password = open(f"{run_dir}/fake.secret").read()
 
 def connect():
     stream = socket.create_connection((host, port), timeout=5).makefile("rw")
@@ -150,7 +152,7 @@ def _command(parameters: FakeParameters, target: Target, run_dir: str, what: str
     job = {"what": what, "seconds": seconds, **parameters.model_dump(mode="json")}
     endpoint = target.endpoint
     return ClientCommand(
-        argv=("python3", "-I", "-c", _CLIENT, run_dir, endpoint.address, str(endpoint.port), json.dumps(job)),
+        argv=(*_PYTHON, _CLIENT, run_dir, endpoint.address, str(endpoint.port), json.dumps(job)),
         env={},
         files={_SECRET_FILE: target.secrets.password},
         timeout_s=seconds + _GRACE_S,
@@ -208,14 +210,14 @@ def _quantile(ordered: list[float], share: float) -> float:
 
 
 _PROGRAM = """
-import json, pathlib, sys, time
-where, job = pathlib.Path(sys.argv[1]), json.loads(sys.argv[2])
+import json, sys, time
+file, job = sys.argv[1] + "/file", json.loads(sys.argv[2])
 if job["what"] == job["fault"]:
     sys.exit(f"told to fail in {job['fault']}")
 if job["what"] == "load":
-    (where / "file").write_text("x" * job["bytes"])
+    open(file, "w").write("x" * job["bytes"])
     sys.exit(0)
-if job["bytes"] and len((where / "file").read_text()) != job["bytes"]:
+if job["bytes"] and len(open(file).read()) != job["bytes"]:
     sys.exit("not the file that was made")
 began, done = time.monotonic(), 0
 while time.monotonic() - began < job["seconds"]:
@@ -287,5 +289,5 @@ def _program_parameters(parameters: Parameters) -> FakeProgramParameters:
 
 def _program_command(parameters: FakeProgramParameters, target: Files, what: str, seconds: float) -> ClientCommand:
     job = {"what": what, "seconds": seconds, "bytes": parameters.bytes, "fault": parameters.fault}
-    argv = ("python3", "-I", "-c", _PROGRAM, target.path, json.dumps(job))
+    argv = (*_PYTHON, _PROGRAM, target.path, json.dumps(job))
     return ClientCommand(argv, {}, {}, timeout_s=seconds + _GRACE_S)

@@ -33,6 +33,7 @@ def test_the_command_line_and_its_help_load_nothing_that_is_slow(call: str) -> N
     ("modules", "slow"),
     [
         ("tare.cli.importing", ("numpy", "scipy", "polars", "docker", "altair", "pandas", "statsmodels")),
+        ("tare.cli.plan, tare.cli.running, tare.cli.advise", ("altair", "pandas", "statsmodels", "scipy.optimize")),
         ("tare.cli.report, tare.report.terminal", ("polars", "docker", "altair", "pandas", "statsmodels")),
     ],
 )

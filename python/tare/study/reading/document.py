@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def _text(path: Path, sort: Sort) -> str:
 
 def _compose(text: str, root: Document) -> Node | None:
     try:
-        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+        return _nodes(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = Origin(mark.line + 1, mark.column + 1, ()) if mark else Origin(1, 1, ())
@@ -150,6 +151,12 @@ def _compose(text: str, root: Document) -> Node | None:
         raise root.error((), f"not YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise root.error((), "nested too deeply to be a study") from error
+
+
+@lru_cache(maxsize=256)
+def _nodes(text: str) -> Node | None:
+    """Kept, as composing takes most of the time of reading a file; `_Reader` changes no node."""
+    node: Node | None = YAML(typ="safe", pure=True).compose(text)
     return node
 
 
