@@ -31,7 +31,7 @@ _OURS = uuid4().hex[:8]
 _KEEP_CODE = """
 code_file=$1
 shift
-trap : TERM
+trap 'if [ -n "$!" ]; then kill "$!" 2>/dev/null; else exit 1; fi' TERM
 "$@" &
 child=$!
 while :; do
@@ -42,7 +42,7 @@ done
 [ "$code" -le 128 ] || code=$((128 - code))
 echo "$code" >"$code_file.part" && mv "$code_file.part" "$code_file"
 """
-"""Runs a program, outlives the SIGTERM that its whole session gets, and leaves the exit code in a file."""
+"""Runs a program, hands SIGTERM on to it, and leaves its exit code in a file."""
 
 
 class FakeDeployment:
