@@ -107,17 +107,23 @@ def unpack(layers: Iterable[Path], root: Path) -> None:
 
     Owners are kept where the user is root. The root directory itself is always root's with mode 0755, as in a
     container; so are directories that an entry needs and the archive does not hold. No umask counts.
+    Directories bear the time of their last entry, those without one the time 0: two unpackings are the same.
     """
     if os.geteuid() == 0:
         os.chown(root, 0, 0)
     root.chmod(_PLAIN_DIRECTORY)
-    budget = _Budget()
+    budget, named = _Budget(), dict[Path, tarfile.TarInfo]()
     for path in layers:
         with open_layer(path) as tar:
-            _apply(tar, root, budget)
+            named |= _apply(tar, root, budget)
+    for directory, _, _ in os.walk(root):
+        entry = named.get(Path(directory))
+        seconds = 0 if entry is None else _seconds(entry)
+        os.utime(directory, (seconds, seconds))
 
 
-def _apply(tar: tarfile.TarFile, root: Path, budget: _Budget) -> None:
+def _apply(tar: tarfile.TarFile, root: Path, budget: _Budget) -> dict[Path, tarfile.TarInfo]:
+    """The entries of directories, by path."""
     layer = _Layer(root)
     for member in tar:
         budget.spend(member)
@@ -127,6 +133,7 @@ def _apply(tar: tarfile.TarFile, root: Path, budget: _Budget) -> None:
     for path, member in reversed(layer.directories.items()):
         if path == place(root, str(path.relative_to(root))):
             _own_directory(path, member)
+    return layer.directories
 
 
 def _check(member: tarfile.TarInfo) -> None:
@@ -251,9 +258,13 @@ def _own(path: Path, member: tarfile.TarInfo) -> None:
 
 
 def _date(path: Path, member: tarfile.TarInfo) -> None:
-    """A tar may tell any number, and none."""
-    seconds = int(min(max(member.mtime, 0), _LAST_S)) if math.isfinite(member.mtime) else 0
+    seconds = _seconds(member)
     os.utime(path, (seconds, seconds), follow_symlinks=False)
+
+
+def _seconds(member: tarfile.TarInfo) -> int:
+    """A tar may tell any number, and none."""
+    return int(min(max(member.mtime, 0), _LAST_S)) if math.isfinite(member.mtime) else 0
 
 
 def _own_directory(path: Path, member: tarfile.TarInfo) -> None:

@@ -221,6 +221,14 @@ def test_when_an_entry_was_changed_is_kept_to_the_second(root: Path) -> None:
     assert (root / "d" / "new").stat().st_mtime == 0
 
 
+def test_no_directory_bears_the_time_of_its_unpacking(root: Path) -> None:
+    """Else two unpackings of one image differ, and the engine would hold it twice."""
+    named = Entry("d", kind=tarfile.DIRTYPE, mode=0o755, changed=1_500_000_000)
+    apply(root, [file("implied/by/entry"), named], [file("d/added")])
+    paths = {"": 0, "implied": 0, "implied/by": 0, "d": 1_500_000_000}
+    assert {name: (root / name).stat().st_mtime for name in paths} == paths
+
+
 @pytest.mark.parametrize(
     ("told", "kept"), [("-5", 0), ("nan", 0), ("inf", 0), ("1e300", 2**33), ("1700000000.9", 1_700_000_000)]
 )
