@@ -227,6 +227,8 @@ def _hard_link(member: tarfile.TarInfo, path: Path, root: Path) -> None:
         raise StudyError(
             f"the image entry {member.name!r} links to {member.linkname!r}, which is no file before it"
         )
+    if path in target.parents:
+        raise StudyError(f"the image entry {member.name!r} replaces the directory of what it links to")
     if target != path:
         _remove(path)
         path.hardlink_to(target)

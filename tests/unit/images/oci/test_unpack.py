@@ -183,6 +183,11 @@ def test_writing_over_a_hard_link_leaves_its_other_name_alone(root: Path) -> Non
     assert tree(root) == {"a": "1", "b": "2"}
 
 
+def test_a_hard_link_in_place_of_its_target_s_directory_is_refused(root: Path) -> None:
+    with pytest.raises(StudyError, match="replaces the directory of what it links to"):
+        apply(root, [file("a/b"), hard_link("a", "a/b")])
+
+
 def test_hard_links_stay_one_file(root: Path) -> None:
     apply(root, [file("a"), hard_link("b", "/a")])
     assert (root / "a").samefile(root / "b")
