@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Literal, TypeVar
 
 from tare.analyze.numbers import number_at
+from tare.analyze.validity.completeness import SHORT
 from tare.analyze.validity.load import BUSY, THROTTLED, busy, limit_reached, part_of_machine
-from tare.analyze.validity.runs import SHORT
 from tare.knowledge.claim import DeploymentName, Setup
 from tare.run.record import RunRecord
 from tare.study.model import Arm, ArmSettings, Study

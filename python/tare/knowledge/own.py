@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 from tare.analyze import analyze
 from tare.analyze.estimate import Finding
+from tare.analyze.metrics import MONITOR_CPU
 from tare.errors import StudyError
 from tare.knowledge.benchmark import benchmark_of, load_of, setup_of
 from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Measured
@@ -38,7 +39,6 @@ COLUMNS = (
 """Of the CSV, documented in docs/reference/knowledge.md."""
 
 
-METRICS = re.compile(r"throughput|([a-z][a-z0-9-]*_)?latency_(mean|p50|p95|p99)|cpu_per_operation")
 _FEWEST = 3
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -84,7 +84,7 @@ def _row(claim: Claim) -> dict[str, object]:
 
 
 def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
-    """Id → claim, one for each arm and metric with an interval.
+    """Id → claim, one for each arm and metric with an interval; what monitors cost is nothing of the arm's.
 
     Raises `StudyError` for what is no finding of one's own (imported, emulated or invalid results), and for what is
     of another kind: two arms at once, runs that were not made in pairs, or a study that has not ended.
@@ -98,7 +98,8 @@ def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
         )
     told = {}
     for finding in analysis.findings:
-        if not finding.control and METRICS.fullmatch(finding.metric) and len(finding.blocks) >= _FEWEST:
+        of_arm = not finding.control and finding.metric != MONITOR_CPU.name
+        if of_arm and len(finding.blocks) >= _FEWEST:
             name = _UNSAFE.sub("-", f"{study.name}-{finding.arm}-{finding.metric}-{plan.digest[:8]}")
             if (claim := _claim(plan, records, finding)) is not None:
                 told[name] = claim

@@ -10,6 +10,7 @@ from tests.unit.analyze import synthetic
 from tests.unit.stores import of_plan
 from typer.testing import CliRunner
 
+from tare.analyze.metrics import METRICS
 from tare.cli import app
 from tare.errors import StudyError
 from tare.knowledge.benchmark import setup_of
@@ -60,6 +61,18 @@ def test_a_finding_becomes_a_claim_with_its_context(plan: Plan, records: list[Ru
     assert known.claim.how.parity == "known"
     assert known.claim.source.store == plan.digest
     assert known.claim.source.year == 2026
+
+
+def test_every_metric_of_an_arm_becomes_a_claim(plan: Plan, records: list[RunRecord]) -> None:
+    seen = [
+        run.model_copy(
+            update={"usage": {"sut_cpu_s": 1.0 + part, "sut_read_bytes": 0.0, "sut_write_bytes": 1e6 * (1 + part)}}
+        )
+        for run in records
+        for part in [0.01 * (run.block % 3) + (run.arm == "bridge") * (0.1 + 0.01 * (run.block % 2))]
+    ]
+    told = {claim.effect.metric for claim in claims_of(plan, seen).values()}
+    assert told >= METRICS.keys()
 
 
 def test_a_folder_that_is_none_is_told(plan: Plan, records: list[RunRecord], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tare.analyze.metrics import METRICS
 from tare.errors import StudyError
 from tare.plan.expand import expand
 from tare.study.reading.load import loads
@@ -50,3 +51,9 @@ def test_margins_belong_to_what_a_store_is_held_against() -> None:
         for text in ("", "margins: {throughput: 0.05}\n", "margins: {throughput: 0.1}\n")
     )
     assert len({plain, one, other}) == 3
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_is_offered_for_a_misspelt_one(name: str) -> None:
+    with pytest.raises(StudyError, match=f'did you mean "{name}"'):
+        loads(f"{STUDY}margins: {{{name}x: 0.05}}\n", installed())

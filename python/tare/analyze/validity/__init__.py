@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import blocks, cpus, disk, load, runs, series
+from tare.analyze.validity import blocks, completeness, cpus, disk, load, series
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
 __all__ = ["RULES", "Alarm", "check"]
 
 RULES: Mapping[str, Rule] = {
-    "imported": runs.imported,
-    "unwitnessed": runs.unobserved,
+    "imported": completeness.imported,
+    "unwitnessed": completeness.unobserved,
     "few-blocks": blocks.few_blocks,
-    "extended": runs.extended,
-    "errors": runs.errors,
-    "under-delivery": runs.under_delivery,
+    "extended": completeness.extended,
+    "errors": completeness.errors,
+    "under-delivery": completeness.under_delivery,
     "client-bottleneck": load.client_bottleneck,
     "not-disk-bound": disk.not_disk_bound,
     "machine-shift": load.machine_shift,
@@ -40,8 +40,8 @@ OF_ORDER = frozenset({"order-effect", "autocorrelation"})
 """Rules that take blocks and places for the order in which runs were made, which of imported ones is not known."""
 
 
-def check(study: Study, good: Runs) -> tuple[Alarm, ...]:
+def check(study: Study, runs: Runs) -> tuple[Alarm, ...]:
     """All alarms of all rules."""
-    evidence = Evidence(study, good)
+    evidence = Evidence(study, runs)
     rules = [rule for name, rule in RULES.items() if study.imported is None or name not in OF_ORDER]
     return tuple(alarm for rule in rules for alarm in rule(evidence))
