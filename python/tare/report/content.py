@@ -12,7 +12,7 @@ from tare.protocols.registry import rule_of, runs_of_blocks
 from tare.report.setting import Setting, setting_of
 from tare.report.words.answer import answer
 from tare.report.words.headlines import Headline, headlines
-from tare.report.words.notes import ended, made, notes
+from tare.report.words.notes import ended, legend, made, notes
 from tare.run.emulated import with_marks
 from tare.run.ending import Ending
 from tare.run.record import Phase, RunRecord
@@ -49,6 +49,8 @@ class Report:
     headlines: tuple[Headline, ...]
     """What stands above the answer, for it says how far the answer can be trusted."""
     notes: tuple[str, ...]
+    legend: tuple[str, ...]
+    """Of marks in tables; an exporter shows it where a table of its own bears one."""
     notices: tuple[str, ...]
     spent: Spent
     setting: Setting
@@ -99,6 +101,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
         answer=answer(study, analysis),
         headlines=headlines(study, analysis),
         notes=(*ended(ending), *made(records), *notes(analysis, planned)),
+        legend=legend(analysis),
         notices=tuple(dict.fromkeys(notice for record in records for notice in record.notices)),
         spent=_spent(records),
         setting=setting_of(study, records),

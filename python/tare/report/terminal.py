@@ -16,7 +16,7 @@ from tare.analyze.metrics import PRIMARY, metric_named
 from tare.plural import counted
 from tare.report.arm_cell import ArmCell
 from tare.report.content import Report
-from tare.report.figures import NONE, amount, duration, interval, percent, point
+from tare.report.figures import NONE, WITHIN_RESOLUTION, amount, duration, interval, percent, point
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
 from tare.report.rows.quantities import COLUMNS, READING, Section, sections
@@ -92,7 +92,8 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
     _verdicts(report, console)
     _quantities(console, report)
     _repetitions(console, report)
-    for note in (*failures(report.analysis), *report.notes, *report.notices):
+    legend = report.legend if WITHIN_RESOLUTION in out.getvalue() else ()
+    for note in (*failures(report.analysis), *report.notes, *legend, *report.notices):
         console.print(_item(plain(note, 400)))
     if report.calibration is not None:
         console.print(_item(plain(report.calibration, 1200)))

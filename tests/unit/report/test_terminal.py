@@ -9,6 +9,7 @@ from tests.unit.analyze import synthetic
 
 from tare.report import terminal
 from tare.report.content import Report, build_report
+from tare.report.figures import WITHIN_RESOLUTION
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "report"
 
@@ -32,6 +33,13 @@ def test_the_table_is_as_it_was_approved(width: int) -> None:
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert max(len(line) for line in terminal.render(usual(), width=width).splitlines()) <= width
+
+
+@pytest.mark.parametrize(("width", "lines"), [(120, 3), (40, 0)])
+def test_a_mark_is_explained_where_a_column_shows_one(width: int, lines: int) -> None:
+    """Two arms bear it in their p95 latency, for which a narrow terminal has no column."""
+    text = terminal.render(usual(), width=width)
+    assert sum(WITHIN_RESOLUTION in line for line in text.splitlines()) == lines
 
 
 def test_without_colour_there_is_no_escape_sequence() -> None:

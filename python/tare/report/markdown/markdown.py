@@ -45,7 +45,7 @@ def render(report: Report) -> str:
         *_repetitions(report),
         *([] if report.calibration is None else ["", text(report.calibration, 1200)]),
         *_quantities(report),
-        *_list("Notes", (*failures(report.analysis), *report.notes, *report.notices)),
+        *_list("Notes", (*failures(report.analysis), *report.notes, *report.legend, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
         *_limits(report),
         *_list("Deviations from the published study", study.deviations if study.source else ()),

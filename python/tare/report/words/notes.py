@@ -81,7 +81,6 @@ def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
         *_unfinished(analysis, planned),
         *_dropped(analysis),
         *_without_interval(analysis),
-        *_unresolved(analysis),
     )
 
 
@@ -131,16 +130,16 @@ def _without_interval(analysis: Analysis) -> Iterator[str]:
             yield f"{arms.subject} {arms.verb('is', 'are')} without an interval: {why}."
 
 
-def _unresolved(analysis: Analysis) -> Iterator[str]:
+def legend(analysis: Analysis) -> tuple[str, ...]:
+    """What the mark of a difference within the generator's resolution means; empty where no finding bears it."""
     widths = {
         each.resolution for each in analysis.findings if each.below_resolution and each.resolution is not None
     }
-    if widths:
-        width = percent(max(widths), signed=False)
-        yield (
-            f"{WITHIN_RESOLUTION} within the resolution of the generator's histogram ({width}): "
-            "no difference can be claimed."
-        )
+    if not widths:
+        return ()
+    width = percent(max(widths), signed=False)
+    generator = f"the resolution of the generator's histogram ({width})"
+    return (f"{WITHIN_RESOLUTION} within {generator}: no difference can be claimed.",)
 
 
 @dataclass(frozen=True)
