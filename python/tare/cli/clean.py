@@ -82,5 +82,7 @@ def _tell(swept: Swept, output: Format, *, would: bool) -> None:
         sys.stdout.write(json.dumps({key: swept.removed, "failed": swept.failed}, indent=2) + "\n")
         return
     verb = "would remove" if would else "removed"
-    sys.stdout.write("".join(f"{verb} {what}\n" for what in swept.removed) or "nothing to remove\n")
+    if not swept.removed and not swept.failed:
+        sys.stdout.write("nothing to remove\n")
+    sys.stdout.write("".join(f"{verb} {what}\n" for what in swept.removed))
     sys.stderr.write("".join(f"tare: {what}\n" for what in swept.failed))
