@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import setup engine engine-stop clean
+.PHONY: help demo calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -60,6 +60,9 @@ bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaD
 
 bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
 	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
+
+bench-load: setup ## CPU of a Redis GET, tare-load's beside redis-benchmark's, PAIRS (5) of runs (root where Redis is missing)
+	@bench/load/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --markdown build/bench-load.md --json build/bench-load.json
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev

@@ -5,6 +5,13 @@ set -eu
 cd "$(dirname "$0")/../.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
+# Debian's package starts a service, of which the benchmark makes no use: it starts a server of its own.
+had_redis=$(command -v redis-server || true)
+scripts/apt_install.sh "needed to compare generators" redis-server:redis-server redis-benchmark:redis-tools taskset:util-linux
+if [ -z "$had_redis" ] && [ -d /run/systemd/system ]; then
+    systemctl disable --quiet --now redis-server
+fi
+
 if rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then
     triple=x86_64-unknown-linux-musl
     cargo static --locked --quiet
