@@ -101,3 +101,12 @@ class Site:
     sut: Host
     client: Host
     labels: Mapping[str, str] = field(default_factory=dict)
+    nodes: tuple[Host, ...] = ()
+    """One host a node of a SUT that is a cluster, `sut` the first; empty where all of it stands on `sut`."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Name of a host → the address by which the others reach it on the measured network."""
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Every host once, those of the SUT first."""
+        return tuple({host.name: host for host in (self.sut, *self.nodes, self.client)}.values())

@@ -34,6 +34,7 @@ _EXPECTED = {
 }
 _PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": "a plain name: letters, digits, dots, hyphens; at most 63",
+    r"^/[^\x00-\x1f\x7f]*$": "an absolute path",
     r"\S": "a text that is not empty",
     r"^\d+(-\d+)?(,\d+(-\d+)?)*$": 'a CPU list such as "0-1,3"',
     r"^[1-9]\d*[KMG]?$": "a size in bytes, or with K, M or G: 512M",

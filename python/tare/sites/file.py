@@ -1,0 +1,217 @@
+"""sites.yaml: the machines that studies may run on, by name. Reference: docs/reference/sites.md."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag
+
+from tare.errors import StudyError
+from tare.study.model import Name
+from tare.study.reading.document import Document, KeyPath, Sort, read
+from tare.study.reading.problems import checked
+from tare.study.suggest import did_you_mean
+from tare.study.values import Strict
+
+FORMAT = 1
+LOCAL = "local"
+_SORT = Sort(
+    "a file of sites", "docs/reference/sites.md has one to start from", "name the file: tare run STUDY --sites FILE"
+)
+_DESTINATION = re.compile(r"(ssh://)?([^\s@/:-][^\s@/:]*@)?([A-Za-z0-9_[][^\s@/]*)")
+
+_PORT = re.compile(r":\d+$")
+
+
+def _destination(text: str) -> str:
+    if ":" in text.removeprefix("ssh://").rpartition("@")[0]:
+        raise ValueError("no password belongs here: use a key, and an agent where the key has a passphrase")
+    if not _DESTINATION.fullmatch(text):
+        raise ValueError("a destination as ssh(1) takes it is wanted: user@host, ssh://user@host:port, or an alias")
+    return text
+
+
+def _address(text: str) -> str:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError(f"an IPv4 or IPv6 address is wanted, got {text!r}") from None
+    return text
+
+
+Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
+
+
+class SshSpec(Strict):
+    """A host that is reached by OpenSSH's client, with all that the user's ~/.ssh/config says of it."""
+
+    ssh: Annotated[str, AfterValidator(_destination)]
+    """Destination as ssh(1) takes it: `user@host`, `ssh://user@host:port`, or an alias."""
+    name: Name | None = None
+    """What reports call it; by default the host part of `ssh`."""
+    address: Annotated[str, AfterValidator(_address)] | None = None
+    """By which the other hosts reach it on the measured network; by default the one that `ssh` goes to."""
+    sudo: bool = False
+    """Whether tare's agent is started through `sudo -n`, for a user who is not root."""
+    home: Absolute | None = None
+    """TARE_HOME on that host."""
+    engine: Absolute = "/var/run/docker.sock"
+    """The socket of the container engine on that host."""
+    ssh_config: Absolute | None = None
+    """A configuration file in the place of ~/.ssh/config (ssh -F)."""
+
+    @property
+    def called(self) -> str:
+        """`name`, or the host part of the destination."""
+        if self.name is not None:
+            return self.name
+        host = self.ssh.removeprefix("ssh://").rpartition("@")[2]
+        if self.ssh.startswith("ssh://"):
+            host = _PORT.sub("", host)
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", host).strip("-")
+
+
+def _kind(given: object) -> str | None:
+    """The tags are no keys, so that errors name keys alone."""
+    if isinstance(given, str):
+        return "<local>"
+    return (
+        "<ssh>" if isinstance(given, Mapping | SshSpec) else "<nodes>" if isinstance(given, list | tuple) else None
+    )
+
+
+def _which() -> Discriminator:
+    wanted = "`local` or a mapping with `ssh` is wanted"
+    return Discriminator(_kind, custom_error_type="which_host", custom_error_message=wanted)
+
+
+HostSpec = Annotated[Annotated[Literal["local"], Tag("<local>")] | Annotated[SshSpec, Tag("<ssh>")], _which()]
+"""`local`, or a mapping with `ssh`."""
+Nodes = Annotated[tuple[HostSpec, ...], Field(min_length=1)]
+SutSpec = Annotated[
+    Annotated[Literal["local"], Tag("<local>")]
+    | Annotated[SshSpec, Tag("<ssh>")]
+    | Annotated[Nodes, Tag("<nodes>")],
+    _which(),
+]
+"""One host, or one a node of a cluster."""
+
+
+class SiteSpec(Strict):
+    """The machines that one block runs on."""
+
+    name: Name
+    sut: SutSpec
+    """The host of the SUT; a list has one host a node."""
+    client: HostSpec
+    swap: bool = False
+    """Whether server and client change places every other block; for two hosts that are alike."""
+
+    @property
+    def nodes(self) -> tuple[HostSpec, ...]:
+        """The hosts of the SUT, in the order of its nodes."""
+        return self.sut if isinstance(self.sut, tuple) else (self.sut,)
+
+    @property
+    def hosts(self) -> tuple[HostSpec, ...]:
+        """Every host once: those of the SUT, then the client's."""
+        return tuple(dict.fromkeys((*self.nodes, self.client)))
+
+
+class SitesFile(Strict):
+    """sites.yaml."""
+
+    format: Literal[1]
+    sites: Annotated[tuple[SiteSpec, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Sites:
+    """A checked file of sites. `file`: how errors name it."""
+
+    file: str
+    sites: tuple[SiteSpec, ...]
+
+    def chosen(self, name: str | None = None) -> SiteSpec:
+        """The named site, or the first. Raises `StudyError` with the names there are."""
+        if name is None:
+            return self.sites[0]
+        for site in self.sites:
+            if site.name == name:
+                return site
+        hint = did_you_mean(name, [site.name for site in self.sites], kind="sites")
+        raise StudyError(f"{self.file} has no site {name!r}", hint=hint)
+
+
+def called(host: HostSpec) -> str:
+    """The name that a host bears in ledgers and reports."""
+    return host.called if isinstance(host, SshSpec) else LOCAL
+
+
+def load_sites(path: Path) -> Sites:
+    """Read the file at `path`. Raises `StudyError` naming file, line, column and key path."""
+    return resolve(read(path, _SORT))
+
+
+def resolve(document: Document) -> Sites:
+    """The sites in `document`."""
+    given = document.tree.get("format")
+    if isinstance(given, int) and not isinstance(given, bool) and given > FORMAT:
+        hint = f"this tare reads format {FORMAT}: use a newer tare"
+        raise document.error(("format",), f"format {given} is newer than this tare", hint=hint)
+    file = checked(SitesFile, document)
+    seen: dict[str, int] = {}
+    for n, site in enumerate(file.sites):
+        if site.name in seen:
+            what = f"a second site {site.name!r}"
+            first = document.origin(("sites", seen[site.name], "name")).line
+            raise document.error(("sites", n, "name"), what, hint=f"the first is on line {first}")
+        seen[site.name] = n
+        _check_hosts(document, ("sites", n), site)
+    return Sites(document.file, file.sites)
+
+
+def _check_hosts(document: Document, where: KeyPath, site: SiteSpec) -> None:
+    """Within a site one name is one host, one host has one name, and no node stands where another does."""
+    named: dict[str, tuple[HostSpec, KeyPath]] = {}
+    for path, host in _placed(where, site):
+        for other, first in named.values():
+            _check_two(document, (path, host), (first, other))
+        named.setdefault(called(host), (host, path))
+    if site.swap and (len(site.nodes) != 1 or site.nodes[0] == site.client):
+        hint = "leave swap out, or give one host to the server and another to the client"
+        raise document.error((*where, "swap"), "only a server and a client on hosts of their own swap", hint=hint)
+
+
+def _check_two(document: Document, later: tuple[KeyPath, HostSpec], first: tuple[KeyPath, HostSpec]) -> None:
+    (path, host), (before, other) = later, first
+    line = document.origin(before).line
+    if host == other:
+        if "client" not in path:
+            what = f"two nodes on {called(host)}"
+            raise document.error(path, what, hint=f"the first is on line {line}; give each node a host of its own")
+        return
+    if called(host) == called(other):
+        hint = f"the other is on line {line}; write the same keys for one host, or give two hosts a name each"
+        raise document.error(path, f"two hosts called {called(host)}", hint=hint)
+    if not (isinstance(host, SshSpec) and isinstance(other, SshSpec)):
+        return
+    if (host.ssh, host.ssh_config) == (other.ssh, other.ssh_config):
+        hint = f"the other is on line {line}; one host has one name"
+        raise document.error(path, f"{host.ssh} is called {called(host)} here and {called(other)} there", hint=hint)
+    if host.address is not None and host.address == other.address:
+        hint = f"the other is on line {line}"
+        raise document.error((*path, "address"), f"two hosts with the address {host.address}", hint=hint)
+
+
+def _placed(where: KeyPath, site: SiteSpec) -> Iterator[tuple[KeyPath, HostSpec]]:
+    if isinstance(site.sut, tuple):
+        yield from (((*where, "sut", n), host) for n, host in enumerate(site.sut))
+    else:
+        yield (*where, "sut"), site.sut
+    yield (*where, "client"), site.client
