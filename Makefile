@@ -1,12 +1,13 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load setup engine engine-stop clean
+.PHONY: help demo hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST_ARGS ?=
 MINUTES ?= 60
+HOSTS ?= 2
 DATA ?= ../shared/data/grambow-2018
 
 help: ## This list
@@ -63,6 +64,14 @@ bench-import: setup ## Seconds that importing and analysing 720 runs takes, of t
 
 bench-load: setup ## CPU of a Redis GET, tare-load's beside redis-benchmark's, PAIRS (5) of runs (root where Redis is missing)
 	@bench/load/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --markdown build/bench-load.md --json build/bench-load.json
+
+hosts: setup ## HOSTS (2) test hosts in namespaces of this machine, with sshd and engine, and their sites.yaml; RATE slows the wire
+	@scripts/packages.sh hosts
+	@$(PY) -m tools.hosts up --engines --count $(HOSTS) $(if $(RATE),--rate $(RATE))
+
+hosts-clean: ## Remove the test hosts with all that was started on them
+	@scripts/venv.sh dev
+	@$(PY) -m tools.hosts down
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What must be installed beside Python: packages.sh demo (to run studies) | storage (on every file system too) |
-# test (to run every test).
+# hosts (on test hosts of tools/hosts.py too) | test (to run every test).
 set -eu
 cd "$(dirname "$0")"
 
@@ -14,10 +14,12 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 # Ganesha; tests speak to it by libnfs, which needs no client in the kernel.
 set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ganesha.nfsd:nfs-ganesha-vfs
+[ "$purpose" != hosts ] || set -- "$@" sshd:openssh-server ssh:openssh-client ip:iproute2 dockerd:docker.io
 [ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
     qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 \
     mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium \
-    ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils
+    ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils \
+    sshd:openssh-server ssh:openssh-client
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
@@ -30,6 +32,7 @@ fi
 # Empty where it is not installed yet.
 had_prometheus=$(command -v prometheus || true)
 had_ganesha=$(command -v ganesha.nfsd || true)
+had_sshd=$(command -v sshd || true)
 had_rpcbind=$(command -v rpcbind || true)
 ./apt_install.sh "needed to $purpose" "$@"
 
@@ -43,4 +46,5 @@ unserved() {  # HAD COMMAND UNIT...
 }
 unserved "$had_prometheus" prometheus prometheus
 unserved "$had_ganesha" ganesha.nfsd nfs-ganesha nfs-ganesha-lock
+unserved "$had_sshd" sshd ssh
 unserved "$had_rpcbind" rpcbind rpcbind.service rpcbind.socket

@@ -19,6 +19,8 @@ from tare.run.attempt.server import Server
 from tare.sites.engine import LABEL, connect
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident
+from tools import hosts
+from tools.hosts import TestHost
 
 PASSWD = "root:x:0:0:root:/root:/bin/sh\ndb:x:900:901:database:/data:/bin/sh\n"
 GROUP = "root:x:0:\ndb:x:901:\nextra:x:902:other,db\nempty:x:903:\n"
@@ -81,6 +83,20 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
 
     monkeypatch.setattr(RunContext, "start_server", noted)
     return started
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[TestHost, ...]]:
+    """Two test hosts without engines, made anew: some two seconds."""
+    with hosts.made(2) as both:
+        yield both
+
+
+@pytest.fixture(scope="module")
+def engine_pair() -> Iterator[tuple[TestHost, ...]]:
+    """Two test hosts with an engine each, which the tests of a module share."""
+    with hosts.made(2, engines=True) as both:
+        yield both
 
 
 def _tar(rootfs: Path) -> bytes:

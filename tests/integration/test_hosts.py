@@ -1,0 +1,60 @@
+"""The test hosts themselves: what is their own, what they share, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tools import hosts
+from tools.hosts import TestHost
+
+pytestmark = pytest.mark.engine
+
+
+def test_each_has_its_own_name_processes_and_groups(pair: tuple[TestHost, ...]) -> None:
+    for host in pair:
+        assert hosts.ssh(host, "hostname").stdout.strip() == host.name
+        assert hosts.ssh(host, "cat", "/proc/1/comm").stdout.strip() == "test_host.sh"
+        groups = hosts.ssh(host, "cat", "/proc/self/cgroup").stdout.splitlines()
+        assert all(line.split(":")[2].startswith(("/init", "/")) for line in groups)
+        assert "tare-hosts" not in "".join(groups)
+
+
+def test_each_sees_its_own_network_devices_and_no_others(pair: tuple[TestHost, ...]) -> None:
+    devices = hosts.ssh(pair[0], "ls", "/sys/class/net").stdout.split()
+    assert {"lo", "mgmt0", "wire0"} <= set(devices)
+    assert "eth0" not in devices
+
+
+def test_files_below_var_lib_of_one_are_not_the_others(pair: tuple[TestHost, ...]) -> None:
+    hosts.ssh(pair[0], "touch", "/var/lib/only-here")
+    assert hosts.ssh(pair[1], "test", "-e", "/var/lib/only-here", check=False).returncode == 1
+    assert not Path("/var/lib/only-here").exists()
+
+
+def test_the_measured_network_is_between_the_hosts_alone(pair: tuple[TestHost, ...]) -> None:
+    first, second = pair
+    route = hosts.ssh(first, "ip", "route", "get", second.measured).stdout
+    assert "dev wire0" in route
+    assert not any(hosts.MEASURED in line for line in Path("/proc/net/fib_trie").read_text().splitlines())
+
+
+def test_they_share_kernel_and_boot(pair: tuple[TestHost, ...]) -> None:
+    here = Path("/proc/sys/kernel/random/boot_id").read_text()
+    assert {hosts.ssh(host, "cat", "/proc/sys/kernel/random/boot_id").stdout for host in pair} == {here}
+
+
+def test_a_host_that_was_killed_leaves_nothing_behind(pair: tuple[TestHost, ...]) -> None:
+    hosts.ssh(pair[0], "sh", "-c", "'mkdir /sys/fs/cgroup/*/mine; sleep 1000 >/dev/null 2>&1 & echo $!'")
+    (init, *_) = sorted(hosts.members(["tare-h1"]))
+    os.kill(init, signal.SIGKILL)
+    hosts.down()
+    assert hosts.names() == ()
+    assert not Path(f"/sys/class/net/{hosts.UPLINK}").exists()
+    assert not Path("/run/netns", hosts.SWITCH).exists()
+    assert not hosts.ROOTS.exists()
+    assert not hosts.STATE.exists()
+    assert not list(Path("/sys/fs/cgroup").glob("**/tare-hosts"))
