@@ -32,6 +32,7 @@ fi
 # Empty where it is not installed yet.
 had_prometheus=$(command -v prometheus || true)
 had_ganesha=$(command -v ganesha.nfsd || true)
+# Empty too.
 had_sshd=$(command -v sshd || true)
 had_rpcbind=$(command -v rpcbind || true)
 ./apt_install.sh "needed to $purpose" "$@"
