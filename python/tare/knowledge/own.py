@@ -138,12 +138,13 @@ def as_yaml(claim: Claim) -> str:
 def write_claims(claims: Mapping[str, Claim], folder: Path) -> tuple[Path, ...]:
     """Write each into `folder`; none is overwritten, and nothing is written where one is there already."""
     paths = {folder / f"{name}.yaml": claim for name, claim in claims.items()}
-    if there := [path for path in paths if path.exists()]:
+    if there := [path for path in paths if path.is_symlink() or path.exists()]:
         raise StudyError(f"{there[0]} exists already", hint="these findings were added before; remove them first")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, claim in paths.items():
-            path.write_text(as_yaml(claim), encoding="utf-8")
+            with path.open("x", encoding="utf-8") as file:
+                file.write(as_yaml(claim))
     except OSError as error:
         raise StudyError(
             f"claims cannot be written to {folder}: {error.strerror}", hint="name another folder with --to"

@@ -1,0 +1,124 @@
+"""No command replaces what is no regular file, whatever path it is told to write to."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.stores import known, store_of
+from typer.testing import CliRunner
+
+from tare.cli import app
+from tare.cli.commands import COMMANDS
+from tare.errors import StudyError, TareError
+from tare.knowledge.claim import load_claims
+from tare.knowledge.own import write_claims
+from tare.study.catalogue import claims_folder
+
+WRITTEN = {
+    "report --output": ["report", "STORE", "--format", "html", "--output", "PLACE"],
+    "compare --output": ["compare", "STORE", "OTHER", "--output", "PLACE"],
+    "check --junit": ["check", "STORE", "--max-overhead", "5%", "--junit", "PLACE"],
+    "check --markdown": ["check", "STORE", "--max-overhead", "5%", "--markdown", "PLACE"],
+    "advise --write": ["advise", "percona-2016", "--write", "PLACE"],
+    "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
+    "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
+}
+"""Option → a command line that would write to it."""
+IN_OTHER_TESTS = {"run --store", "sweep --store", "calibrate --home"}
+"""Directories that are made by `resume_store`, as that of `import` is."""
+READ = {
+    "serve STORE", "views --store", "report STORE", "compare STORE_A", "compare STORE_B", "check STORE",
+    "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
+    "advise --claims", "import MAPPING", "import DIRECTORY",
+}  # fmt: skip
+
+
+def path_parameters() -> Iterator[str]:
+    for name in COMMANDS:
+        yield from _of(name, COMMANDS[name].load(name))
+
+
+def _of(name: str, command: Any) -> Iterator[str]:
+    """`command`: typer's own, whose types are its own too."""
+    for inner, each in getattr(command, "commands", {}).items():
+        yield from _of(f"{name} {inner}", each)
+    for parameter in command.params:
+        if "pathlib.Path" in str(parameter.type_descriptor):
+            told = parameter.opts[0]
+            yield f"{name} {told if told.startswith('-') else told.upper()}"
+
+
+def test_every_path_of_every_command_is_known_as_read_or_written() -> None:
+    assert set(path_parameters()) == {*WRITTEN, *IN_OTHER_TESTS, *READ}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    rates = {"bare": [100, 101, 99, 100, 102, 98, 100, 99], "bridge": [90, 91, 90, 89, 92, 88, 90, 91]}
+    place = tmp_path_factory.mktemp("stores")
+    (place / "results").mkdir()
+    (place / "results" / "a").write_text("one,2\n")
+    (place / "mapping.yaml").write_text("{}")
+    made = {name: str(store_of(place / name, known(rates))) for name in ("one", "two")}
+    return {
+        "STORE": made["one"], "OTHER": made["two"],
+        "MAPPING": str(place / "mapping.yaml"), "RESULTS": str(place / "results"),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[Path]:
+    """A thing of each kind that is no regular file, and links to some of them."""
+    for kind in ("fifo", "folder", "socket", "null", "full", "disk"):
+        made = tmp_path / kind
+        if kind == "fifo":
+            os.mkfifo(made)
+        elif kind == "folder":
+            made.mkdir()
+        elif kind == "socket":
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.bind(str(made))
+        elif os.geteuid() == 0:
+            node, number = {
+                "null": (stat.S_IFCHR, (1, 3)), "full": (stat.S_IFCHR, (1, 7)), "disk": (stat.S_IFBLK, (7, 255)),
+            }[kind]  # fmt: skip
+            os.mknod(made, 0o666 | node, os.makedev(*number))
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "to-folder").symlink_to("folder")
+    (tmp_path / "to-fifo").symlink_to("fifo")
+    return sorted(tmp_path.iterdir())
+
+
+def kinds(places: list[Path]) -> dict[str, tuple[int, int, int]]:
+    told = {path.name: path.lstat() for path in places}
+    return {name: (stat.S_IFMT(each.st_mode), each.st_rdev, each.st_ino) for name, each in told.items()}
+
+
+@pytest.mark.parametrize("option", WRITTEN)
+def test_what_is_no_regular_file_stays_what_it_is(
+    stores: dict[str, str], places: list[Path], tmp_path: Path, option: str
+) -> None:
+    before = kinds(places)
+    for place in places:
+        words = [{**stores, "PLACE": str(place)}.get(word, word) for word in WRITTEN[option]]
+        done = CliRunner().invoke(app, words)
+        assert done.exception is None or isinstance(done.exception, (TareError, SystemExit)), (
+            place,
+            done.exception,
+        )
+        assert kinds(places) == before, place
+    assert sorted(tmp_path.iterdir()) == places
+
+
+def test_no_claim_is_written_through_a_link_that_leads_nowhere(tmp_path: Path) -> None:
+    claim = load_claims((claims_folder(),))[0].claim
+    (tmp_path / "known.yaml").symlink_to("elsewhere.yaml")
+    with pytest.raises(StudyError, match="exists already"):
+        write_claims({"known": claim}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["known.yaml"]
