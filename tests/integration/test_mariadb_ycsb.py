@@ -35,6 +35,20 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Maria
     return make_lab(engine, tmp_path_factory.mktemp("home"), "ycsb", "ycsb")
 
 
+def test_mysql_is_measured_by_the_same_driver(
+    engine: DockerClient, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    home = tmp_path_factory.mktemp("home")
+    lab = make_lab(
+        engine, home, "ycsb", "ycsb", "mysql", database="mysql", server={"innodb_buffer_pool_size": "32M"}
+    )
+    with lab.run(lab.settings("bare", "bare", **ASKED)) as run:
+        told = run.measure(tmp_path)
+        assert run.server.effective()["account.plugin"] == "caching_sha2_password"
+    assert set(told.by_operation) == {"read", "update"}
+    assert told.errors == 0
+
+
 @pytest.mark.parametrize(
     ("sut", "client", "network"),
     [

@@ -1,4 +1,4 @@
-"""Redis and YCSB, really: loaded, saved, copied, served bare and in a container, and measured."""
+"""Redis, Valkey and YCSB, really: loaded, saved, copied, served bare and in a container, and measured."""
 
 from __future__ import annotations
 
@@ -37,14 +37,17 @@ def engine() -> Iterator[DockerClient]:
     client.close()
 
 
-def lab_with(engine: DockerClient, home: Path, server: dict[str, Any]) -> MariaDbLab:
-    return make_lab(engine, home, "ycsb", "ycsb", "redis-7", database="redis", server=server)
+def lab_with(
+    engine: DockerClient, home: Path, server: dict[str, Any], database: str = "redis", image: str = "redis-7"
+) -> MariaDbLab:
+    return make_lab(engine, home, "ycsb", "ycsb", image, database=database, server=server)
 
 
+@pytest.mark.parametrize(("database", "image"), [("redis", "redis-7"), ("valkey", "valkey-8")])
 def test_ycsb_bare_and_in_a_container_with_the_same_settings(
-    engine: DockerClient, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+    database: str, image: str, engine: DockerClient, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
-    lab = lab_with(engine, tmp_path_factory.mktemp("home"), IN_MEMORY)
+    lab = lab_with(engine, tmp_path_factory.mktemp("home"), IN_MEMORY, database, image)
     told = {}
     for sut, network in (("bare", NetworkKind.HOST), ("container", NetworkKind.SHARED)):
         with lab.run(lab.settings(sut, sut, network, **ASKED)) as run:
@@ -55,7 +58,7 @@ def test_ycsb_bare_and_in_a_container_with_the_same_settings(
         assert found.errors == 0
     bare, container = told["bare"], told["container"]
     assert bare.keys() == container.keys()
-    assert {name for name in bare if bare[name] != container[name]} <= DATABASES["redis"].per_run
+    assert {name for name in bare if bare[name] != container[name]} <= DATABASES[database].per_run
     assert (bare["save"], bare["appendonly"], bare["maxmemory"]) == ("", "no", str(64 << 20))
     assert "requirepass" not in bare
 

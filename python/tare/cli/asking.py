@@ -63,10 +63,12 @@ class _Served:
 SERVED: Mapping[str, _Served] = {
     # A virtual machine's disk shows another size to write ahead than a directory of the host.
     "mariadb": _Served("mariadb", {"innodb_buffer_pool_size": "256M", "innodb_log_write_ahead_size": 4096}),
+    "mysql": _Served("mysql", {"innodb_buffer_pool_size": "256M"}),
     "postgresql": _Served("postgresql-15", {"shared_buffers": "256MB"}),
     "cassandra": _Served("cassandra-3.11", {"heap": "512M"}, _YCSB),
     "cassandra-5": _Served("cassandra-5.0", {"heap": "512M"}, _YCSB),
     "redis": _Served("redis-7", {}, _YCSB),
+    "valkey": _Served("valkey-8", {}, _YCSB),
     "ferretdb": _Served("ferretdb-2", {"shared_buffers": "256MB"}, _YCSB),
 }
 """Databases of which tare has an image."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tare.databases import Exec, ServerPlan, mariadb
+from tare.databases import Exec, ServerPlan, mariadb, mysql
 from tare.databases.cassandra import cassandra
 from tare.databases.cassandra.chronicle import CassandraChronicler
 from tare.databases.cassandra.nodetool import CassandraCluster
@@ -27,6 +27,7 @@ TELL: Mapping[str, Tell] = {
     "cassandra": cassandra.tell,
     "cassandra-5": cassandra.tell,
     "mariadb": mariadb.tell,
+    "mysql": mysql.tell,
     "postgresql": postgresql.tell,
 }
 """Database → who has it carry out one statement, in the schema of the runs where it has one."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
+from tare.databases.batch_client import CLIENT_FILE, OS_USER, SCHEMA, BatchClient, parse_variables, plain
 from tare.databases.option_file import Setting, check_settings, render_section
-from tare.errors import RunFailed
-from tare.sites import Completed
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.limits.cpus": frozenset({"thread_pool_size"}),
@@ -38,41 +36,10 @@ PER_RUN: frozenset[str] = frozenset(
 )  # fmt: skip
 """May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
 
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_MEANING = {"n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
-
-
-OS_USER = "mysql"
-"""The user that the image runs as. It may do all, through the socket and without a password; nobody else may."""
-SCHEMA = "tare"
-"""The one database that the run's user may use."""
-SERVER_FILE, CLIENT_FILE, INIT_FILE = "server.cnf", "client.cnf", "init.sql"
-_QUERY_TIMEOUT_S = 60.0
-"""A client that starts in an emulated virtual machine may take more than 10 s."""
+SERVER_FILE, INIT_FILE = "server.cnf", "init.sql"
 _SHUTDOWN_TIMEOUT_S = 3600.0
-_PLAIN = re.compile(r"[A-Za-z0-9_]+")
-
-
-def parse_variables(batch: str) -> Mapping[str, str]:
-    """Name → value from `mariadb --batch --skip-column-names`; raises `RunFailed` on anything else.
-
-    In batch mode fields are parted by tabs, and line feed, tab, NUL and backslash within them are escaped.
-    """
-    variables: dict[str, str] = {}
-    for line in batch.split("\n"):
-        if not line:
-            continue
-        name, tab, value = line.partition("\t")
-        if not tab or "\t" in value or not name or name in variables:
-            raise RunFailed(f"the server's variables cannot be read: {line[:80]!r}")
-        variables[name] = _ESCAPED.sub(_unescape, value)
-    if not variables:
-        raise RunFailed("the server told no variables")
-    return variables
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return _MEANING.get(match.group(1), match.group(1))
+_CLIENT = BatchClient("mariadb", "MariaDB")
+tell = _CLIENT.tell
 
 
 class MariaDB:
@@ -120,13 +87,15 @@ class MariaDB:
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
         """Whether a query is answered, and the run's account is there."""
-        query = f"SELECT COUNT(*) FROM mysql.global_priv WHERE User = '{_plain(plan.secrets.user)}'"  # noqa: S608 - a plain name, checked by _plain
-        done = _execute(plan, inside, query)
+        query = f"SELECT COUNT(*) FROM mysql.global_priv WHERE User = '{plain(plan.secrets.user)}'"  # noqa: S608 - a plain name, checked by plain
+        done = _CLIENT.execute(plan, inside, query)
         return done.code == 0 and done.text.strip() == "1"
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
         """All global variables."""
-        return parse_variables(_must(_execute(plan, inside, "SHOW GLOBAL VARIABLES"), "read its variables").text)
+        return parse_variables(
+            _CLIENT.must(_CLIENT.execute(plan, inside, "SHOW GLOBAL VARIABLES"), "read its variables").text
+        )
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """A slow shutdown: purge is finished and nothing is left for the next start to do.
@@ -134,17 +103,12 @@ class MariaDB:
         Else every run that starts from a copy would work off the same backlog beside its measurement.
         """
         statements = (
-            f"DROP USER IF EXISTS '{_plain(plan.secrets.user)}'@'%'",
+            f"DROP USER IF EXISTS '{plain(plan.secrets.user)}'@'%'",
             "SET GLOBAL innodb_fast_shutdown = 0",
             "SHUTDOWN",
         )
-        done = _execute(plan, inside, "; ".join(statements), timeout_s=_SHUTDOWN_TIMEOUT_S)
-        _must(done, "shut it down")
-
-
-def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
-    """Have it carry out a statement in the schema of the runs."""
-    _must(_execute(plan, inside, f"USE {SCHEMA}; {statement}"), "make what it was told to")
+        done = _CLIENT.execute(plan, inside, "; ".join(statements), timeout_s=_SHUTDOWN_TIMEOUT_S)
+        _CLIENT.must(done, "shut it down")
 
 
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:
@@ -167,7 +131,7 @@ def _checked(plan: ServerPlan) -> Mapping[str, Setting]:
 
 def _init_statements(plan: ServerPlan) -> str:
     """One statement a line, as `init_file` wants it."""
-    user, password = _plain(plan.secrets.user), _plain(plan.secrets.password)
+    user, password = plain(plan.secrets.user), plain(plan.secrets.password)
     lines = (
         f"CREATE DATABASE IF NOT EXISTS {SCHEMA};",
         f"CREATE OR REPLACE USER '{user}'@'%' IDENTIFIED BY '{password}';",
@@ -176,30 +140,5 @@ def _init_statements(plan: ServerPlan) -> str:
     return "\n".join((*lines, ""))
 
 
-def _plain(word: str) -> str:
-    """A generated name or password; anything that would need quoting is a fault of ours."""
-    if not _PLAIN.fullmatch(word):
-        raise ValueError("user and password are to be letters, digits and underscores")
-    return word
-
-
 def _socket(plan: ServerPlan) -> str:
     return f"{plan.run_dir}/mariadbd.sock"
-
-
-def _execute(plan: ServerPlan, inside: Exec, sql: str, *, timeout_s: float = _QUERY_TIMEOUT_S) -> Completed:
-    argv = (
-        "mariadb",
-        f"--defaults-file={plan.run_dir}/{CLIENT_FILE}",
-        "--batch",
-        "--skip-column-names",
-        f"--execute={sql}",
-    )
-    return inside(argv, timeout_s, b"")
-
-
-def _must(done: Completed, what: str) -> Completed:
-    if done.code != 0:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        raise RunFailed(f"MariaDB did not let tare {what}: {words[-1] if words else f'exit code {done.code}'}")
-    return done

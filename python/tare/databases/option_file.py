@@ -21,7 +21,8 @@ RESERVED: frozenset[str] = frozenset(
 
 ELSEWHERE: frozenset[str] = frozenset(
     {
-        "aria_log_dir_path", "innodb_data_home_dir", "innodb_log_group_home_dir", "innodb_undo_directory",
+        "aria_log_dir_path", "innodb_data_home_dir", "innodb_directories", "innodb_doublewrite_dir",
+        "innodb_log_group_home_dir", "innodb_temp_tablespaces_dir", "innodb_undo_directory",
     }
 )  # fmt: skip
 """What would put data outside the data directory, where no snapshot holds it."""
@@ -35,8 +36,10 @@ _QUOTABLE = re.compile(r"[ !#-&(-\[\]-~]*")
 """Printable ASCII without quotes and backslash."""
 
 
-def check_settings(settings: Mapping[str, Setting]) -> None:
+def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozenset()) -> None:
     """Raise `StudyError` for the first setting that no study may make; whether the server knows it is its to say.
+
+    `own`: what tare sets of this server, beside what it sets of all.
 
     Servers take `-` for `_`, unambiguous beginnings of names and the prefixes loose-, skip-, enable-, disable-
     and maximum-, so all of these are looked through.
@@ -51,7 +54,7 @@ def check_settings(settings: Mapping[str, Setting]) -> None:
         if plain in seen:
             raise StudyError(f"the server setting {name!r} is given twice, the other time as {seen[plain]!r}")
         seen[plain] = name
-        _refuse_reserved(name, plain)
+        _refuse_reserved(name, plain, RESERVED | own)
         _rendered(name, value)
         if plain.endswith("_size") and (isinstance(value, bool) or not _SIZE.fullmatch(str(value))):
             raise StudyError(
@@ -65,9 +68,9 @@ def render_section(section: str, settings: Mapping[str, Setting]) -> str:
     return "\n".join((f"[{section}]", *lines, ""))
 
 
-def _refuse_reserved(name: str, plain: str) -> None:
+def _refuse_reserved(name: str, plain: str, reserved: frozenset[str]) -> None:
     forms = {plain, _PREFIX.sub("", plain)}
-    if taken := _begun_by(forms, RESERVED):
+    if taken := _begun_by(forms, reserved):
         raise StudyError(f"the server setting {name!r} is tare's own ({taken})", hint="remove it from `settings`")
     if _begun_by(forms, ELSEWHERE):
         raise StudyError(

@@ -1,10 +1,11 @@
-"""Redis (7 and later): the server of Debian's redis packages."""
+"""Redis (7 and later) and Valkey, which has gone its own way since Redis 7.2: Debian's packages of both."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
@@ -36,6 +37,21 @@ _ASK_TIMEOUT_S = 60.0
 """A client that starts in an emulated virtual machine may take more than 10 s."""
 _SAVE_TIMEOUT_S = 3600.0
 _FACTS = ("redis_version", "redis_mode", "multiplexing_api", "mem_allocator")
+_VALKEY_FACTS = ("valkey_version", "redis_version", "server_mode", "multiplexing_api", "mem_allocator")
+
+
+@dataclass(frozen=True)
+class Product:
+    """One of the family: how it is called, its programs, and what INFO tells of it."""
+
+    name: str
+    server: str
+    client: str
+    facts: tuple[str, ...]
+
+
+REDIS = Product("Redis", "redis-server", "redis-cli", _FACTS)
+VALKEY = Product("Valkey", "valkey-server", "valkey-cli", _VALKEY_FACTS)
 
 
 def check_settings(settings: Mapping[str, Setting]) -> None:
@@ -79,6 +95,9 @@ class Redis:
     safe_to_kill: ClassVar[bool] = False
     slow_start_s: ClassVar[float] = 0.0
 
+    def __init__(self, product: Product = REDIS) -> None:
+        self._product = product
+
     def initialise(self, plan: ServerPlan) -> ServerCommand:
         """See that the data directory is there: an empty one is all that the server needs."""
         check_settings(plan.settings)
@@ -88,33 +107,58 @@ class Redis:
         """The server in the foreground, its log on standard output; the password is in the file alone."""
         check_settings(plan.settings)
         file = render({**_own_options(plan), **plan.settings})
-        argv = ("redis-server", f"{plan.run_dir}/{CONFIG_FILE}")
+        argv = (self._product.server, f"{plan.run_dir}/{CONFIG_FILE}")
         return ServerCommand(argv=argv, env={}, files={CONFIG_FILE: file})
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
         """Whether PING is answered; a server that still reads its data says so instead."""
-        done = _ask(plan, inside, "PING")
+        done = self._ask(plan, inside, "PING")
         return done.code == 0 and done.text.splitlines() == ["OK", "PONG"]
 
     def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
-        """All of CONFIG GET but passwords, and as `info.…` what INFO tells of the program."""
-        settings = _must(_ask(plan, inside, "CONFIG GET *", options=("--json",)), "read its settings").text
-        facts = _must(_ask(plan, inside, "INFO"), "read what it tells of itself").text
-        return {**parse_settings(settings), **parse_facts(facts)}
+        """All of CONFIG GET but passwords, and as `info.…` what INFO tells of the program.
+
+        Raises `RunFailed` where the other of the family answers: results bear the name of who gave them.
+        """
+        asked = self._ask(plan, inside, "CONFIG GET *", options=("--json",))
+        settings = self._must(asked, "read its settings").text
+        facts = self._must(self._ask(plan, inside, "INFO"), "read what it tells of itself").text
+        return {**parse_settings(settings), **parse_facts(facts, self._product)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Write all that is in memory, whatever the study says of saving, and stop.
 
         The answer to a shutdown that is carried out is the end of the connection.
         """
-        done = _ask(plan, inside, "SHUTDOWN SAVE", timeout_s=_SAVE_TIMEOUT_S)
+        done = self._ask(plan, inside, "SHUTDOWN SAVE", timeout_s=_SAVE_TIMEOUT_S)
         answers = [line for line in done.text.splitlines() if line]
         if answers != ["OK"]:
-            raise RunFailed(f"Redis did not let tare shut it down: {answers[-1] if answers else 'no answer'}")
+            told = answers[-1] if answers else "no answer"
+            raise RunFailed(f"{self._product.name} did not let tare shut it down: {told}")
+
+    def _ask(
+        self,
+        plan: ServerPlan,
+        inside: Exec,
+        command: str,
+        *,
+        options: Sequence[str] = (),
+        timeout_s: float = _ASK_TIMEOUT_S,
+    ) -> Completed:
+        """A command by standard input, the password before it, which is so in no argument; an answer each."""
+        words = f"AUTH {plan.secrets.password}\n{command}\n"
+        return inside((self._product.client, "-s", _socket(plan), *options), timeout_s, words.encode())
+
+    def _must(self, done: Completed, what: str) -> Completed:
+        if done.code != 0:
+            lines = (done.text + done.stderr.decode(errors="replace")).strip().splitlines()
+            told = lines[-1] if lines else f"{self._product.client} ended with {done.code}"
+            raise RunFailed(f"{self._product.name} did not let tare {what}: {told}")
+        return done
 
 
 def parse_settings(text: str) -> Mapping[str, str]:
-    """Name → value from redis-cli's JSON, after the answer to the password: names and values by turns."""
+    """Name → value from the client's JSON, after the answer to the password: names and values by turns."""
     try:
         words = json.loads(text.split("\n", 1)[1])
         found = dict(zip(words[::2], words[1::2], strict=True))
@@ -125,12 +169,14 @@ def parse_settings(text: str) -> Mapping[str, str]:
     return {name: value for name, value in found.items() if name not in SECRET}
 
 
-def parse_facts(text: str) -> Mapping[str, str]:
+def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:
     """`info.NAME` → value of what INFO tells of the program."""
     told = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    if missing := [name for name in _FACTS if name not in told]:
-        raise RunFailed(f"Redis does not tell its {', '.join(missing)}")
-    return {f"info.{name}": told[name] for name in _FACTS}
+    if "valkey_version" in told and product is not VALKEY:
+        raise RunFailed(f"Valkey answers where {product.name} was to", hint="`sut.database: valkey`")
+    if missing := [name for name in product.facts if name not in told]:
+        raise RunFailed(f"{product.name} does not tell its {', '.join(missing)}")
+    return {f"info.{name}": told[name] for name in product.facts}
 
 
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:
@@ -147,24 +193,3 @@ def _own_options(plan: ServerPlan) -> dict[str, Setting]:
 
 def _socket(plan: ServerPlan) -> str:
     return f"{plan.run_dir}/redis.sock"
-
-
-def _ask(
-    plan: ServerPlan,
-    inside: Exec,
-    command: str,
-    *,
-    options: Sequence[str] = (),
-    timeout_s: float = _ASK_TIMEOUT_S,
-) -> Completed:
-    """A command by standard input, the password before it, which is so in no argument; an answer each."""
-    words = f"AUTH {plan.secrets.password}\n{command}\n"
-    return inside(("redis-cli", "-s", _socket(plan), *options), timeout_s, words.encode())
-
-
-def _must(done: Completed, what: str) -> Completed:
-    if done.code != 0:
-        lines = (done.text + done.stderr.decode(errors="replace")).strip().splitlines()
-        told = lines[-1] if lines else f"redis-cli ended with {done.code}"
-        raise RunFailed(f"Redis did not let tare {what}: {told}")
-    return done

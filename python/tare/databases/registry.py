@@ -11,8 +11,9 @@ from tare.databases.fake import FakeDatabase
 from tare.databases.ferretdb.ferretdb import FerretDB
 from tare.databases.mariadb import MariaDB
 from tare.databases.mongodb.mongodb import MongoDB
+from tare.databases.mysql import MySQL
 from tare.databases.postgresql.postgresql import PostgreSQL
-from tare.databases.redis import Redis
+from tare.databases.redis import VALKEY, Redis
 from tare.plugins import Implementations, breach_of
 
 BUILT_IN: Mapping[str, Database] = {
@@ -21,8 +22,10 @@ BUILT_IN: Mapping[str, Database] = {
     "ferretdb": FerretDB(),
     "mariadb": MariaDB(),
     "mongodb": MongoDB(),
+    "mysql": MySQL(),
     "postgresql": PostgreSQL(),
     "redis": Redis(),
+    "valkey": Redis(VALKEY),
     "fake": FakeDatabase(),
 }
 """Name → implementation of those that come with tare."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tare.databases import Secrets, ServerPlan
-from tare.databases.mariadb import PER_RUN, MariaDB, parse_variables
+from tare.databases.batch_client import parse_variables
+from tare.databases.mariadb import PER_RUN, MariaDB
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.databases import Secrets, ServerPlan
-from tare.databases.redis import PER_RUN, Redis, parse_facts, parse_settings
+from tare.databases.redis import PER_RUN, VALKEY, Redis, parse_facts, parse_settings
 from tare.databases.registry import DATABASES
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
@@ -127,6 +127,26 @@ def test_settings_of_a_real_server() -> None:
     assert told["info.mem_allocator"] == "jemalloc-5.3.0"
     assert set(told) >= PER_RUN
     assert not {name for name in told if "pass" in name}
+
+
+def test_valkey_has_its_own_programs_and_says_who_it_is() -> None:
+    settings, facts = ((DATA.parent / "valkey" / name).read_bytes() for name in ("config.json", "info.txt"))
+    inside = Inside({"CONFIG": Completed((), 0, settings, b""), "INFO": Completed((), 0, facts, b"")})
+    valkey = DATABASES["valkey"]
+    assert valkey.serve(PLAN).argv == ("valkey-server", "/run/tare/redis.conf")
+    told = valkey.effective(PLAN, inside)
+    assert inside.asked[0][0][0] == "valkey-cli"
+    assert told["save"] == "3600 1 300 100 60 10000"
+    assert (told["info.valkey_version"], told["info.redis_version"]) == ("8.1.1", "7.2.4")
+    assert set(told) >= PER_RUN
+    assert not {name for name in told if "pass" in name}
+
+
+def test_one_of_the_family_does_not_pass_for_the_other() -> None:
+    with pytest.raises(RunFailed, match="Valkey answers where Redis was to"):
+        parse_facts((DATA.parent / "valkey" / "info.txt").read_text())
+    with pytest.raises(RunFailed, match="Valkey does not tell its valkey_version"):
+        parse_facts((DATA / "info.txt").read_text(), VALKEY)
 
 
 @pytest.mark.parametrize("text", ["", "OK", '"OK"\n[]\n', '"OK"\n["a"]\n', '"OK"\nnull\n', '"OK"\n["a", "b"'])

@@ -17,8 +17,9 @@ _ASK_S = 5.0
 _MACHINE_S = 60.0
 """From a task's end in a virtual machine to that of the machine: output to the host, disks let go, power off."""
 _LAST_LINES, _LONGEST_WORDS = 3, 500
-_NO_REASON = re.compile(r"at |.*\bVM warning: ")
-"""Lines of a Java stack trace, of which there are dozens below the reason, and what a JVM thinks of its options."""
+_NO_REASON = re.compile(r"at |.*\bVM warning: |\S+ \d+ \[(?:System|Note)\]|.*\[MY-(?:010119|013236)\]")
+"""Lines of a Java stack trace, of which there are dozens below the reason, and what a JVM thinks of its options;
+what MySQL says of its normal course, that it gives up (`Aborting`), and that the data directory is unusable."""
 
 _CRASH = re.compile(
     r"^# (?:A fatal error has been detected by|There is insufficient memory for) the Java Runtime Environment.*\n"

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import ClassVar
 
-from tare.databases.mariadb import SCHEMA
+from tare.databases.batch_client import SCHEMA
 from tare.errors import StudyError
 from tare.workloads import ClientCommand, Measurement, Parameters, Target
 from tare.workloads.sysbench.measurement import measurement
@@ -22,7 +22,7 @@ from tare.workloads.sysbench.parameters import SysbenchParameters
 
 CONFIG_FILE, LOAD_FILE = "sysbench.cnf", "sysbench_load.lua"
 
-DRIVERS: Mapping[str, str] = {"mariadb": "mysql", "postgresql": "pgsql"}
+DRIVERS: Mapping[str, str] = {"mariadb": "mysql", "mysql": "mysql", "postgresql": "pgsql"}
 """Database → the driver of sysbench that speaks to it."""
 
 _FORCED_SHUTDOWN_S = 30

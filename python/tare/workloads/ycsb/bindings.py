@@ -42,11 +42,22 @@ class Binding:
     table: Callable[[Mapping[str, str]], tuple[str, ...]] | None = None
 
 
-_JDBC: Mapping[str, tuple[str, str]] = {
-    "mariadb": ("org.mariadb.jdbc.Driver", "jdbc:mariadb"),
-    "postgresql": ("org.postgresql.Driver", "jdbc:postgresql"),
+@dataclass(frozen=True)
+class _Jdbc:
+    """`scheme`: the beginning of the driver's URL; `options`: its end."""
+
+    driver: str
+    scheme: str
+    options: str = ""
+
+
+_JDBC: Mapping[str, _Jdbc] = {
+    "mariadb": _Jdbc("org.mariadb.jdbc.Driver", "jdbc:mariadb"),
+    # without TLS, caching_sha2_password needs the server's public key
+    "mysql": _Jdbc("org.mariadb.jdbc.Driver", "jdbc:mariadb", "?allowPublicKeyRetrieval=true"),
+    "postgresql": _Jdbc("org.postgresql.Driver", "jdbc:postgresql"),
 }
-"""Database → driver and the beginning of its URL."""
+"""Database → its driver. MySQL has MariaDB's, so that the two can be set beside each other by the same client."""
 
 
 def _jdbc(target: Target) -> Mapping[str, str]:
@@ -54,10 +65,10 @@ def _jdbc(target: Target) -> Mapping[str, str]:
         raise StudyError(
             f"YCSB has no JDBC driver for {target.database}", hint=f"it has them for {', '.join(_JDBC)}"
         )
-    driver, scheme = _JDBC[target.database]
+    jdbc = _JDBC[target.database]
     return {
-        "db.driver": driver,
-        "db.url": f"{scheme}://{target.endpoint.address}:{target.endpoint.port}/{SCHEMA}",
+        "db.driver": jdbc.driver,
+        "db.url": f"{jdbc.scheme}://{target.endpoint.address}:{target.endpoint.port}/{SCHEMA}{jdbc.options}",
         "db.user": target.secrets.user,
         "db.passwd": target.secrets.password,
     }
@@ -181,11 +192,13 @@ BINDINGS: Mapping[str, Binding] = {
 
 BINDING_OF: Mapping[str, str] = {
     "mariadb": "jdbc",
+    "mysql": "jdbc",
     "postgresql": "jdbc",
     "mongodb": "mongodb",
     "ferretdb": "mongodb",
     "cassandra": "cql",
     "cassandra-5": "cql",
     "redis": "redis",
+    "valkey": "redis",
 }
 """Database → its binding."""

@@ -80,6 +80,17 @@ def test_a_machine_that_goes_before_its_task_is_told_with_its_last_words() -> No
     assert death_inside(None, now=4).startswith("the kernel has killed for want of memory, and the machine of t")
 
 
+def test_mysql_gives_its_reason_above_that_it_gives_up() -> None:
+    told = (
+        "2026-11-24T21:42:39.511001Z 0 [ERROR] [MY-000067] [Server] unknown variable 'no_such=1'.\n"
+        "2026-11-24T21:42:39.511010Z 0 [ERROR] [MY-013236] [Server] The designated data directory is unusable.\n"
+        "2026-11-24T21:42:39.511018Z 0 [ERROR] [MY-010119] [Server] Aborting\n"
+        "2026-11-24T21:42:41.654727Z 0 [System] [MY-015018] [Server] MySQL Server Initialization - end.\n"
+    )
+    said = last_words(FakeHost(files={"/e": told.encode()}), Output("/o", "/e"))
+    assert said.endswith("[ERROR] [MY-000067] [Server] unknown variable 'no_such=1'.")
+
+
 def test_a_jvm_that_crashed_says_what_by_above_where_to_report_it() -> None:
     told = (
         "INFO  [main] served\n#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n"

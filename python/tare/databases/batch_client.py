@@ -1,0 +1,83 @@
+"""The command line clients of the MySQL family: a statement in, tab-separated lines out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tare.databases import Exec, ServerPlan
+from tare.errors import RunFailed
+from tare.sites import Completed
+
+OS_USER = "mysql"
+"""The user that the image runs as. It may do all, through the socket and without a password; nobody else may."""
+SCHEMA = "tare"
+"""The one database that the run's user may use."""
+CLIENT_FILE = "client.cnf"
+
+QUERY_TIMEOUT_S = 60.0
+"""A client that starts in an emulated virtual machine may take more than 10 s."""
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_MEANING = {"n": "\n", "t": "\t", "0": "\0", "\\": "\\"}
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True)
+class BatchClient:
+    """`program`: the client in the image; `product`: what a message calls the server."""
+
+    program: str
+    product: str
+
+    def execute(self, plan: ServerPlan, inside: Exec, sql: str, *, timeout_s: float = QUERY_TIMEOUT_S) -> Completed:
+        """Have statements carried out as `OS_USER`; any exit code is handed back."""
+        argv = (
+            self.program,
+            f"--defaults-file={plan.run_dir}/{CLIENT_FILE}",
+            "--batch",
+            "--skip-column-names",
+            f"--execute={sql}",
+        )
+        return inside(argv, timeout_s, b"")
+
+    def must(self, done: Completed, what: str) -> Completed:
+        """Hand back what succeeded; raise `RunFailed` with the server's last words of what did not."""
+        if done.code != 0:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            told = words[-1] if words else f"exit code {done.code}"
+            raise RunFailed(f"{self.product} did not let tare {what}: {told}")
+        return done
+
+    def tell(self, plan: ServerPlan, inside: Exec, statement: str) -> None:
+        """Have a statement carried out in the schema of the runs."""
+        self.must(self.execute(plan, inside, f"USE {SCHEMA}; {statement}"), "make what it was told to")
+
+
+def parse_variables(batch: str) -> Mapping[str, str]:
+    """Name → value from a client's `--batch --skip-column-names`; raises `RunFailed` on anything else.
+
+    In batch mode fields are parted by tabs, and line feed, tab, NUL and backslash within them are escaped.
+    """
+    variables: dict[str, str] = {}
+    for line in batch.split("\n"):
+        if not line:
+            continue
+        name, tab, value = line.partition("\t")
+        if not tab or "\t" in value or not name or name in variables:
+            raise RunFailed(f"the server's variables cannot be read: {line[:80]!r}")
+        variables[name] = _ESCAPED.sub(_unescape, value)
+    if not variables:
+        raise RunFailed("the server told no variables")
+    return variables
+
+
+def plain(word: str) -> str:
+    """A generated name or password; anything that would need quoting is a fault of ours."""
+    if not _PLAIN.fullmatch(word):
+        raise ValueError("user and password are to be letters, digits and underscores")
+    return word
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return _MEANING.get(match.group(1), match.group(1))
