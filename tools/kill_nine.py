@@ -61,8 +61,8 @@ class Trial:
                 running.kill()
                 code = None
         self.look()
-        told = f"killed after {delay_s:.2f} s" if code is None else f"ended with {code} before"
-        sys.stdout.write(f"{told}; {len(self.committed)} attempts are committed\n")
+        outcome = f"killed after {delay_s:.2f} s" if code is None else f"ended with {code} before"
+        sys.stdout.write(f"{outcome}; {len(self.committed)} attempts are committed\n")
         sys.stdout.flush()
         if code not in (None, 0, NO_GOOD_RESULT):
             self.problems.append(f"tare run ended with {code}")
@@ -121,8 +121,8 @@ def left_behind(store: Store, layout: Layout) -> Iterator[str]:
     yield from _of_engine()
     tokens = _tokens(store)
     for entry in Path("/proc").iterdir():
-        told = _text(entry / "cgroup") + _text(entry / "cmdline") if entry.name.isdecimal() else ""
-        if any(mark in told for mark in (*tokens, f"{layout.work}/")):
+        described = _text(entry / "cgroup") + _text(entry / "cmdline") if entry.name.isdecimal() else ""
+        if any(mark in described for mark in (*tokens, f"{layout.work}/")):
             yield f"process {entry.name}: {_text(entry / 'cmdline')}"
     roots = [Path(line.split()[1]) for line in _text(Path("/proc/self/mounts")).splitlines() if " cgroup" in line]
     found = {path.name for root in roots for path in (root / "tare").glob("*")}

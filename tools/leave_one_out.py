@@ -39,8 +39,8 @@ def _rows(study: str, claims: Sequence[ClaimFile]) -> Iterator[tuple[str, str, s
     four = [known for known in others if known.study in FIVE]
     for (key, database), held_out in groups.items():
         host = f"{key.client_host} host" if key.client_host else "host not told"
-        told = (key.deployment, key.network or "path not told", key.storage or "storage not told", host)
-        effect = f"{', '.join(told)}: {key.metric}"
+        setup = (key.deployment, key.network or "path not told", key.storage or "storage not told", host)
+        effect = f"{', '.join(setup)}: {key.metric}"
         yield (
             study,
             effect,

@@ -352,8 +352,8 @@ class DeploymentConformance:
         with no_machine():
             made = self.deployment(UntouchableHost(), ledger, cast("DockerClient", UntouchableEngine()))
         for name in ("needs", "isolates_network", "own_root"):
-            told = getattr(made, name)
-            assert told == getattr(self.deployment, name), f"{name} is not known before a deployment is made"
+            attribute = getattr(made, name)
+            assert attribute == getattr(self.deployment, name), f"{name} is not known before a deployment is made"
 
 
 def _must_raise(call: Callable[[], object], what: str) -> None:

@@ -117,9 +117,9 @@ def _counts(files: Mapping[str, str]) -> _Counts:
 
 def _memory(files: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     """Of the machine what is not to be had any more without swapping (proc_meminfo(5), MemAvailable)."""
-    told = _named(files.get("/proc/meminfo", "").replace(":", ""))
-    if "MemTotal" in told and "MemAvailable" in told:
-        yield MACHINE, (told["MemTotal"] - told["MemAvailable"]) * 1024
+    meminfo = _named(files.get("/proc/meminfo", "").replace(":", ""))
+    if "MemTotal" in meminfo and "MemAvailable" in meminfo:
+        yield MACHINE, (meminfo["MemTotal"] - meminfo["MemAvailable"]) * 1024
     if charged := files.get(f"{_TASK}/memory.current"):
         yield SUT, float(charged)
 
@@ -134,8 +134,8 @@ def _moved(files: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], float]]:
         for line in files.get(f"{_TASK}/io.stat", "").splitlines()
     ]
     for name, key in (("block_read_bytes", "rbytes"), ("block_written_bytes", "wbytes")):
-        if told := [int(each[key]) for each in moved if key in each]:
-            yield (name, SUT), sum(told)
+        if counters := [int(each[key]) for each in moved if key in each]:
+            yield (name, SUT), sum(counters)
 
 
 def _named(text: str) -> dict[str, float]:

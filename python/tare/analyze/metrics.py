@@ -22,7 +22,7 @@ def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
     """
     if run.monitors is None:
         return None
-    costs = [_of_one(told) for told in run.monitors.values() if "absent" not in told]
+    costs = [_of_one(each) for each in run.monitors.values() if "absent" not in each]
     known = [cost for cost in costs if cost is not None]
     began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
     if not known or len(known) < len(costs) or began is None or ended is None or ended <= began:
@@ -37,8 +37,8 @@ def differently_watched(runs: Iterable[RunRecord]) -> bool:
     return any(one != found[0] for one in found)
 
 
-def _of_one(told: Mapping[str, Any]) -> float | None:
-    used, began, ended = (number_at(told, (key,)) for key in ("cpu_s", "began_monotonic_s", "ended_monotonic_s"))
+def _of_one(monitor: Mapping[str, Any]) -> float | None:
+    used, began, ended = (number_at(monitor, (key,)) for key in ("cpu_s", "began_monotonic_s", "ended_monotonic_s"))
     return None if used is None or began is None or ended is None or ended <= began else used / (ended - began)
 
 
@@ -222,8 +222,10 @@ def of_operation(metric: Metric, operation: str) -> Metric:
 
 def _only_by_operation(measurement: Mapping[str, Any] | None) -> bool:
     """Whether no latency of all operations is known, but of a kind: others' tables may have no more."""
-    told = measurement or {}
-    return bool(told.get("by_operation")) and all(value is None for value in (told.get("latency") or {}).values())
+    figures = measurement or {}
+    return bool(figures.get("by_operation")) and all(
+        value is None for value in (figures.get("latency") or {}).values()
+    )
 
 
 def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
@@ -234,11 +236,11 @@ def metrics_of(runs: Iterable[RunRecord]) -> tuple[Metric, ...]:
     runs = tuple(runs)
     kinds = dict.fromkeys(kind for run in runs for kind in (run.measurement or {}).get("by_operation") or ())
     apart = len(kinds) > 1 or any(_only_by_operation(run.measurement) for run in runs)
-    told = sorted(kinds) if apart else ()
+    names = sorted(kinds) if apart else ()
     return (
         *METRICS.values(),
         *([MONITOR_CPU] if differently_watched(runs) else []),
-        *(of_operation(METRICS[name], kind) for kind in told for name in _PER_OPERATION),
+        *(of_operation(METRICS[name], kind) for kind in names for name in _PER_OPERATION),
     )
 
 

@@ -52,7 +52,7 @@ WatchedProcess = Callable[[RunRecord], WatchedTrace]
 
 @dataclass(frozen=True)
 class Way:
-    """One source of a quantity. `told`: how the record tells it; without that it is a view of the trace.
+    """One source of a quantity. `reported`: how the record has it; without that it is a view of the trace.
 
     A view's `quantities`, of `tool` and of the subjects that begin with `subject`, are added up; `factor` brings
     them to `unit`. `chosen`: which of these subjects; `None`: all.
@@ -60,7 +60,7 @@ class Way:
 
     source: str
     unit: str
-    told: Callable[[RunRecord], float | None] | None = None
+    reported: Callable[[RunRecord], float | None] | None = None
     tool: str = ""
     quantities: tuple[str, ...] = ()
     subject: str = ""
@@ -87,7 +87,7 @@ def _disk(record: str, block: str, kib: str) -> tuple[Way, ...]:
     fs = "fs_reads_bytes" if record.startswith("read") else "fs_writes_bytes"
     bytes_name = f"block_{block}_bytes"
     return (
-        Way("sysbench", "MiB/s", told=_detail(record)),
+        Way("sysbench", "MiB/s", reported=_detail(record)),
         Way("tare-probe", "MiB/s", tool="tare-probe", quantities=(bytes_name,), subject="sut", factor=1 / _MIB),
         Way("pidstat", "MiB/s", tool="pidstat", quantities=(kib,), subject="sut pid", factor=1 / _KIB),
         Way("iostat", "MiB/s", tool="iostat", quantities=(kib,), factor=1 / _KIB, chosen=lowest),
@@ -98,9 +98,9 @@ def _disk(record: str, block: str, kib: str) -> tuple[Way, ...]:
 
 _BUSY = ("usr", "nice", "sys", "irq", "soft", "guest", "gnice")
 WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
-    "e_ovh": (Way("sysbench", "µs", told=_execution_time_us),),
+    "e_ovh": (Way("sysbench", "µs", reported=_execution_time_us),),
     "cpu_ovh": (
-        Way("control group", "% of a CPU", told=_cpu_percent),
+        Way("control group", "% of a CPU", reported=_cpu_percent),
         Way("tare-probe", "% of a CPU", tool="tare-probe", quantities=("cpu_percent",), subject="sut"),
         Way("pidstat", "% of a CPU", tool="pidstat", quantities=("cpu_percent",), subject="sut pid"),
         Way("docker stats", "% of a CPU", tool="docker-stats", quantities=("cpu_percent",), subject="sut"),
@@ -163,9 +163,9 @@ def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], 
     for name in wanted.wanted:
         for source, unit in _sources(name):
             by_arm: dict[str, dict[int, float]] = {}
-            for (block, of), told in values.items():
-                if (name, source) in told:
-                    by_arm.setdefault(of, {})[block] = told[name, source]
+            for (block, of), each in values.items():
+                if (name, source) in each:
+                    by_arm.setdefault(of, {})[block] = each[name, source]
             for arm in study.arms:
                 baseline = study.baseline_of(arm.name)
                 mine, theirs = by_arm.get(arm.name, {}), by_arm.get(baseline, {})
@@ -189,15 +189,15 @@ def _compare(study: Study, wanted: Quantities, values: Mapping[tuple[int, str], 
                 )
 
 
-def _spread(told: Sequence[float]) -> Spread:
-    return Spread(len(told), fmean(told), mean_square_error(told) or 0.0)
+def _spread(values: Sequence[float]) -> Spread:
+    return Spread(len(values), fmean(values), mean_square_error(values) or 0.0)
 
 
 def _sources(name: QuantityName) -> Iterator[tuple[str, str]]:
     """Source and unit: of a tool first what it said itself, then its view."""
     for way in WAYS[name]:
         yield way.source, way.unit
-        if way.told is None and way.tool != OWN:
+        if way.reported is None and way.tool != OWN:
             yield _view_of(way), way.unit
 
 
@@ -210,8 +210,8 @@ def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
     found: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:
         for way in WAYS[name]:
-            if way.told is not None:
-                found[name, way.source] = way.told(run)
+            if way.reported is not None:
+                found[name, way.source] = way.reported(run)
                 continue
             if seen.observed is not None:
                 found[name, way.source] = _seen(seen.observed, way)

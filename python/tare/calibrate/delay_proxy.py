@@ -49,8 +49,8 @@ class Connection:
 
     def line(self) -> str:
         """What the log says of it."""
-        told = {"accepted_at": self.accepted_at, "messages": self.messages, "held_ns": self.held_ns}
-        return json.dumps(told) + "\n"
+        figures = {"accepted_at": self.accepted_at, "messages": self.messages, "held_ns": self.held_ns}
+        return json.dumps(figures) + "\n"
 
 
 def serve(listener: socket.socket, port: int, delay_ns: int, log: str) -> None:

@@ -249,9 +249,9 @@ class DelayProxies:
     def _port(self, output: Output) -> int:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
-            told = (self.host.read(output.stdout) or b"").decode()
-            if told.endswith("\n"):
-                return int(told)
+            text = (self.host.read(output.stdout) or b"").decode()
+            if text.endswith("\n"):
+                return int(text)
             if words := (self.host.read(output.stderr) or b"").decode(errors="replace").strip():
                 raise RunFailed(f"the delaying proxy cannot be started: {words.splitlines()[-1]}")
             time.sleep(_POLL_S)

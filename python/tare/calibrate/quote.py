@@ -32,13 +32,13 @@ def quote(archive: Archive, identity: Identity) -> str:
 
 def sentences(summary: Summary) -> str:
     """False positives, coverage and bias of each injection, then what can be shown, and how soon."""
-    told = f"On this machine {_false(summary.false_positives)}"
+    sentence = f"On this machine {_false(summary.false_positives)}"
     judged = [each for each in summary.injections if each.covered.of]
     shown = _shown(summary.smallest)
     if not judged:
-        return f"{told}; no injected effect has been judged yet.{shown}"
+        return f"{sentence}; no injected effect has been judged yet.{shown}"
     listed = "; ".join(_covered(each) for each in judged)
-    return f"{told}. Injected effects were covered by their 95 % intervals (bias in points): {listed}.{shown}"
+    return f"{sentence}. Injected effects were covered by their 95 % intervals (bias in points): {listed}.{shown}"
 
 
 def _covered(found: Injected) -> str:

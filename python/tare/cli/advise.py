@@ -71,16 +71,16 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
         raise typer.BadParameter(f"{gap} is no difference", param_hint="--gap")
     if study is None:
         _refuse_beside_dialogue(comparing, production, gap, scale, client_host, storage)
-        told = asked()
+        question = asked()
     else:
         loaded = load(find_study(study), installed(), scale)
         host = (client_host or Place.SAME).value
         kind = None if storage is None else _kind(storage, known)
-        told = Asked(_told(benchmark_of(loaded, host, kind), comparing, production, gap), loaded)
-    advice = advise(told.benchmark, known)
-    if study is None and write is None and told.study is not None and _open(advice):
-        write = asked_where(f"{told.study.name}.yaml")
-    proposed = _proposed(advice, told, write)
+        question = Asked(_completed(benchmark_of(loaded, host, kind), comparing, production, gap), loaded)
+    advice = advise(question.benchmark, known)
+    if study is None and write is None and question.study is not None and _open(advice):
+        write = asked_where(f"{question.study.name}.yaml")
+    proposed = _proposed(advice, question, write)
     if as_json:
         text = json.dumps(as_tree(advice, proposed), indent=2, ensure_ascii=False) + "\n"
     else:
@@ -106,11 +106,11 @@ def _kind(storage: str, claims: tuple[ClaimFile, ...]) -> str:
     return storage
 
 
-def _told(
+def _completed(
     benchmark: Benchmark, comparing: Comparing | None, production: Production | None, gap: float | None
 ) -> Benchmark:
-    told = replace(benchmark, comparing=comparing, gap=gap)
-    return told if production is None else replace(told, production=production.value)
+    completed = replace(benchmark, comparing=comparing, gap=gap)
+    return completed if production is None else replace(completed, production=production.value)
 
 
 def _open(advice: Advice) -> tuple[str, ...]:
@@ -118,11 +118,11 @@ def _open(advice: Advice) -> tuple[str, ...]:
     return advice.unknown or advice.uncertain
 
 
-def _proposed(advice: Advice, told: Asked, write: Path | None) -> Proposed:
+def _proposed(advice: Advice, question: Asked, write: Path | None) -> Proposed:
     """The smallest study that would tell more (`--write`), where tare can run the arms."""
-    wanted, study = _open(advice), told.study
+    wanted, study = _open(advice), question.study
     if not wanted or study is None:
-        why = told.why_none if wanted else None
+        why = question.why_none if wanted else None
         if write is not None:
             raise StudyError("there is no study to write", hint=why or "claims tell of every arm")
         return NOTHING_OPEN if why is None else Proposed(why_none=why)

@@ -81,9 +81,9 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
 
 def limit(text: str) -> float:
     """`5%` or `0.05` as a fraction; `StudyError` for what cannot be meant, a bare `5` among it."""
-    told = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
-    value = float(told[1]) / (100 if told and told[2] else 1) if told else math.nan
-    if told is None or (value >= 1 and not told[2]):
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    value = float(match[1]) / (100 if match and match[2] else 1) if match else math.nan
+    if match is None or (value >= 1 and not match[2]):
         raise StudyError(f"--max-overhead {text[:40]!r} is no limit", hint="give 5%, or 0.05 for the same")
     return value
 

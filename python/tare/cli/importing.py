@@ -36,16 +36,16 @@ def import_results(
         typer.echo(
             f"warning: {counted(len(failed), 'failed run')}, the first of {name}: {first.outcome.reason}", err=True
         )
-    told = f"{counted(len(found.runs), 'run')} from {counted(found.files, 'file')}"
-    typer.echo(f"{told}: `tare report {store}` shows them.", err=True)
+    summary = f"{counted(len(found.runs), 'run')} from {counted(found.files, 'file')}"
+    typer.echo(f"{summary}: `tare report {store}` shows them.", err=True)
 
 
 def copies(found: Import) -> list[tuple[str, str]]:
     """Files of different runs with equal content: no two runs print the same, so that one would count twice."""
     first: dict[str, str] = {}
     good = [run.record.imported for run in found.runs if run.record.outcome.ok]
-    told = [(str(each["sha256"]), str(each["file"])) for each in good if each]
-    return [(first[digest], name) for digest, name in told if first.setdefault(digest, name) != name]
+    digests = [(str(each["sha256"]), str(each["file"])) for each in good if each]
+    return [(first[digest], name) for digest, name in digests if first.setdefault(digest, name) != name]
 
 
 def write(writer: Writer, found: Import) -> None:

@@ -155,12 +155,12 @@ def display(tally: Tally) -> Group:
     return Group(*lines, *known, table)
 
 
-def standing(said: Decision, names: Mapping[str, str]) -> Table:
+def standing(decided: Decision, names: Mapping[str, str]) -> Table:
     """Each arm's throughput against the baseline so far, and the blocks that it is expected to need yet."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("arm", "throughput so far", "blocks needed yet"):
         table.add_column(column)
-    for name, arm in said.arms.items():
+    for name, arm in decided.arms.items():
         more = (
             "\N{EM DASH}" if arm.more_blocks is None else f"about {arm.more_blocks}" if arm.more_blocks else "none"
         )
@@ -178,7 +178,7 @@ def so_far(arm: Progress) -> str:
 
 def chosen(choice: Choice) -> str:
     """What the pilot came to, in a sentence."""
-    return f"after the pilot, {choice.told}"
+    return f"after the pilot, {choice.sentence}"
 
 
 def result(record: RunRecord) -> str:

@@ -57,7 +57,7 @@ def report(
     _check(style, table, runs, to_file=output is not None)
     # Drawing charts is slow to import.
     from tare.report import EXPORTERS, build_report, refuse_place, terminal, write
-    from tare.report.content import told_of
+    from tare.report.content import readable
     from tare.report.rows.quantities import with_quantities
 
     refuse_place(output)
@@ -66,13 +66,13 @@ def report(
     ending, calibration = ending_of(plan, StudyState.from_records(records)), _calibration(plan.study, records)
     people = style in (Format.TERMINAL, Format.HTML, Format.MD)
     content = build_report(plan.study, records, len(plan.runs), ending, calibration, for_people=people)
-    told = told_of(plan.study, records, for_people=people)[1]
-    content = with_quantities(content, told, opened.raw)
+    shown = readable(plan.study, records, for_people=people)[1]
+    content = with_quantities(content, shown, opened.raw)
     text: str | bytes
     if style in (Format.HTML, Format.MD):
         from tare.report.in_full import in_full
 
-        content = in_full(content, opened, told, runs or ())
+        content = in_full(content, opened, shown, runs or ())
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)

@@ -14,7 +14,7 @@ from tare.calibrate.quote import quote_for
 from tare.cli.running import carried_out, planned
 from tare.cli.serve import page_beside
 from tare.report import EXPORTERS, build_report, terminal
-from tare.report.content import told_of
+from tare.report.content import readable
 from tare.report.rows.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
 from tare.run.resume import StudyState, remaining
@@ -65,7 +65,7 @@ def _show(store: Store, output: Format, ending: Ending | None) -> bool:
     calibration = quote_for(records, default_layout().calibration)
     study, people = store.plan.study, output is Format.TEXT
     report = build_report(study, records, len(store.plan.runs), ending, calibration, for_people=people)
-    report = with_quantities(report, told_of(study, records, for_people=people)[1], store.raw)
+    report = with_quantities(report, readable(study, records, for_people=people)[1], store.raw)
     valid = not report.analysis.invalid
     if output is Format.JSON:
         text = EXPORTERS["json"](report)

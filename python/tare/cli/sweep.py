@@ -23,7 +23,7 @@ from tare.plan.expand import expand
 from tare.plan.sweep import sweep_of
 from tare.report.figures import NONE, amount
 from tare.report.plain import plain
-from tare.run.emulated import MARK, marked, told
+from tare.run.emulated import MARK, marked, sides_text
 from tare.run.resume import StudyState, remaining
 
 _AT_LIMIT = 0.9
@@ -58,7 +58,7 @@ def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
 def conclusions(unit: str, knee: Knee) -> Iterator[str]:
     """What the table says, a sentence each."""
     if knee.emulated:
-        on = f"the {told(knee.emulated)} ran on a CPU that software emulates"
+        on = f"the {sides_text(knee.emulated)} ran on a CPU that software emulates"
         yield f"Emulated: {on}; a machine's knee is elsewhere."
     if knee.full is None:
         yield "Fewer than two numbers of threads have a good run: nothing can be said of a knee."

@@ -130,8 +130,8 @@ def _disk_iops(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | 
     v1 = [
         _in_cgroup(host, cgroups, paths, "blkio", f"blkio.throttle.{way}_iops_device") for way in ("read", "write")
     ]
-    told = [*v1, _in_cgroup(host, cgroups, paths, "io", "io.max")]
-    found = [iops for text in told if text and (iops := iops_in_force(text)) is not None]
+    limits = [*v1, _in_cgroup(host, cgroups, paths, "io", "io.max")]
+    found = [iops for text in limits if text and (iops := iops_in_force(text)) is not None]
     return min(found, default=None)
 
 

@@ -79,7 +79,7 @@ def first_difference(wanted: Iterable[Entry], found: Iterable[Entry]) -> str | N
     left, right = ({entry.path: entry for entry in side} for side in (wanted, found))
     for path in sorted(left.keys() | right.keys()):
         if left.get(path) != right.get(path):
-            return _told(path, left, right)
+            return _difference(path, left, right)
     return None
 
 
@@ -89,7 +89,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _told(path: str, wanted: Mapping[str, Entry], found: Mapping[str, Entry]) -> str:
+def _difference(path: str, wanted: Mapping[str, Entry], found: Mapping[str, Entry]) -> str:
     shown = json.dumps("/" if path == "." else f"/{path}", ensure_ascii=not path.isprintable())
     if path not in found:
         return f"lacks {shown}"

@@ -51,8 +51,8 @@ def verify(stored: StoredImage, image_store: ImageStore, engine: DockerClient | 
     except StoreError as error:
         return Verified(image.digest, f"cannot be compared: {error}", None, engine_checked=False)
     if image_digest(wanted, image.config) != image.digest:
-        told = "cannot be compared: its listing or configuration is damaged; remove the image and build it again"
-        return Verified(image.digest, told, None, engine_checked=False)
+        problem = "cannot be compared: its listing or configuration is damaged; remove the image and build it again"
+        return Verified(image.digest, problem, None, engine_checked=False)
     tree = first_difference(wanted, list_tree(Path(image.rootfs)))
     if engine is None or image.engine_id is None:
         return Verified(image.digest, tree, None, engine_checked=False)

@@ -51,7 +51,7 @@ class _Found:
     arm: str
     conditions: Levels
     repetition: str
-    told: ReadRun
+    read: ReadRun
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,16 @@ def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Found]:
     file = mapping.file
     arms = {tuple(levels.values()): name for name, levels in mapping.arms.items()}
     for path, parts in mapping.pattern.files(directory):
-        for told in read_file(path, file):
-            known = {**parts, **told.parts}
-            levels = {name: _level(name, known[name], texts, told.place) for name, texts in file.factors.items()}
+        for read in read_file(path, file):
+            known = {**parts, **read.parts}
+            levels = {name: _level(name, known[name], texts, read.place) for name, texts in file.factors.items()}
             conditions = {
-                name: _level(name, known[name], texts, told.place) for name, texts in file.conditions.items()
+                name: _level(name, known[name], texts, read.place) for name, texts in file.conditions.items()
             }
             arm = arms.get(tuple(levels.values()))
             if arm is not None:  # a mapping that names its arms leaves out the others
                 repetition = "1" if file.repetition is None else known[file.repetition]
-                yield _Found(path, path.relative_to(directory).as_posix(), arm, conditions, repetition, told)
+                yield _Found(path, path.relative_to(directory).as_posix(), arm, conditions, repetition, read)
 
 
 def _level(part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
@@ -124,7 +124,7 @@ def _refuse_twice(found: Sequence[_Found]) -> None:
     for run in found:
         place = (run.arm, run.repetition, *run.conditions.values())
         if place in seen:
-            both = f"{seen[place].told.place} and {run.told.place}"
+            both = f"{seen[place].read.place} and {run.read.place}"
             raise StudyError(
                 f"{both} are the same run: arm {run.arm}, repetition {run.repetition}",
                 hint="is a condition or the repetition missing from the mapping?",
@@ -134,9 +134,9 @@ def _refuse_twice(found: Sequence[_Found]) -> None:
 
 def _must_tell_of_a_run(mapping: ImportMapping, found: Sequence[_Found]) -> None:
     """Where all have failed, most likely something else was read than what the mapping says."""
-    if any(run.told.measurement is not None for run in found):
+    if any(run.read.measurement is not None for run in found):
         return
-    first, parser = found[0].told, mapping.file.parser.name
+    first, parser = found[0].read, mapping.file.parser.name
     raise StudyError(
         f"not one of {counted(len(found), 'run')} is good: {first.place}: {first.failure}",
         hint=f"are these files what the parser {parser!r} reads?",
@@ -227,15 +227,15 @@ def _plan(study: Study, found: Sequence[_Found], blocks: Sequence[_Block]) -> Pl
         for index, (block, position, arm) in enumerate(turns)
     )
     digest = hashlib.sha256(study.text.encode())
-    for run in sorted(found, key=lambda each: (each.name, each.told.raw)):
-        digest.update(run.name.encode() + b"\0" + hashlib.sha256(run.told.raw).digest())
+    for run in sorted(found, key=lambda each: (each.name, each.read.raw)):
+        digest.update(run.name.encode() + b"\0" + hashlib.sha256(run.read.raw).digest())
     return Plan(study=study, seed=0, runs=runs, digest=digest.hexdigest())
 
 
 def _record(study: Study, plan: Plan, run: PlannedRun, found: _Found) -> ImportedRun:
-    told = found.told
+    read = found.read
     name = found.path.name
-    outcome = Outcome(ok=told.measurement is not None, reason=told.failure)
+    outcome = Outcome(ok=read.measurement is not None, reason=read.failure)
     if not outcome.ok:
         outcome = outcome.model_copy(update={"failed_in": Phase.MEASURE})
     record = RunRecord(
@@ -258,15 +258,15 @@ def _record(study: Study, plan: Plan, run: PlannedRun, found: _Found) -> Importe
         effective=None,
         parity={"sut": None, "client": None},
         path=None,
-        measurement=told.measurement,
+        measurement=read.measurement,
         raw=(name,),
         outcome=outcome,
         imported={
             "origin": study.imported.origin if study.imported else None,
             "parser": study.imported.parser if study.imported else None,
             "file": found.name,
-            "sha256": hashlib.sha256(told.raw).hexdigest(),
+            "sha256": hashlib.sha256(read.raw).hexdigest(),
             "repetition": found.repetition,
         },
     )
-    return ImportedRun(record, told.raw)
+    return ImportedRun(record, read.raw)

@@ -45,7 +45,7 @@ def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measur
     if operations == 0 or not math.isfinite(rate):
         raise RunFailed(f"cassandra-stress did {operations} operations, {rate:g} a second")
     _must_be_all(printed, operations)
-    timed_from: TimedFrom | None = "actual-send" if printed.limit_told and printed.rate_per_s is None else None
+    timed_from: TimedFrom | None = "actual-send" if printed.reports_limit and printed.rate_per_s is None else None
     return Measurement(
         operations=operations,
         unit="operations",
@@ -65,11 +65,12 @@ def measurement_of_cassandra_stress(text: str, max_error_share: float) -> Measur
 
 def _must_be_all(printed: StressReport, operations: int) -> None:
     """Without errors, and a partition an operation, the last line must tell of all of them."""
-    told = {name: printed.results.get(name, {}).get(TOTAL) for name in ("partition_rate", "partitions", "errors")}
-    one_each = told["partition_rate"] == printed.results["op_rate"][TOTAL] and told["errors"] == 0
-    if one_each and told["partitions"] != operations:
+    totals = {name: printed.results.get(name, {}).get(TOTAL) for name in ("partition_rate", "partitions", "errors")}
+    one_each = totals["partition_rate"] == printed.results["op_rate"][TOTAL] and totals["errors"] == 0
+    if one_each and totals["partitions"] != operations:
         raise RunFailed(
-            f"cassandra-stress's report is cut short: {operations} operations of {told['partitions']:g} partitions"
+            f"cassandra-stress's report is cut short: {operations} operations "
+            f"of {totals['partitions']:g} partitions"
         )
 
 
@@ -118,18 +119,18 @@ def measurement_of_sysbench(text: str, max_error_share: float) -> Measurement:
 
 def _latency(printed: SysbenchReport, events: int) -> Latency:
     """Only a run under `--rate` prints a queue; any other is a closed loop."""
-    told = printed.figures
+    figures = printed.figures
     arrivals = bool(printed.queues)
-    total = told.get("latency_sum_ms")
+    total = figures.get("latency_sum_ms")
 
     def percentile(number: int) -> float | None:
-        printed_one = told.get(f"latency_p{number}_ms")
+        printed_one = figures.get(f"latency_p{number}_ms")
         return printed_one[0] if printed_one else percentile_ms(printed.histogram, number)
 
     return Latency(
         mean_ms=printed.figure("latency_avg_ms") if total is None else total[0] / events,
-        min_ms=told.get("latency_min_ms", (None,))[0],
-        max_ms=told.get("latency_max_ms", (None,))[0],
+        min_ms=figures.get("latency_min_ms", (None,))[0],
+        max_ms=figures.get("latency_max_ms", (None,))[0],
         p50_ms=percentile(50),
         p95_ms=percentile(95),
         p99_ms=percentile(99),

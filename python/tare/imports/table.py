@@ -167,5 +167,5 @@ def _measurement(figures: Mapping[str, float | None]) -> dict[str, Any]:
 
 def _latency(figures: Mapping[str, float | None], prefix: str) -> dict[str, float | None]:
     names = ("mean", "min", "max", "p50", "p95", "p99")
-    told: dict[str, float | None] = {f"{name}_ms": figures.get(f"{prefix}latency_{name}") for name in names}
-    return {**told, "resolution": None, "blind_to_stalls": None, "timed_from": None}
+    values: dict[str, float | None] = {f"{name}_ms": figures.get(f"{prefix}latency_{name}") for name in names}
+    return {**values, "resolution": None, "blind_to_stalls": None, "timed_from": None}

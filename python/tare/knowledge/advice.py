@@ -88,10 +88,10 @@ def _without_containers(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tu
 
 def _of_machines(claims: Sequence[ClaimFile]) -> tuple[str, ...]:
     """Ids of the claims of a virtual machine against none."""
-    told = [(known.id, known.claim.context) for known in claims]
+    contexts = [(known.id, known.claim.context) for known in claims]
     return tuple(
         name
-        for name, context in told
+        for name, context in contexts
         if context is not None
         and context.arm.deployment in MACHINES
         and context.baseline.deployment not in MACHINES
@@ -126,11 +126,11 @@ def _ranking(
     )
     unknown = [each.arm for each in found if each.nothing_known]
     least = needed if needed > SAFE_GAP else LEAST_GAP
-    told = f"alternatives have to differ by more than {100 * needed:.0f} %"
+    answer = f"alternatives have to differ by more than {100 * needed:.0f} %"
     left = f"; of {', '.join(unknown)} nothing comparable is known" if unknown else ""
     if benchmark.gap is None:
-        return Verdict(Purpose.RANKING, Answer.IF, f"{told}{left}", tuple(cited))
-    gap = f"they are expected to differ by {100 * benchmark.gap:.0f} %: {told}{left}"
+        return Verdict(Purpose.RANKING, Answer.IF, f"{answer}{left}", tuple(cited))
+    gap = f"they are expected to differ by {100 * benchmark.gap:.0f} %: {answer}{left}"
     if benchmark.gap < least:
         return Verdict(Purpose.RANKING, Answer.NO, gap, tuple(cited))
     if unknown:

@@ -67,11 +67,11 @@ def context_words(claim: Claim) -> str:
 
 def setup_words(setup: Setup) -> str:
     """Deployment, path, storage and engine, as far as they are told."""
-    told: list[str] = [setup.deployment]
-    told += [] if setup.network in (None, "none") else [f"path {setup.network}"]
-    told += [] if setup.storage in (None, "none") else [f"data on {setup.storage}"]
+    words: list[str] = [setup.deployment]
+    words += [] if setup.network in (None, "none") else [f"path {setup.network}"]
+    words += [] if setup.storage in (None, "none") else [f"data on {setup.storage}"]
     engine = "/".join(each for each in (setup.engine, setup.runtime) if each not in (None, "none"))
-    return ", ".join([*told, *([engine] if engine else [])])
+    return ", ".join([*words, *([engine] if engine else [])])
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
         yield _Line(f"For {advice.benchmark.comparing}: {verdict.answer.value}; {verdict.because}.")
     yield _Line("")
     for verdict in advice.verdicts:
-        told = f"  {verdict.purpose.value:<15}{verdict.answer.value:<11}"
-        yield _Line(f"{told}{verdict.because}{_cited(verdict.claims)}", hang=len(told))
+        line = f"  {verdict.purpose.value:<15}{verdict.answer.value:<11}"
+        yield _Line(f"{line}{verdict.because}{_cited(verdict.claims)}", hang=len(line))
     if advice.forecasts:
         yield _Line("")
         yield _Line("Predicted overhead against the baseline:")
@@ -214,11 +214,11 @@ def _pool(summed: Pool) -> str:
 def _untold(summed: Pool) -> str:
     """What the figure may have been measured with other than planned, as its source does not say."""
     of = len(summed.listed)
-    told = [
+    words = [
         name.replace("_", " ") + ("" if claims == of else f" by {claims} of {of}")
         for name, claims in summed.untold.items()
     ]
-    return f"; not told: {', '.join(told)}" if told else ""
+    return f"; not told: {', '.join(words)}" if words else ""
 
 
 def _pooled(effect: Pooled) -> str:

@@ -74,8 +74,8 @@ def _of_cpu(run: RunRecord, share: float | None, *, closed: bool) -> Level | Non
 
 
 def _of_most(runs: Sequence[RunRecord], of: Callable[[RunRecord], T | None]) -> T | None:
-    told = Counter(of(run) for run in runs)
-    return next((answer for answer, n in told.items() if 2 * n > len(runs)), None)
+    answers = Counter(of(run) for run in runs)
+    return next((answer for answer, n in answers.items() if 2 * n > len(runs)), None)
 
 
 class Comparing(StrEnum):

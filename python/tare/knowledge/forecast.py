@@ -62,10 +62,10 @@ def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile]) 
 
 def _has_other_client(known: ClaimFile, arm: PlannedArm) -> bool:
     context = known.claim.context
-    told = None if context is None else context.arm.client
-    if told is None or arm.setup.client is None:
+    client = None if context is None else context.arm.client
+    if client is None or arm.setup.client is None:
         return False
-    return (told in DOCKERIZED) != (arm.setup.client in DOCKERIZED)
+    return (client in DOCKERIZED) != (arm.setup.client in DOCKERIZED)
 
 
 def comparable(claims: Sequence[ClaimFile], wanted: Key, database: str | None) -> tuple[ClaimFile, ...]:

@@ -96,19 +96,19 @@ def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
         raise StudyError(
             "the control differs from the baseline, so this study is invalid", hint="see `tare report`"
         )
-    told = {}
+    claims = {}
     for finding in analysis.findings:
         of_arm = not finding.control and finding.metric != MONITOR_CPU.name
         if of_arm and len(finding.blocks) >= _FEWEST:
             name = _UNSAFE.sub("-", f"{study.name}-{finding.arm}-{finding.metric}-{plan.digest[:8]}")
             if (claim := _claim(plan, records, finding)) is not None:
-                told[name] = claim
-    if not told:
+                claims[name] = claim
+    if not claims:
         raise StudyError(
             f"this study has ended, and no arm has an interval: that takes {_FEWEST} blocks of it and its baseline",
             hint="`tare report` tells which runs failed; with a higher cap on blocks `tare run` goes on here",
         )
-    return told
+    return claims
 
 
 def _refuse(plan: Plan, records: Sequence[RunRecord]) -> None:

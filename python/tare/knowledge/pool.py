@@ -105,11 +105,11 @@ def _pooled(y: Floats, variance: Floats, design: Floats, tau2: float, names: tup
     t = float(stdtrit(k - parameters, 0.5 + CONFIDENCE / 2))
     point, error = float(coefficients[0]), float(errors[0])
     wide = float(stdtrit(k - parameters - 1, 0.5 + CONFIDENCE / 2)) * math.sqrt(tau2 + error**2)
-    told = tuple(
+    effects = tuple(
         (name, float(b), float(b - t * e), float(b + t * e))
         for name, b, e in zip(names, coefficients[1:], errors[1:], strict=True)
     )
-    return Pooled(point, point - t * error, point + t * error, point - wide, point + wide, tau2, k, told)
+    return Pooled(point, point - t * error, point + t * error, point - wide, point + wide, tau2, k, effects)
 
 
 @dataclass(frozen=True)

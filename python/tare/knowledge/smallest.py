@@ -67,10 +67,10 @@ def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:
     rule = replace(Rule(), target=target, blocks=_MOST_BLOCKS, seconds=None)
     blocks = blocks_needed(rule, 0.0, known) or _MOST_BLOCKS  # `None` only without a target
     found = estimate(plan, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
-    whence = (
+    source = (
         "what tare expects of a machine that is not calibrated" if spread is None else "this machine's calibration"
     )
-    return Rounds(target, known, whence, blocks, found.seconds_of(blocks), enough=blocks < _MOST_BLOCKS)
+    return Rounds(target, known, source, blocks, found.seconds_of(blocks), enough=blocks < _MOST_BLOCKS)
 
 
 def smallest_study(study: Study, arms: Sequence[str], registry: Registry, target: float, blocks: int) -> str:

@@ -91,9 +91,9 @@ class Page:
     async def events(self, request: Request) -> Response:
         """Parts that differ from what the viewer has, now and as they change."""
         seen = dict(tags_of(request.headers.get("last-event-id")))
-        return StreamingResponse(self._told(seen), media_type="text/event-stream")
+        return StreamingResponse(self._changes(seen), media_type="text/event-stream")
 
-    async def _told(self, tags: dict[str, str]) -> AsyncIterator[str]:
+    async def _changes(self, tags: dict[str, str]) -> AsyncIterator[str]:
         yield f"retry: 2000\nevent: clock\ndata: {self._clock():.3f}\n\n"
         async for new in self._watch.changes(tags):
             if not new:

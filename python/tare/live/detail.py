@@ -42,8 +42,8 @@ def of_arm(view: View, number: int) -> Arm | None:
         return None
     arm = view.known.plan.study.arms[number]
     under_way = {run.run_id: run.attempt for run in view.under_way}
-    said = view.known.decision
-    last = None if said.end is None else said.blocks
+    decided = view.known.decision
+    last = None if decided.end is None else decided.blocks
     attempts: list[Attempt] = []
     for run in sorted((run for run in view.known.plan.runs if run.arm == arm.name), key=lambda run: run.block):
         made = [_made(outline) for outline in view.known.attempts.get(run.id, ())]

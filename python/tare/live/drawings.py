@@ -102,8 +102,8 @@ def series(view: View) -> Any:
 
     `awaited`: whether a run is under way that may tell some yet.
     """
-    told = [one for one in view.seen if one.windows]
-    if told:
+    shown = [one for one in view.seen if one.windows]
+    if shown:
         runs = [
             {
                 "run": f"{_run(view, one.run_id, one.arm)}, {one.phase}",
@@ -111,7 +111,7 @@ def series(view: View) -> Any:
                 "latency": one.latency,
                 "points": _points(one.windows),
             }
-            for one in told
+            for one in shown
         ]
         return {"live": True, "awaited": True, "runs": runs}
     awaited = bool(view.under_way)

@@ -95,8 +95,8 @@ def _rows(content: bytes, upto: int) -> Iterator[Row]:
     words, at = struct.unpack(f"<{len(content) // 8}Q", content), 0
     while at < len(words):
         length, checksum = words[at] >> 32, words[at] & 0xFFFFFFFF
-        told = struct.pack("<Q", upto + at) + content[8 * at + 8 : 8 * (at + length)]
-        if length < _KEYS or zlib.crc32(told) != checksum:
+        rows = struct.pack("<Q", upto + at) + content[8 * at + 8 : 8 * (at + length)]
+        if length < _KEYS or zlib.crc32(rows) != checksum:
             return
         table, target = TABLES[words[at + 1] >> 32], words[at + 1] & 0xFFFFFFFF
         cells = words[at + _KEYS : at + length]
@@ -157,7 +157,7 @@ class Journal:
                     if kind == _ROWS:
                         yield self._rows(payload)
                     else:
-                        self._told(kind, payload)
+                        self._note(kind, payload)
         except (OSError, struct.error, ValueError, KeyError, TypeError) as error:
             raise NotReadable(str(error)) from error
 
@@ -173,7 +173,7 @@ class Journal:
         (self.upto,) = _POSITION.unpack_from(payload)
         return payload[_POSITION.size :]
 
-    def _told(self, kind: int, payload: bytes) -> None:
+    def _note(self, kind: int, payload: bytes) -> None:
         if kind == _HEADER:
             self.header = json.loads(payload)
         elif kind == _TARGET:

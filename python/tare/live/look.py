@@ -107,13 +107,13 @@ def _last(store: Store, known: Known) -> Last | None:
     if known.last is None:
         return None
     with store.reading() as connection:
-        told = connection.execute(_LAST, {"row": known.last.row}).one()
-    windows: list[dict[str, Any]] = json.loads(told.windows) if told.windows else []
-    record = known.last.record.model_copy(update={"usage": json.loads(told.usage) if told.usage else None})
+        row = connection.execute(_LAST, {"row": known.last.row}).one()
+    windows: list[dict[str, Any]] = json.loads(row.windows) if row.windows else []
+    record = known.last.record.model_copy(update={"usage": json.loads(row.usage) if row.usage else None})
     measured_s = dict(spans(record)).get(Phase.MEASURE, (None,))[0]
     points = [Point(one["end_s"], one.get("throughput_per_s"), one.get("latency_p95_ms")) for one in windows]
     laid = placed(points, windows_began(record, measured_s))
-    return Last(record.run_id, record.arm, record.outcome.ok, told.unit, laid, measured_s)
+    return Last(record.run_id, record.arm, record.outcome.ok, row.unit, laid, measured_s)
 
 
 def _engine_root(store: Store) -> str | None:

@@ -91,19 +91,19 @@ def standing(view: View) -> Mapping[str, Any]:
     """Each arm against its baseline so far, with how far its interval is from the target."""
     if view.known is None:
         return {"rows": (), "open": True, "target": None, "baseline": "", "blocks": ""}
-    study, said = view.known.plan.study, view.known.decision
+    study, decided = view.known.plan.study, view.known.decision
     rule = rule_of(study)
     return {
-        "rows": [_row(arm.name, view.names[arm.name], said) for arm in study.arms if arm.name in said.arms],
-        "open": said.end is None,
+        "rows": [_row(arm.name, view.names[arm.name], decided) for arm in study.arms if arm.name in decided.arms],
+        "open": decided.end is None,
         "target": None if rule.target is None else f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} %",
         "baseline": view.names[study.baseline] if not study.baseline_levels else "each arm's baseline",
-        "blocks": counted(said.blocks, "finished block"),
+        "blocks": counted(decided.blocks, "finished block"),
     }
 
 
-def _row(name: str, shown: str, said: Decision) -> Mapping[str, Any]:
-    arm = said.arms[name]
+def _row(name: str, shown: str, decided: Decision) -> Mapping[str, Any]:
+    arm = decided.arms[name]
     more = "" if arm.more_blocks is None else "none" if not arm.more_blocks else f"about {arm.more_blocks}"
     half = "" if arm.half_width is None else f"\N{PLUS-MINUS SIGN}{percent(arm.half_width, signed=False)}"
     return {

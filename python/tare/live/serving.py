@@ -45,12 +45,12 @@ def beside(store: Path, port: int, token: str, program: Sequence[str] = ()) -> I
         str(door.socket.fileno()),
         str(store.absolute()),
     ]
-    with door.socket, tempfile.TemporaryFile() as said:
+    with door.socket, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=errors,
             pass_fds=[door.socket.fileno()],
             start_new_session=True,  # Ctrl-C is for the run, which then ends the page
         )

@@ -54,25 +54,25 @@ class StatusWriter:
     def end(self, how: str) -> None:
         """The session is over."""
         with self._lock:
-            self.now = self._said(how).model_copy(update={"over": how, "runs": (), "preparing": None})
+            self.now = self._logged(how).model_copy(update={"over": how, "runs": (), "preparing": None})
             self._write()
 
     def _after(self, event: Event) -> Now:
         now = self.now
         if isinstance(event, Preparing):
-            return self._said(f"preparing {event.what}").model_copy(update={"preparing": event.what, "runs": ()})
+            return self._logged(f"preparing {event.what}").model_copy(update={"preparing": event.what, "runs": ()})
         if isinstance(event, RunStarted):
-            said = self._said(f"{event.run.id} begins, attempt {event.attempt}")
+            logged = self._logged(f"{event.run.id} begins, attempt {event.attempt}")
             under_way = [run for run in now.runs if run.run_id != event.run.id]
-            return said.model_copy(update={"preparing": None, "runs": (*under_way, self._current(event))})
+            return logged.model_copy(update={"preparing": None, "runs": (*under_way, self._current(event))})
         if isinstance(event, PhaseStarted):
             return now.model_copy(update={"runs": tuple(self._in_phase(run, event) for run in now.runs)})
         if isinstance(event, Emulated):
             return now.model_copy(update={"runs": tuple(_emulated(run, event) for run in now.runs)})
         if isinstance(event, RunEnded):
             left = tuple(run for run in now.runs if run.run_id != event.record.run_id)
-            return self._said(*_ended(event.record)).model_copy(update={"runs": left})
-        return self._said(*_told(event))
+            return self._logged(*_ended(event.record)).model_copy(update={"runs": left})
+        return self._logged(*_lines(event))
 
     def _current(self, event: RunStarted) -> Current:
         run = event.run
@@ -89,10 +89,10 @@ class StatusWriter:
     def _in_phase(self, run: Current, event: PhaseStarted) -> Current:
         if run.run_id != event.run.id:
             return run
-        told = {"phase": event.phase, "phase_began_at": self._clock(), "expected_s": event.expected_s}
-        return run.model_copy(update=told)
+        update = {"phase": event.phase, "phase_began_at": self._clock(), "expected_s": event.expected_s}
+        return run.model_copy(update=update)
 
-    def _said(self, *lines: str) -> Now:
+    def _logged(self, *lines: str) -> Now:
         new = tuple(Line(at=self._clock(), text=line[:_LONGEST_LINE]) for line in lines)
         return self.now.model_copy(update={"log": (*self.now.log, *new)[-_LINES:]})
 
@@ -136,16 +136,16 @@ def _ended(record: RunRecord) -> tuple[str, ...]:
     return (head, *(f"{record.run_id}: {notice}" for notice in record.notices))
 
 
-def _told(event: BlockEnded | MeasureChosen | Notice | object) -> tuple[str, ...]:
+def _lines(event: BlockEnded | MeasureChosen | Notice | object) -> tuple[str, ...]:
     if isinstance(event, BlockEnded):
         return _block(event.decision)
     if isinstance(event, MeasureChosen):
-        return (f"after the pilot, {event.choice.told}",)
+        return (f"after the pilot, {event.choice.sentence}",)
     return (event.text,) if isinstance(event, Notice) else ()
 
 
-def _block(said: Decision) -> tuple[str, ...]:
-    if said.end is not None:
-        return (f"{counted(said.blocks, 'block')} made; no further one is needed ({said.end.value})",)
-    more = "" if said.more_blocks is None else f", about {said.more_blocks} more needed"
-    return (f"{counted(said.blocks, 'block')} made{more}",)
+def _block(decided: Decision) -> tuple[str, ...]:
+    if decided.end is not None:
+        return (f"{counted(decided.blocks, 'block')} made; no further one is needed ({decided.end.value})",)
+    more = "" if decided.more_blocks is None else f", about {decided.more_blocks} more needed"
+    return (f"{counted(decided.blocks, 'block')} made{more}",)

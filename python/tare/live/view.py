@@ -86,10 +86,10 @@ class View:
     def blocks(self) -> int | None:
         """Blocks that are expected in all by what is seen so far; `None`: only the cap is known."""
         assert self.known is not None  # noqa: S101 - asked for where there is a study
-        said, run_s = self.known.decision, self._run_s
-        if said.end is None and run_s is None:
+        decided, run_s = self.known.decision, self._run_s
+        if decided.end is None and run_s is None:
             return None
-        return min(self.cap, blocks_expected(self.known.plan.study, said, run_s or 0.0))
+        return min(self.cap, blocks_expected(self.known.plan.study, decided, run_s or 0.0))
 
     @property
     def fixed(self) -> bool:

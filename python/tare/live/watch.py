@@ -104,5 +104,5 @@ def ident(tags: Mapping[str, str]) -> str:
 
 def tags_of(ident_seen: str | None) -> Mapping[str, str]:
     """What a viewer has who comes back with that id; nothing of it is trusted but to be compared."""
-    told = (ident_seen or "").split(".")
-    return dict(zip(NAMES, told, strict=True)) if len(told) == len(NAMES) else {}
+    idents = (ident_seen or "").split(".")
+    return dict(zip(NAMES, idents, strict=True)) if len(idents) == len(NAMES) else {}

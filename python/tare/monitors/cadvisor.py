@@ -83,15 +83,15 @@ class Cadvisor:
     def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
         """The answers of Prometheus. Raises `RunFailed` for a control group of which there is nothing."""
         try:
-            told = json.loads((directory / _ANSWERS).read_text())
+            answers = json.loads((directory / _ANSWERS).read_text())
         except (OSError, ValueError) as error:
             raise RunFailed(f"what Prometheus had of cAdvisor is not whole: {error}") from error
-        if told["group"] is None:
+        if answers["group"] is None:
             raise RunFailed("cAdvisor was told of no control group of the SUT")
-        scraped = Scraped.of(told)
+        scraped = Scraped.of(answers)
         if len(scraped.stamps) < 2:
-            raise RunFailed(f"cAdvisor showed no CPU time of the control group {told['group']}")
-        rates = _rate_rows(scraped, told["rate"], float(told["range_s"]))
+            raise RunFailed(f"cAdvisor showed no CPU time of the control group {answers['group']}")
+        rates = _rate_rows(scraped, answers["rate"], float(answers["range_s"]))
         rows = [*_between_rows(scraped), *rates, *_gauge_rows(scraped)]
         return Reading(len(scraped.stamps), table("cadvisor", rows), {})
 
@@ -108,12 +108,12 @@ class Scraped:
     within_ns: int
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Scraped:
+    def of(cls, scrape: Mapping[str, Any]) -> Scraped:
         """From the document of prometheus_reader.py."""
-        shifts = [clock["realtime_ns"] - clock["monotonic_ns"] for clock in told["clocks"]]
+        shifts = [clock["realtime_ns"] - clock["monotonic_ns"] for clock in scrape["clocks"]]
         series = {
             metric: [{_ns(at) - shifts[-1]: float(value) for at, value in one["values"]} for one in found]
-            for metric, found in told["raw"].items()
+            for metric, found in scrape["raw"].items()
         }
         return cls(series, shifts[-1], _STAMP_NS + abs(shifts[-1] - shifts[0]) + _scatter(_stamps(series[_CPU])))
 

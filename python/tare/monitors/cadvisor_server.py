@@ -105,12 +105,12 @@ def end(servers: dict[str, subprocess.Popen[bytes]]) -> None:
 def serve(directory: Path, servers: dict[str, subprocess.Popen[bytes]], address: str, most_s: float) -> str | None:
     """Until told to end; returns why it ended otherwise."""
     clocks = {"monotonic_ns": time.monotonic_ns(), "realtime_ns": time.time_ns()}
-    over, ready, groups, told = time.monotonic() + most_s, False, dict[str, str](), int(signal.SIGHUP)
-    while told not in (signal.SIGTERM, signal.SIGINT) and time.monotonic() < over:
+    over, ready, groups, received_signal = time.monotonic() + most_s, False, dict[str, str](), int(signal.SIGHUP)
+    while received_signal not in (signal.SIGTERM, signal.SIGINT) and time.monotonic() < over:
         if gone := next((name for name, server in servers.items() if server.poll() is not None), None):
             lines = (directory / f"{gone}.log").read_text(errors="replace").strip().splitlines()
             return f"{gone} ended: {lines[-1] if lines else 'it said nothing'}"
-        if told == signal.SIGHUP:
+        if received_signal == signal.SIGHUP:
             groups = noted(directory, groups)
             document = {"address": address, "groups": groups, "clocks": clocks}
             (directory / "server.json").write_text(json.dumps(document))
@@ -118,7 +118,7 @@ def serve(directory: Path, servers: dict[str, subprocess.Popen[bytes]], address:
             (directory / "ready").touch()
             ready = True
         received = signal.sigtimedwait(SIGNALS, max(0.0, over - time.monotonic()) if ready else POLL_S)
-        told = 0 if received is None else received.si_signo
+        received_signal = 0 if received is None else received.si_signo
     return None
 
 

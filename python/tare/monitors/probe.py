@@ -60,7 +60,9 @@ class Probe:
             trace = json.loads((directory / TRACE / "trace.json").read_text())
         except (OSError, ValueError) as error:
             raise RunFailed("the trace of the run is missing", hint=_last_line(directory)) from error
-        return Reading(samples=int(trace["rows"]["tick"]), table=None, values=told(trace, _last_line(directory)))
+        return Reading(
+            samples=int(trace["rows"]["tick"]), table=None, values=probe_values(trace, _last_line(directory))
+        )
 
 
 def targets(each: WatchedProcess) -> Iterator[tuple[str, str]]:
@@ -72,7 +74,7 @@ def targets(each: WatchedProcess) -> Iterator[tuple[str, str]]:
         yield "netns", f"{each.name}={each.pid}"
 
 
-def told(trace: Mapping[str, Any], last_words: str) -> Mapping[str, Any]:
+def probe_values(trace: Mapping[str, Any], last_words: str) -> Mapping[str, Any]:
     """What the record keeps of `trace.json`. Raises `RunFailed` unless it is whole and was ended by us."""
     header, footer = trace["header"], trace["footer"]
     if not trace["complete"] or footer is None:

@@ -64,8 +64,8 @@ def main() -> None:
             raw[metric] = ask(address, "query", query=f"{metric}{{id={quoted}}}[{since}]", time=f"{ended_s:.3f}")
         counter = f"{METRICS[0]}{{id={quoted}}}[{range_s:g}s]"
         found = rates(address, f"sum by (id) (rate({counter}))", began_s, ended_s, every_s)
-    told = {"clocks": [server["clocks"], now], "group": group, "range_s": range_s, "raw": raw, "rate": found}
-    json.dump(told, sys.stdout)
+    answer = {"clocks": [server["clocks"], now], "group": group, "range_s": range_s, "raw": raw, "rate": found}
+    json.dump(answer, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -54,11 +54,11 @@ class Sar:
         lines = sysstat.lines_of(directory, "sar")
         came = [line.came_ns for line in lines if line.text.split()[1:2] == ["all"] and line.text[:1].isdecimal()]
         try:
-            told = json.loads((directory / _JSON).read_text())["sysstat"]["hosts"][0]["statistics"]
+            statistics = json.loads((directory / _JSON).read_text())["sysstat"]["hosts"][0]["statistics"]
         except (OSError, ValueError, LookupError) as error:
             raise RunFailed(f"sadf made no whole JSON of what sar wrote: {error}") from error
         # The file is read just before sar is stopped: its last sample may be printed and not written, or otherwise.
-        both = list(zip(moments(came, scene.interval_s), told, strict=False))
+        both = list(zip(moments(came, scene.interval_s), statistics, strict=False))
         used = "memory_used_kib_12_7_8" if _version(directory) >= _AVAILABLE_SINCE else "memory_used_kib"
         rows = [row for moment, sample in both for row in _rows(moment, sample, used)]
         return Reading(len(both), table("sar", rows), {})
@@ -67,13 +67,13 @@ class Sar:
 def _version(directory: Path) -> tuple[int, ...]:
     """What `sar -V` says of itself, whatever the language."""
     try:
-        told = (directory / _VERSION).read_text()
+        text = (directory / _VERSION).read_text()
     except OSError as error:
         raise RunFailed(f"the version of sar is not known: {error}") from error
-    if found := re.search(r"(\d+)\.(\d+)\.(\d+)", told):
+    if found := re.search(r"(\d+)\.(\d+)\.(\d+)", text):
         return tuple(int(part) for part in found.groups())
     raise RunFailed(
-        f"sar -V tells no version: {told[:60]!r}", hint="its used memory changed its meaning with 12.7.8"
+        f"sar -V tells no version: {text[:60]!r}", hint="its used memory changed its meaning with 12.7.8"
     )
 
 

@@ -46,9 +46,9 @@ def follow(address: str, ident: str, lock: threading.Lock) -> None:
     answer = engine.getresponse()
     for line in iter(answer.readline, b""):
         came = {"monotonic_ns": time.monotonic_ns(), "realtime_ns": time.time_ns()}
-        told = json.dumps({"container": ident, "status": answer.status, **came, "frame": json.loads(line)})
+        line_out = json.dumps({"container": ident, "status": answer.status, **came, "frame": json.loads(line)})
         with lock:
-            sys.stdout.write(told + "\n")
+            sys.stdout.write(line_out + "\n")
             sys.stdout.flush()
 
 
@@ -57,8 +57,8 @@ def runs(address: str, ident: str) -> bool:
     engine = Engine(address)
     engine.request("GET", f"/containers/{ident}/json")
     answer = engine.getresponse()
-    told = json.load(answer)
-    return answer.status == http.client.OK and bool(told["State"]["Running"])
+    state = json.load(answer)
+    return answer.status == http.client.OK and bool(state["State"]["Running"])
 
 
 def watch(address: str, ident: str, lock: threading.Lock) -> None:

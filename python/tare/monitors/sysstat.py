@@ -63,11 +63,11 @@ def statistics(directory: Path, tool: str, interval_s: float) -> Iterator[tuple[
     """The samples of a tool that was asked for JSON. Raises `RunFailed` unless the document is whole."""
     lines = lines_of(directory, tool)
     try:
-        told = json.loads("".join(line.text for line in lines))["sysstat"]["hosts"][0]["statistics"]
+        parsed = json.loads("".join(line.text for line in lines))["sysstat"]["hosts"][0]["statistics"]
     except (ValueError, LookupError) as error:
         raise RunFailed(f"the JSON of {tool} is not whole: {error}") from error
     came = [line.came_ns for line in lines if '"timestamp"' in line.text]
-    yield from zip(moments(came, interval_s), told, strict=True)
+    yield from zip(moments(came, interval_s), parsed, strict=True)
 
 
 def named(row: Mapping[str, Any], names: Mapping[str, str] | Sequence[str]) -> Iterator[tuple[str, float]]:

@@ -191,18 +191,18 @@ def block_count(rule: Rule, block_s: float) -> BlockCount:
     )
 
 
-def blocks_expected(study: Study, said: Decision, run_s: float) -> int:
+def blocks_expected(study: Study, decided: Decision, run_s: float) -> int:
     """Blocks in all of a study under way, by the spread seen so far, else by the plan's estimate.
 
     `run_s`: what a run takes, by which a cap on machine time is so many blocks.
     """
-    if said.end is not None:
-        return said.blocks
+    if decided.end is not None:
+        return decided.blocks
     rule = rule_of(study)
     planned = block_count(rule, max(run_s * runs_of_blocks(study, 1), 1e-3))
-    if said.more_blocks is None:
-        return max(planned.expected, said.blocks + 1)
-    return min(planned.most, said.blocks + max(1, rule.blocks_each * said.more_blocks))
+    if decided.more_blocks is None:
+        return max(planned.expected, decided.blocks + 1)
+    return min(planned.most, decided.blocks + max(1, rule.blocks_each * decided.more_blocks))
 
 
 def run_seconds(settings: ArmSettings, slow: SlowStarts) -> float:

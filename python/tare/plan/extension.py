@@ -50,7 +50,7 @@ def extends(was: Plan, now: Plan) -> bool:
     return only_caps and raised and now.runs[: len(was.runs)] == was.runs
 
 
-def told(was: Plan, now: Plan) -> str:
+def changes_between(was: Plan, now: Plan) -> str:
     """The differences in a sentence, and where they are caps alone why that is no extension."""
     found = differences(was, now)
     if was.study.imported and now.study.imported and all(each.key == BLOCKS for each in found):
@@ -157,11 +157,11 @@ def _of_baselines(a: Plan, b: Plan, names: list[str]) -> list[Difference]:
 def _refuse(found: list[Difference]) -> None:
     if not found:
         return
-    told = "; ".join(
+    changes = "; ".join(
         f"{each.key} is {each.was[:80] or _EMPTY} in A and {each.now[:80] or _EMPTY} in B"
         for each in found[:_SHOWN]
     )
     more = f"; {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN else ""
     raise NotComparable(
-        f"A and B are not the same study: {told}{more}", hint="a comparison needs the same question in both"
+        f"A and B are not the same study: {changes}{more}", hint="a comparison needs the same question in both"
     )

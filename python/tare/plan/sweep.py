@@ -86,8 +86,8 @@ def _with_threads(arm: Arm, models: Mapping[str, type[Parameters]], count: int) 
         model = models[settings.workload_name]
         whole = model.model_validate_json(json.dumps({**asked, FACTOR: count})).model_dump(mode="json")
     except ValidationError as error:
-        told = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise StudyError(f"{settings.workload_name} cannot be run with {count} threads: {told}") from error
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise StudyError(f"{settings.workload_name} cannot be run with {count} threads: {reason}") from error
     return Arm(
         name=f"{FACTOR}-{count}",
         levels={FACTOR: str(count)},

@@ -39,8 +39,8 @@ class Duet:
             if time % 2:
                 drawn = [(second, first) for first, second in reversed(drawn)]
             else:
-                seats = [shuffled((baseline, other), rng) for other in shuffled(others, rng)]
-                drawn = [(first, second) for first, second in seats]
+                pairs = [shuffled((baseline, other), rng) for other in shuffled(others, rng)]
+                drawn = [(first, second) for first, second in pairs]
             for pair in drawn:
                 block = len(turns) // 2 + 1
                 turns += [Turn(block, arm) for arm in pair]

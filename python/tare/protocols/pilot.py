@@ -84,7 +84,7 @@ class Choice(Strict):
     why_not: str | None = None
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """The choice and its reasons, without a beginning and a full stop."""
         runs = f"the measure phase of a run is {self.measure_s:g} s instead of {self.pilot_s:g} s"
         if self.within is None or self.between is None or self.restart_s is None:
@@ -104,8 +104,8 @@ def is_piloted(spec: Repetition) -> bool:
 
 def most_s(spec: Repetition, pilot_s: float) -> float:
     """The longest measure phase that may be chosen."""
-    said = spec.measure_most_s if isinstance(spec, InterleaveSpec) else None
-    return TIMES_PILOT * pilot_s if said is None else said
+    longest = spec.measure_most_s if isinstance(spec, InterleaveSpec) else None
+    return TIMES_PILOT * pilot_s if longest is None else longest
 
 
 def choose(
@@ -124,8 +124,8 @@ def choose(
         return choice.model_copy(update={"why_not": "no arm had two rounds with windows of it and its baseline"})
     found, restart_s = _pooled(usable), fmean(run.restart_s for run in runs)
     windows = max(LEAST_WINDOWS, windows_per_round(found, restart_s, window_s, math.floor(most / window_s)))
-    told = {"within": found.within, "between": found.between, "restart_s": restart_s}
-    return choice.model_copy(update={"windows": windows, "measure_s": windows * window_s, **told})
+    basis = {"within": found.within, "between": found.between, "restart_s": restart_s}
+    return choice.model_copy(update={"windows": windows, "measure_s": windows * window_s, **basis})
 
 
 def _pooled(tables: Sequence[Sequence[Sequence[float]]]) -> Components:

@@ -86,14 +86,14 @@ def build_report(  # noqa: PLR0913 - what a report is made of
 ) -> Report:
     """Analyse the records and gather what is told of them, arms that differ in conditions only as one.
 
-    `for_people`: as `told_of`. `planned`: `None` for every arm in every block.
+    `for_people`: as `readable`. `planned`: `None` for every arm in every block.
     `ending`: why no further block is made, `None` while one is; a block that is not made was not planned either.
     """
     planned = (
         runs_of_blocks(study, study.protocol.blocks * rule_of(study).blocks_each) if planned is None else planned
     )
     planned = planned if ending is None else min(planned, runs_of_blocks(study, ending.blocks))
-    study, records = told_of(study, records, for_people=for_people)
+    study, records = readable(study, records, for_people=for_people)
     analysis = analyze(study, records)
     return Report(
         study=study,
@@ -112,7 +112,7 @@ def build_report(  # noqa: PLR0913 - what a report is made of
     )
 
 
-def told_of(
+def readable(
     study: Study, records: Sequence[RunRecord], *, for_people: bool = True
 ) -> tuple[Study, tuple[RunRecord, ...]]:
     """Study and records as a report tells them: conditions folded, and names of emulated arms with their mark.

@@ -35,7 +35,7 @@ from tare.report.rows.views import monitors
 from tare.report.setting import BY_OTHERS
 from tare.report.words.answer import against, unpaired, why_no_interval
 from tare.report.words.marks import kinds_of_work
-from tare.report.words.notes import LONGEST, told, warnings
+from tare.report.words.notes import LONGEST, failure_text, warnings
 from tare.report.words.summary import again, citation, summary
 from tare.report.words.verdicts import method, verdicts
 from tare.version import __version__
@@ -111,7 +111,7 @@ def render(report: Report) -> str:
         point=figures.point,
         interval=figures.interval,
         percent=figures.percent,
-        told=told,
+        failure_text=failure_text,
         verdicts=verdicts(report.analysis),
         method=method(report.analysis),
         warnings=warnings(report.analysis.alarms),

@@ -27,17 +27,17 @@ def known_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
 
 def compared(analysis: Analysis) -> tuple[Metric, ...]:
     """Of `known` those in which an arm could be compared; the primary one always. Of nothing there is no ratio."""
-    told = _told(analysis)
-    return tuple(metric for metric in known(analysis) if metric.name == PRIMARY or metric.name in told)
+    estimated = _estimated(analysis)
+    return tuple(metric for metric in known(analysis) if metric.name == PRIMARY or metric.name in estimated)
 
 
 def compared_by_operation(analysis: Analysis) -> tuple[Metric, ...]:
     """The same of `known_by_operation`."""
-    told = _told(analysis)
-    return tuple(metric for metric in known_by_operation(analysis) if metric.name in told)
+    estimated = _estimated(analysis)
+    return tuple(metric for metric in known_by_operation(analysis) if metric.name in estimated)
 
 
-def _told(analysis: Analysis) -> frozenset[str]:
+def _estimated(analysis: Analysis) -> frozenset[str]:
     return frozenset(one.metric for one in analysis.findings if one.estimate.point is not None)
 
 

@@ -187,13 +187,13 @@ def _address(value: Any) -> Any:
 
 def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
     """What was in force, without the names and numbers that each run has to itself and that say nothing."""
-    told = _without_names(record.parity, record.run_id)
-    servers = frozenset(_namespaces(told.get("sut")))
+    sides = _without_names(record.parity, record.run_id)
+    servers = frozenset(_namespaces(sides.get("sut")))
     return {
         side: _whose(_one_place(seen), hosts, servers if side.startswith("client") else frozenset())
         if isinstance(seen, Mapping)
         else seen
-        for side, seen in told.items()
+        for side, seen in sides.items()
     }
 
 
@@ -224,9 +224,10 @@ def _whose(
     if not hosts or not _namespaces(seen):
         return seen
     known = {**dict.fromkeys(servers, "the SUT's"), **dict.fromkeys(hosts, "the host's")}
-    told = {kind for kind, _ in hosts} | {"mnt"}
+    kinds = {kind for kind, _ in hosts} | {"mnt"}
     words = {
-        kind: known.get((kind, number), "its own") if kind in told else number for kind, number in _namespaces(seen)
+        kind: known.get((kind, number), "its own") if kind in kinds else number
+        for kind, number in _namespaces(seen)
     }
     return {**seen, "namespaces": words}
 

@@ -82,6 +82,6 @@ def sides_of(arms: EmulatedArms) -> tuple[Side, ...]:
     return union_of_sides((), (side for sides in arms.values() for side in sides))
 
 
-def told(sides: Iterable[Side]) -> str:
+def sides_text(sides: Iterable[Side]) -> str:
     """`SUT and client`."""
     return " and ".join(WORDS[side] for side in sides)

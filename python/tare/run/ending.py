@@ -61,16 +61,16 @@ class Ending(Strict):
 
 def ending_of(plan: Plan, done: StudyState) -> Ending | None:
     """The ending that the records tell, `None` while another block is to be made."""
-    said = decision(plan, done)
-    if said.end is None:
+    decided = decision(plan, done)
+    if decided.end is None:
         return None
     return Ending(
-        reason=said.end.value,
-        blocks=said.blocks,
-        machine_s=said.seconds,
+        reason=decided.end.value,
+        blocks=decided.blocks,
+        machine_s=decided.seconds,
         target=Rule.of(plan.study.protocol).target,
         arms={
             name: ArmWidth(n=arm.n, low=arm.low, high=arm.high, half_width=arm.half_width)
-            for name, arm in said.arms.items()
+            for name, arm in decided.arms.items()
         },
     )

@@ -72,17 +72,17 @@ def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[K
     """Each run that remains, once; what remains is asked anew after each, as the protocol may have enough."""
     plan, done = session.plan, session.destination.done
     tried: set[str] = set()
-    blocks, told = 0, False
+    blocks, announced = 0, False
     while left := [run for run in remaining(plan, done) if run.id not in tried]:
-        said = decision(plan, done)
-        if said.blocks > blocks:
-            blocks = said.blocks
-            session.observer(BlockEnded(said))
+        decided = decision(plan, done)
+        if decided.blocks > blocks:
+            blocks = decided.blocks
+            session.observer(BlockEnded(decided))
         together = _together(plan, left[0])
         tried |= {run.id for run in together}
         choice = choice_of(plan, done)
-        if choice is not None and not told:
-            told = True
+        if choice is not None and not announced:
+            announced = True
             session.observer(MeasureChosen(choice))
         for records in _until_good(session, together, images, choice):
             done = done.plus(*records)

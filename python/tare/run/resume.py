@@ -99,8 +99,8 @@ def remaining(plan: Plan, done: StudyState) -> tuple[PlannedRun, ...]:
 
     A failed run of a finished block remains: once it is good, the protocol may come to another decision.
     """
-    said = decision(plan, done)
-    last = None if said.end is None else said.blocks
+    decided = decision(plan, done)
+    last = None if decided.end is None else decided.blocks
     return tuple(run for run in plan.runs if run.id not in done.good and (last is None or run.block <= last))
 
 

@@ -113,11 +113,11 @@ class SqliteLedger:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            told = f"the ledger {self._path} cannot be used: {error}"
+            problem = f"the ledger {self._path} cannot be used: {error}"
             if _no_place(error):
                 hint = "set TARE_HOME to a directory that you may write to, on a file system of this machine"
-                raise EnvironmentLacks(told, hint=hint) from error
-            raise StoreError(told) from error
+                raise EnvironmentLacks(problem, hint=hint) from error
+            raise StoreError(problem) from error
 
 
 def _in_wal(db: sqlite3.Connection) -> None:

@@ -124,7 +124,7 @@ class Store:
             with self.engine.connect() as connection:
                 yield connection
         except _UNREADABLE as error:
-            raise StoreError(f"the store {self.path} cannot be read: {_said(error)}") from error
+            raise StoreError(f"the store {self.path} cannot be read: {_reason(error)}") from error
 
 
 def open_store(path: Path) -> Store:
@@ -140,7 +140,7 @@ def open_store(path: Path) -> Store:
                 engine = _migrated_copy(connection, path)
         return Store(path, engine)
     except _UNREADABLE as error:
-        raise StoreError(f"the store {path} cannot be read: {_said(error)}") from error
+        raise StoreError(f"the store {path} cannot be read: {_reason(error)}") from error
 
 
 def _migrated_copy(connection: Connection, path: Path) -> Engine:
@@ -153,7 +153,7 @@ def _migrated_copy(connection: Connection, path: Path) -> Engine:
     return engine
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -20,8 +20,8 @@ def verify(store: Store) -> tuple[str, ...]:
 
 def _database(store: Store) -> list[str]:
     with store.reading() as connection:
-        told = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
-    return [f"SQLite: {line}" for line in told if line != "ok"]
+        problems = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+    return [f"SQLite: {line}" for line in problems if line != "ok"]
 
 
 def _records(store: Store) -> list[str]:

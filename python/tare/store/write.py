@@ -17,7 +17,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
 from tare.errors import StoreError
-from tare.plan.extension import extends, told
+from tare.plan.extension import changes_between, extends
 from tare.plan.model import Plan
 from tare.run.ending import Ending
 from tare.run.record import RunRecord
@@ -171,7 +171,7 @@ def _extend(connection: Connection, layout: StoreLayout, was: Plan, now: Plan) -
     if not extends(was, now):
         only = "" if now.study.imported else "; only a cap may be raised"
         raise StoreError(
-            f"the store {layout.root} belongs to another plan: {told(was, now)}",
+            f"the store {layout.root} belongs to another plan: {changes_between(was, now)}",
             hint=f"give this one a store of its own with --store{only}",
         )
     row = {"plan_digest": now.digest, "text": now.study.text, "plan": now.model_dump_json()}

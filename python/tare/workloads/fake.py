@@ -124,15 +124,15 @@ class FakeWorkload:
         if code != 0:
             words = stderr.read_text(errors="replace").split("\n")
             raise RunFailed(f"the fake client ended with {code}: {' '.join(words).strip()}")
-        told = _printed(stdout)
-        done: list[tuple[float, float]] = [(at, latency) for at, latency in told["done"]]
-        if told["errors"]:
-            raise RunFailed(f"{told['errors']} wrong answers")
+        printed = _printed(stdout)
+        done: list[tuple[float, float]] = [(at, latency) for at, latency in printed["done"]]
+        if printed["errors"]:
+            raise RunFailed(f"{printed['errors']} wrong answers")
         if not done:
             raise RunFailed("no events")
-        if told["seconds"] < parameters.measure_s:
-            raise RunFailed(f"cut short: {told['seconds']:.3f} s of {parameters.measure_s:g} s")
-        return replace(_measurement(done, told["seconds"], parameters), started_at=told["began_at"])
+        if printed["seconds"] < parameters.measure_s:
+            raise RunFailed(f"cut short: {printed['seconds']:.3f} s of {parameters.measure_s:g} s")
+        return replace(_measurement(done, printed["seconds"], parameters), started_at=printed["began_at"])
 
 
 def _printed(stdout: Path) -> dict[str, Any]:
@@ -264,13 +264,13 @@ class FakeProgram:
         """Read the one line that it prints."""
         if code != 0:
             raise RunFailed(f"the fake program ended with {code}: {stderr.read_text(errors='replace').strip()}")
-        told = _printed(stdout)
-        rate = told["done"] / told["seconds"]
+        printed = _printed(stdout)
+        rate = printed["done"] / printed["seconds"]
         end_s = parameters.measure_s
         return Measurement(
-            operations=told["done"],
+            operations=printed["done"],
             unit="rounds",
-            duration_s=told["seconds"],
+            duration_s=printed["seconds"],
             throughput_per_s=rate,
             queries_per_s=None,
             errors=0,

@@ -26,7 +26,7 @@ from tare.errors import StoreError
 from tare.report.charts import laid_over as chart
 from tare.report.charts.theme import NARROW, WIDE, draw
 from tare.report.rows.laid_over import PANELS, colours, hiding, laid_rows, placed
-from tare.report.words.marks import told
+from tare.report.words.marks import mark_lines
 from tare.run.record import Phase, RunRecord
 from tare.store.trace import Trace
 
@@ -91,12 +91,12 @@ def test_compactions_are_marks_from_when_to_when_on_the_clock_of_the_trace() -> 
 def test_many_compactions_are_told_in_one_entry_beside_all_else() -> None:
     works = [Mark("compaction", float(n), f"of table {n}", until=n + 0.5, work=True) for n in range(9)]
     slept = Mark("recording", 3.0, "the machine slept")
-    assert told([*works, slept]) == (
+    assert mark_lines([*works, slept]) == (
         "3 s, the machine slept",
         "9 compactions: 0 to 0.5 s, 1 to 1.5 s, 2 to 2.5 s, 3 to 3.5 s, 4 to 4.5 s, 5 to 5.5 s and 3 more",
     )
-    assert told(works[:1]) == ("0 to 0.5 s, of table 0",)
-    assert told([]) == ()
+    assert mark_lines(works[:1]) == ("0 to 0.5 s, of table 0",)
+    assert mark_lines([]) == ()
 
 
 def test_compactions_of_a_run_are_hidden_with_it() -> None:

@@ -19,7 +19,7 @@ from tare.analyze.views.summary import views_of_run
 from tare.cli.progress import Tally, display
 from tare.cli.sweep import render as sweep_text
 from tare.report import EXPORTERS, build_report
-from tare.report.content import told_of
+from tare.report.content import readable
 from tare.report.in_full import in_full
 from tare.report.views import files as views_files
 from tare.report.views import table as views_table
@@ -50,7 +50,7 @@ def test_single_runs_bear_the_mark_of_their_arm(style: str, store: Store) -> Non
         each.model_copy(update={"emulated": ("sut",) if each.arm == GUEST else (), "path": None})
         for each in store.records()
     ]
-    report = in_full(build_report(store.plan.study, made), store, told_of(store.plan.study, made)[1])
+    report = in_full(build_report(store.plan.study, made), store, readable(store.plan.study, made)[1])
     assert report.laid_over is not None
     assert report.timelines is not None
     assert {run.arm for run in report.laid_over.runs} == {ARMS[0], MARKED}

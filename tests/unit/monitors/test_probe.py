@@ -9,7 +9,7 @@ import pytest
 
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, WatchedProcess
-from tare.monitors.probe import Probe, targets, told
+from tare.monitors.probe import Probe, probe_values, targets
 from tare.sites import Completed
 from tare.sites.binaries import PROBE, candidates
 from tare.sites.fake import FakeHost
@@ -81,7 +81,7 @@ def test_what_comes_later_is_handed_over_by_a_file_and_sighup() -> None:
 
 
 def test_the_end_of_a_real_trace_is_read() -> None:
-    found = told(real(), "")
+    found = probe_values(real(), "")
     assert found["block_source"] == "tp_btf/block_rq_complete"
     assert found["missed_samples"] == 0
     assert found["cpu_s"] == pytest.approx(0.05532, abs=1e-5)
@@ -98,7 +98,7 @@ def test_the_end_of_a_real_trace_is_read() -> None:
 )
 def test_a_trace_that_is_not_whole_is_no_trace(change: Mapping[str, Any], words: str) -> None:
     with pytest.raises(RunFailed, match=words):
-        told({**real(), **change}, "the disk is full")
+        probe_values({**real(), **change}, "the disk is full")
 
 
 def test_a_missing_trace_is_told_with_the_last_words_of_the_probe(tmp_path: Path) -> None:

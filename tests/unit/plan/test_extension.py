@@ -6,7 +6,7 @@ import pytest
 from tests.unit.plan.test_expand import a_study
 
 from tare.plan.expand import expand
-from tare.plan.extension import differences, extends, told
+from tare.plan.extension import changes_between, differences, extends
 from tare.plan.model import Plan
 from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
@@ -39,7 +39,7 @@ def test_runs_that_are_kept_together_cannot_be_extended() -> None:
         return expand(a_study().model_copy(update={"protocol": spec}), 5)
 
     assert not extends(kept(3), kept(4))
-    assert told(kept(3), kept(4)).endswith("the runs that are there would not be its first ones")
+    assert changes_between(kept(3), kept(4)).endswith("the runs that are there would not be its first ones")
 
 
 def test_spread_runs_can() -> None:
@@ -52,15 +52,18 @@ def test_spread_runs_can() -> None:
 def test_differences_are_named_by_key_and_arm_the_first_ones_only() -> None:
     one, other = expand(a_study(seed=5)), expand(a_study(arms=3, seed=6))
     assert {each.key for each in differences(one, other)} > {"protocol.seed", "seed"}
-    assert told(one, expand(a_study(seed=7))) == "protocol.seed is 5 there and 7 here, seed is 5 there and 7 here"
+    assert (
+        changes_between(one, expand(a_study(seed=7)))
+        == "protocol.seed is 5 there and 7 here, seed is 5 there and 7 here"
+    )
     named = one.model_copy(update={"study": one.study.model_copy(update={"name": "other", "scale": "demo"})})
-    assert "name is" in told(expand(a_study(seed=7)), named)
-    assert "1 more keys differ" in told(expand(a_study(seed=7)), named)
+    assert "name is" in changes_between(expand(a_study(seed=7)), named)
+    assert "1 more keys differ" in changes_between(expand(a_study(seed=7)), named)
     assert differences(one, one) == ()
 
 
 def test_arms_that_only_one_plan_has_are_named_alone() -> None:
     few, many = expand(a_study(arms=2, seed=5)), expand(a_study(arms=6, seed=5))
     gone = [arm.name for arm in many.study.arms if arm.name not in {each.name for each in few.study.arms}]
-    assert told(few, many) == f"arms {', '.join(gone[:3])} and {len(gone) - 3} more here, not there"
-    assert told(many, few).endswith("there, not here")
+    assert changes_between(few, many) == f"arms {', '.join(gone[:3])} and {len(gone) - 3} more here, not there"
+    assert changes_between(many, few).endswith("there, not here")

@@ -89,7 +89,7 @@ def test_what_cannot_tell_keeps_the_pilot_s_length_and_says_so(runs: list[PilotR
     choice = chosen(runs)
     assert choice.measure_s == 10.0
     assert choice.why_not is not None
-    assert choice.why_not in choice.told
+    assert choice.why_not in choice.sentence
 
 
 def test_the_longest_is_ten_times_the_pilot_unless_said() -> None:
@@ -100,7 +100,7 @@ def test_the_longest_is_ten_times_the_pilot_unless_said() -> None:
 def test_a_choice_is_told_and_survives_json() -> None:
     choice = chosen(pilot(0.05, 0.02))
     assert Choice.model_validate_json(choice.model_dump_json()) == choice
-    assert "instead of 10 s" in choice.told
+    assert "instead of 10 s" in choice.sentence
 
 
 def noises(kind: str, rng: np.random.Generator, shape: tuple[int, ...], spread: float) -> Any:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import tare
 from tare.cli import app
 from tare.report import EXPORTERS, build_report
-from tare.report.content import told_of
+from tare.report.content import readable
 from tare.report.in_full import with_details
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
@@ -76,7 +76,7 @@ def unmarked(text: str, name: str = GUEST, mark: str = "(emulated)") -> list[str
 
 
 def as_text(style: str, whole: Study, made: Sequence[RunRecord]) -> str:
-    report = with_details(build_report(whole, made), told_of(whole, made)[1])
+    report = with_details(build_report(whole, made), readable(whole, made)[1])
     text = EXPORTERS[style](report)
     assert isinstance(text, str)
     return text

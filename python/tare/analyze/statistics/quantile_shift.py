@@ -92,8 +92,8 @@ Parts = Mapping[tuple[int, str], Mapping[str | None, _Part]]
 
 def _parts(run: RunRecord) -> Iterator[tuple[str | None, _Part]]:
     measurement = run.measurement or {}
-    told: dict[str | None, Any] = {None: measurement, **(measurement.get("by_operation") or {})}
-    for kind, part in told.items():
+    parts: dict[str | None, Any] = {None: measurement, **(measurement.get("by_operation") or {})}
+    for kind, part in parts.items():
         histogram = merged(histograms_of(part))
         if histogram:
             yield kind, _Part(histogram, part, sum(count for _, count in histogram))

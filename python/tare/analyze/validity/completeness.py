@@ -107,8 +107,8 @@ SHORT = 0.01
 def under_delivery(evidence: Evidence) -> Iterator[Alarm]:
     """A run delivered over 1 % fewer operations a second than its target asks for."""
     for arm in evidence.arms:
-        told = [(run, number_at(run.measurement, ("details", "delivered_share"))) for run in evidence.good(arm)]
-        short = [(run, part) for run, part in told if part is not None and part < 1 - SHORT]
+        shares = [(run, number_at(run.measurement, ("details", "delivered_share"))) for run in evidence.good(arm)]
+        short = [(run, part) for run, part in shares if part is not None and part < 1 - SHORT]
         if short:
             least = min(part for _, part in short)
             yield Alarm(

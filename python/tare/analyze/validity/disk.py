@@ -49,9 +49,9 @@ def limits_of(run: RunRecord) -> tuple[Limit, ...] | None:
 
     `None` where none is known to be reached, and of one of them nothing is known.
     """
-    told = _reached(run)
-    found = tuple(limit for limit in LIMITS if told.get(limit))
-    return None if not found and None in told.values() else found
+    reached = _reached(run)
+    found = tuple(limit for limit in LIMITS if reached.get(limit))
+    return None if not found and None in reached.values() else found
 
 
 def not_disk_bound(evidence: Evidence) -> Iterator[Alarm]:
@@ -98,11 +98,11 @@ def _evidence_text(runs: Sequence[RunRecord]) -> str:
         ("the SUT used", "of its CPU time", partial(busy, side="sut")),
         ("the client used", "of its own", partial(busy, side="client")),
     )
-    told = [
+    parts = [
         f"{words} {share(max(known))} {of_what}"
         for words, of_what, read in figures
         if (known := [value for run in runs if (value := read(run)) is not None])
     ]
     if all(disk_reached(run) is None for run in runs):
-        told.insert(0, "no trace tells of a disk")
-    return f"{', '.join(told)} at most"
+        parts.insert(0, "no trace tells of a disk")
+    return f"{', '.join(parts)} at most"

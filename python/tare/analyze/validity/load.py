@@ -174,12 +174,12 @@ def limit_reached(run: RunRecord, side: str) -> bool | None:
 def _limit_of(runs: Sequence[RunRecord], side: str) -> str:
     """What a side did in the runs in which it did most of it."""
     used = [value for run in runs if (value := busy(run, side)) is not None]
-    told = [f"used {share(max(used))} of the CPU time that it could use"] if used else []
+    reasons = [f"used {share(max(used))} of the CPU time that it could use"] if used else []
     for key, limit, words in (("waiting", WAITING, "waited for a CPU"), ("throttled", THROTTLED, "was throttled")):
         most = max((value for run in runs if (value := _saturation(run, side, key)) is not None), default=0.0)
         if most >= limit:
-            told.append(f"{words} {share(most)} of the time")
-    return " and ".join(told) or "did an amount that is not known"
+            reasons.append(f"{words} {share(most)} of the time")
+    return " and ".join(reasons) or "did an amount that is not known"
 
 
 def part_of_machine(run: RunRecord, kind: str) -> float | None:

@@ -224,8 +224,8 @@ def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.Da
     broken = apart.fill_null(value=False).cum_sum()
     stretches = rows.with_columns(broken.alias("stretch")).partition_by("stretch", maintain_order=True)
     found = [(one, _weights(quantity, readings, one)) for one in stretches]
-    told = [(_stretch(trace, quantity, readings, (one, weights)), float(weights.sum())) for one, weights in found]
-    known = [(figures, weight) for figures, weight in told if figures is not None]
+    rates = [(_stretch(trace, quantity, readings, (one, weights)), float(weights.sum())) for one, weights in found]
+    known = [(figures, weight) for figures, weight in rates if figures is not None]
     if not known:
         return None
     whole = sum(weight for _, weight in known)

@@ -80,18 +80,18 @@ def docker_clock(trace: Trace, interval_s: float) -> Iterator[str]:
 
 def page_cache(trace: Trace, _interval_s: float) -> Iterator[str]:
     """What is taken off memory."""
-    told = []
+    reasons = []
     for (subject,), rows in cgroup_memory(trace).group_by("subject", maintain_order=True):
         usage, inactive, cache = (
             float(rows[name].sum()) / len(rows) for name in ("memory_bytes", "inactive_file_bytes", "cache_bytes")
         )
         if usage > 0 and cache / usage >= _WORTH_TELLING:
-            told.append(
+            reasons.append(
                 f"{subject} had {_mib(usage)}, of which {_mib(cache)} page cache and {_mib(inactive)} inactive"
             )
-    if told:
+    if reasons:
         yield (
-            f"Page cache counts as memory of who read or wrote first. On average {'; '.join(told)}. docker "
+            f"Page cache counts as memory of who read or wrote first. On average {'; '.join(reasons)}. docker "
             "stats since 20.10, podman stats, cAdvisor's working set and metrics-server take the inactive part "
             "off, docker stats until 19.03 took off all, and pidstat's RSS never had any but mapped files."
         )
@@ -106,11 +106,11 @@ def empty_files(trace: Trace, _interval_s: float) -> Iterator[str]:
         for (subject,), rows in stated.group_by("subject", maintain_order=True)
         if all(rows[name].is_null().all() for name in files)
     ]
-    told = [requests for subject in empty for requests in _requests(counted, subject)]
+    known = [requests for subject in empty for requests in _requests(counted, subject)]
     if empty:
         yield (
             f"The block I/O files of {_listed(empty)} stayed empty, and empty is not zero: docker stats and "
-            f"podman stats print 0 B, cAdvisor has no series. {_nobody_or(told)} On control groups v1 a kernel "
+            f"podman stats print 0 B, cAdvisor has no series. {_nobody_or(known)} On control groups v1 a kernel "
             "since 2024 counts in those files only once a throttle rule exists on the device."
         )
 
@@ -124,10 +124,10 @@ def _requests(counted: pl.DataFrame, subject: str) -> Iterator[str]:
         yield f"{subject} {_mib(read)} read and {_mib(written)} written"
 
 
-def _nobody_or(told: list[str]) -> str:
-    if not told:
+def _nobody_or(names: list[str]) -> str:
+    if not names:
         return "No tracing program counted requests either, so nobody knows what was read and written."
-    return f"The tracing program counted meanwhile: {'; '.join(told)}. No tool shows a container's disk I/O here."
+    return f"The tracing program counted meanwhile: {'; '.join(names)}. No tool shows a container's disk I/O here."
 
 
 def _listed(names: list[str]) -> str:

@@ -68,11 +68,11 @@ class Cassandra:
 
         It does not wait 8 s for gossip to settle: alone it has none, and of a cluster all nodes are asked.
         """
-        told = checked(plan.settings, self.release)
+        settings = checked(plan.settings, self.release)
         argv = (
             "java",
             f"-javaagent:{HOME}/lib/{self.release.agent}",
-            *told.jvm,
+            *settings.jvm,
             f"-Dcassandra.jmx.local.port={jmx_port(plan)}",
             "-Dcom.sun.management.jmxremote.authenticate=false",
             "-Dcom.sun.jndi.rmiURLParsing=legacy",
@@ -88,7 +88,7 @@ class Cassandra:
             "org.apache.cassandra.service.CassandraDaemon",
         )
         files = {
-            YAML_FILE: render_yaml({**told.yaml, **self.release.own, **_own(plan)}),
+            YAML_FILE: render_yaml({**settings.yaml, **self.release.own, **_own(plan)}),
             LOGBACK_FILE: _logback(plan),
         }
         return ServerCommand(argv=argv, env={}, files=files)
@@ -106,9 +106,9 @@ class Cassandra:
             logged = pool.submit(inside, ("cat", f"{plan.run_dir}/{LOG_FILE}"), _LOG_TIMEOUT_S, b"")
             tables = pool.submit(_query, plan, inside, TABLES)
             settings = pool.submit(_query, plan, inside, SETTINGS) if self.release.tells_settings else None
-        told = parse_log(must(logged.result(), "read its log").text)
+        startup = parse_log(must(logged.result(), "read its log").text)
         rows = must(tables.result(), "read its tables").text.splitlines()
-        found = {**told, **parse_tables(rows)}
+        found = {**startup, **parse_tables(rows)}
         if settings is None:
             return found
         return {**found, **parse_settings(must(settings.result(), "read its settings").text.splitlines())}

@@ -41,7 +41,7 @@ class Logged:
     """A compaction as the log has it: the table, when it was told of, how long it took."""
 
     name: str
-    told_at: float
+    logged_at: float
     seconds: float
 
 
@@ -51,8 +51,8 @@ class CassandraChronicler:
     def tell(self, plan: ServerPlan, inside: Exec) -> Chronicle:
         """Three commands of nodetool, then the log, which tells of a compaction after the history has it."""
         file = f"{plan.run_dir}/{LOG_FILE}"
-        told = several(plan, inside, tuple(_COMMANDS.values()), file, _TIMEOUT_S)
-        history, tables, pools, log = told or _each(plan, inside, file)
+        answers = several(plan, inside, tuple(_COMMANDS.values()), file, _TIMEOUT_S)
+        history, tables, pools, log = answers or _each(plan, inside, file)
         counted = parse_pools(pools)
         return Chronicle(
             events=parse_history(history, parse_log(log)),
@@ -86,9 +86,11 @@ def parse_log(text: str) -> tuple[Logged, ...]:
         table = _TABLE.search(files[0].strip()) if files else None
         if table is None:
             continue
-        told_at = datetime.fromisoformat(match.group(1)).replace(tzinfo=UTC).timestamp() + int(match.group(2)) / 1e3
+        logged_at = (
+            datetime.fromisoformat(match.group(1)).replace(tzinfo=UTC).timestamp() + int(match.group(2)) / 1e3
+        )
         seconds = int(re.sub(r"[,.]", "", match.group(4))) / 1e3
-        found.append(Logged(f"{table.group(1)}.{table.group(2)}", told_at, seconds))
+        found.append(Logged(f"{table.group(1)}.{table.group(2)}", logged_at, seconds))
     return tuple(found)
 
 
@@ -101,11 +103,11 @@ def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]
     ):
         name = f"{row['keyspace_name']}.{row['columnfamily_name']}"
         ended_at = datetime.fromisoformat(row["compacted_at"]).replace(tzinfo=UTC).timestamp()
-        told = next((each for each in left if each.name == name and _is(each, ended_at)), None)
-        if told is not None:
-            left.remove(told)
+        entry = next((each for each in left if each.name == name and _is(each, ended_at)), None)
+        if entry is not None:
+            left.remove(entry)
         if not _own(str(row["keyspace_name"])):
-            began_at = None if told is None else told.told_at - told.seconds
+            began_at = None if entry is None else entry.logged_at - entry.seconds
             events.append(
                 Event("compaction", name, began_at, ended_at, int(row["bytes_in"]), int(row["bytes_out"]))
             )
@@ -115,10 +117,10 @@ def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]
 def parse_tables(text: str) -> Mapping[str, Figures]:
     """`nodetool tablestats -F json`: the figures of every table that is not the server's own."""
     found: dict[str, Figures] = {}
-    for keyspace, told in _tree(text, "tablestats").items():
-        if not isinstance(told, Mapping) or _own(keyspace):
+    for keyspace, stats in _tree(text, "tablestats").items():
+        if not isinstance(stats, Mapping) or _own(keyspace):
             continue
-        for table, figures in told.get("tables", {}).items():
+        for table, figures in stats.get("tables", {}).items():
             found[f"{keyspace}.{table}"] = {name: _figure(value) for name, value in figures.items()}
     return found
 
@@ -135,13 +137,16 @@ def parse_pools(text: str) -> Pools:
     """`nodetool tpstats -F json`."""
     tree = _tree(text, "tpstats")
     return Pools(
-        {name: {key: _figure(value) for key, value in told.items()} for name, told in tree["ThreadPools"].items()},
+        {
+            name: {key: _figure(value) for key, value in figures.items()}
+            for name, figures in tree["ThreadPools"].items()
+        },
         {name: int(count) for name, count in tree["DroppedMessage"].items()},
     )
 
 
 def _is(logged: Logged, ended_at: float) -> bool:
-    return -_EARLY_S <= logged.told_at - ended_at <= _LATE_S
+    return -_EARLY_S <= logged.logged_at - ended_at <= _LATE_S
 
 
 def _own(keyspace: str) -> bool:

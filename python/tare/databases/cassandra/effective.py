@@ -109,8 +109,8 @@ def parse_log(text: str) -> Mapping[str, str]:
     pairs = (entry.partition("=") for entry in match.group(1).split("; "))
     found = {name: value for name, equals, value in pairs if equals and not _IDENTITY.search(value)}
     for name, pattern in _TOLD.items():
-        if told := pattern.search(text):
-            found[name] = told.group(1)
+        if hit := pattern.search(text):
+            found[name] = hit.group(1)
     loops = _LOOPS.search(text)
     if loops is not None and _LOOPS_SET not in arguments.group(1):
         found["jvm.processors"] = str(int(loops.group(1)) // _LOOPS_PER_CPU)
@@ -120,7 +120,7 @@ def parse_log(text: str) -> Mapping[str, str]:
 
 def parse_settings(rows: Sequence[str]) -> Mapping[str, str]:
     """Name → value in force from `system_views.settings`; `null` where there is none."""
-    pairs = ((told["name"], _text(told["value"])) for told in map(json.loads, rows))
+    pairs = ((row["name"], _text(row["value"])) for row in map(json.loads, rows))
     return {name: value for name, value in pairs if not _IDENTITY.search(value)}
 
 
@@ -128,11 +128,11 @@ def parse_tables(rows: Sequence[str]) -> Mapping[str, str]:
     """`table.KEYSPACE.TABLE.PROPERTY` → value of every table that is not the server's own."""
     found: dict[str, str] = {}
     for row in rows:
-        told = json.loads(row)
-        keyspace, table = told.pop("keyspace_name"), told.pop("table_name")
+        columns = json.loads(row)
+        keyspace, table = columns.pop("keyspace_name"), columns.pop("table_name")
         if keyspace.split("_")[0] == _SYSTEM:
             continue
-        for name, value in told.items():
+        for name, value in columns.items():
             found[f"table.{keyspace}.{table}.{name}"] = _text(value)
     return found
 

@@ -31,8 +31,8 @@ def jmx_port(plan: ServerPlan) -> int:
 
 def nodetool(plan: ServerPlan, inside: Exec, words: Sequence[str], timeout_s: float) -> Completed:
     """A JVM that carries out one command."""
-    told = ("org.apache.cassandra.tools.NodeTool", "-h", "127.0.0.1", "-p", str(jmx_port(plan)), *words)
-    return inside(_jvm(plan, CLASSPATH, told), timeout_s, b"")
+    arguments = ("org.apache.cassandra.tools.NodeTool", "-h", "127.0.0.1", "-p", str(jmx_port(plan)), *words)
+    return inside(_jvm(plan, CLASSPATH, arguments), timeout_s, b"")
 
 
 def several(
@@ -43,8 +43,8 @@ def several(
     `commands`: names of classes of `org.apache.cassandra.tools.nodetool` that have an option `-F`. `None` where the
     image cannot do that.
     """
-    told = (SEVERAL, str(jmx_port(plan)), file, *commands)
-    done = inside(_jvm(plan, f"{_OWN}:{CLASSPATH}", told), timeout_s, b"")
+    arguments = (SEVERAL, str(jmx_port(plan)), file, *commands)
+    done = inside(_jvm(plan, f"{_OWN}:{CLASSPATH}", arguments), timeout_s, b"")
     if done.code != 0 and _NOT_THERE in done.stderr.decode(errors="replace"):
         return None
     _, *printed = must(done, f"call {', '.join(commands)}").text.split(_BEFORE_EACH)
@@ -53,7 +53,7 @@ def several(
     return tuple(printed)
 
 
-def _jvm(plan: ServerPlan, classpath: str, told: Sequence[str]) -> tuple[str, ...]:
+def _jvm(plan: ServerPlan, classpath: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """A JVM that lives a second or two has no use for the optimising compiler, which would take the node's CPUs.
 
     Java 8 since update 331 refuses the URLs that the JMX of 3.11 uses, unless it is told to parse as before. Java
@@ -78,7 +78,7 @@ def _jvm(plan: ServerPlan, classpath: str, told: Sequence[str]) -> tuple[str, ..
         "-Dlogback.configurationFile=logback-tools.xml",
         "-cp",
         classpath,
-        *told,
+        *arguments,
     )
 
 

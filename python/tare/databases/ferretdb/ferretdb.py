@@ -87,10 +87,10 @@ class FerretDB:
         Raises `RunFailed` where another server answers: results bear the name of the one that gave them.
         """
         settings = must(execute(plan, inside, SETTINGS, database=OS_USER), "read its settings")
-        told = _ask(plan, inside, ({"buildInfo": 1}, {"getParameter": "*"}))
-        if told.code != 0:
-            raise RunFailed(f"FerretDB does not answer: {told.stderr.decode(errors='replace').strip()}")
-        build, parameters = _answers(told)
+        answers = _ask(plan, inside, ({"buildInfo": 1}, {"getParameter": "*"}))
+        if answers.code != 0:
+            raise RunFailed(f"FerretDB does not answer: {answers.stderr.decode(errors='replace').strip()}")
+        build, parameters = _answers(answers)
         server = who_answers(build)
         if server["server.name"] != FERRETDB:
             raise RunFailed(f"{server['server.name']} answers where FerretDB was to", hint="`sut.database`")

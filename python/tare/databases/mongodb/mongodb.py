@@ -55,9 +55,9 @@ def who_answers(build: Mapping[str, Any]) -> Mapping[str, str]:
     return {"server.name": name, "server.version": version, "server.protocol": protocol}
 
 
-def flat(beginning: str, told: Any) -> Mapping[str, str]:
+def flat(beginning: str, tree: Any) -> Mapping[str, str]:
     """Dotted name → value as text, of documents within documents; lists are one value."""
-    return dict(_leaves(beginning, told))
+    return dict(_leaves(beginning, tree))
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -127,8 +127,8 @@ class MongoDB:
 def parse_effective(text: str) -> Mapping[str, str]:
     """Name → value from the answers to `_QUESTIONS`, one JSON object; raises `RunFailed` on anything else."""
     try:
-        told = json.loads(text)
-        parts = {name: told[name] for name in _QUESTIONS}
+        parsed = json.loads(text)
+        parts = {name: parsed[name] for name in _QUESTIONS}
         refused = [name for name, part in parts.items() if part["ok"] != 1]
         server = who_answers(parts["build"])
         options = parts["options"]["parsed"]

@@ -125,12 +125,12 @@ def own_options(plan: ServerPlan) -> dict[str, str | int]:
 def parse_settings(text: str) -> Mapping[str, str]:
     """Name → value from one JSON object; raises `RunFailed` on anything else."""
     try:
-        told = json.loads(text)
+        parsed = json.loads(text)
     except ValueError as error:
         raise RunFailed(f"the server's settings cannot be read: {text[:80]!r}") from error
-    if not isinstance(told, dict) or not told or not all(isinstance(value, str) for value in told.values()):
+    if not isinstance(parsed, dict) or not parsed or not all(isinstance(value, str) for value in parsed.values()):
         raise RunFailed(f"the server told no settings: {text[:80]!r}")
-    return told
+    return parsed
 
 
 def execute(
@@ -149,8 +149,10 @@ def must(done: Completed, what: str) -> Completed:
     """What was done, if it was; else `RunFailed` with the server's first complaint."""
     if done.code != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        told = next((line for line in lines if "ERROR" in line or "FATAL" in line or "error:" in line), None)
-        raise RunFailed(f"PostgreSQL did not let tare {what}: {told or (lines or [f'exit code {done.code}'])[-1]}")
+        reason = next((line for line in lines if "ERROR" in line or "FATAL" in line or "error:" in line), None)
+        raise RunFailed(
+            f"PostgreSQL did not let tare {what}: {reason or (lines or [f'exit code {done.code}'])[-1]}"
+        )
     return done
 
 

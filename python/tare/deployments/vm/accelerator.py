@@ -57,8 +57,8 @@ def accelerator_of(host: Host, layout: Layout, kernel: Kernel) -> Verdict:
         return known
     verdict, lasting = _try(host, kernel)
     until = None if lasting else now_s + _AGAIN_AFTER_S
-    told = {"mark": mark, "accelerator": verdict.accelerator.value, "why": verdict.why, "until_uptime_s": until}
-    host.put(json.dumps(told).encode(), path)
+    kept = {"mark": mark, "accelerator": verdict.accelerator.value, "why": verdict.why, "until_uptime_s": until}
+    host.put(json.dumps(kept).encode(), path)
     return verdict
 
 
@@ -95,11 +95,11 @@ def _uptime_s(host: Host) -> float:
 
 def _known(raw: bytes | None, mark: str, now_s: float) -> Verdict | None:
     try:
-        told = json.loads(raw or b"{}")
-        if told.get("mark") != mark:
+        kept = json.loads(raw or b"{}")
+        if kept.get("mark") != mark:
             return None
-        until = told["until_uptime_s"]
-        return Verdict(Accelerator(told["accelerator"]), told["why"]) if until is None or now_s < until else None
+        until = kept["until_uptime_s"]
+        return Verdict(Accelerator(kept["accelerator"]), kept["why"]) if until is None or now_s < until else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

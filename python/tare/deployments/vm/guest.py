@@ -41,14 +41,16 @@ class GuestEnd:
     rooms: Mapping[str, DiskRoom] = field(default_factory=dict)
 
 
-def end_told(host: Host, status: str) -> GuestEnd | None:
+def guest_end(host: Host, status: str) -> GuestEnd | None:
     """What stands in the file that the machine tells it in; `None` where nothing does, or not all of it yet."""
     raw = host.read(status)
     if not raw or not raw.endswith(b"\n"):
         return None
-    told = json.loads(raw)
-    rooms = {target: DiskRoom(room["free_bytes"], room["bytes"]) for target, room in told.get("rooms", {}).items()}
-    return GuestEnd(int(told["code"]), told.get("oom_kills"), rooms)
+    parsed = json.loads(raw)
+    rooms = {
+        target: DiskRoom(room["free_bytes"], room["bytes"]) for target, room in parsed.get("rooms", {}).items()
+    }
+    return GuestEnd(int(parsed["code"]), parsed.get("oom_kills"), rooms)
 
 
 def words_of(host: Host, path: str) -> str | None:
@@ -59,8 +61,8 @@ def words_of(host: Host, path: str) -> str | None:
         return None
     last = lines[-_LINES:]
     panic = next((line for line in reversed(lines) if _PANIC in line), None)
-    told = last if panic is None or panic in last else [panic, *last[1:]]
-    return f"{Path(path).suffix.lstrip('.')}: {' / '.join(told)}"
+    shown = last if panic is None or panic in last else [panic, *last[1:]]
+    return f"{Path(path).suffix.lstrip('.')}: {' / '.join(shown)}"
 
 
 SCRIPT = Path(__file__).with_name("guest_line.py")
@@ -97,8 +99,8 @@ class GuestHost:
         done = self.execute(argv, timeout_s=timeout_s, stdin=stdin)
         if check and done.code != 0:
             words = done.stderr.decode(errors="replace").strip().splitlines()
-            told = f": {words[-1]}" if words else ""
-            raise RunFailed(f"{argv[0]} ended with {done.code} in the virtual machine{told}")
+            reason = f": {words[-1]}" if words else ""
+            raise RunFailed(f"{argv[0]} ended with {done.code} in the virtual machine{reason}")
         return done
 
     def start(
@@ -140,11 +142,11 @@ class GuestHost:
             "stdin": stdin.hex(),
             "timeout_s": timeout_s,
         }
-        told = self.ask(request, timeout_s + _SPARE_S)
-        if told["code"] is None:
+        answer = self.ask(request, timeout_s + _SPARE_S)
+        if answer["code"] is None:
             raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s in the virtual machine")
         return Completed(
-            tuple(argv), int(told["code"]), bytes.fromhex(told["stdout"]), bytes.fromhex(told["stderr"])
+            tuple(argv), int(answer["code"]), bytes.fromhex(answer["stdout"]), bytes.fromhex(answer["stderr"])
         )
 
     def clock(self) -> Mapping[str, float] | None:
@@ -158,8 +160,8 @@ class GuestHost:
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """One request; `RunFailed` with the machine's own words, or when it has ended."""
-        told: Mapping[str, Any] = self._answer(request, timeout_s)["ok"]
-        return told
+        answer: Mapping[str, Any] = self._answer(request, timeout_s)["ok"]
+        return answer
 
     def _answer(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         argv = ["python3", "-I", "-S", self.script, self.line, str(self.pid), f"{timeout_s:g}"]

@@ -62,15 +62,15 @@ def qmp(path: str, seconds: float, wanted: str) -> int:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         connection.connect(path)
-        told = connection.makefile("rwb")
-        told.readline()
+        stream = connection.makefile("rwb")
+        stream.readline()
         answer: dict[str, Any] = {}
         for command in ("qmp_capabilities", wanted):
-            told.write(json.dumps({"execute": command}).encode() + b"\n")
-            told.flush()
+            stream.write(json.dumps({"execute": command}).encode() + b"\n")
+            stream.flush()
             answer = {}
             while "return" not in answer:
-                answer = json.loads(told.readline())
+                answer = json.loads(stream.readline())
                 if "error" in answer:
                     sys.stderr.write(f"{answer['error']}\n")
                     return 1
@@ -106,10 +106,10 @@ def _pointless(pid: int, deadline: float) -> int | None:
 
 def _is_answer(line: bytes, ident: str) -> bool:
     try:
-        told = json.loads(line)
+        parsed = json.loads(line)
     except ValueError:
         return False
-    return isinstance(told, dict) and told.get("id") == ident
+    return isinstance(parsed, dict) and parsed.get("id") == ident
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def kernel_of(host: Host, ledger: Ledger, layout: Layout, runtime: Runtime | Non
             f"{binary} needs a C library, and a machine's first program has none", hint=GUEST.hint
         )
     modules = MODULES if runtime is None else CONTAINER_MODULES
-    told = repr(modules if runtime is None else (modules, runtime.version)).encode()
-    digest = hashlib.sha256(agent + told).hexdigest()[:16]
+    wanted = repr(modules if runtime is None else (modules, runtime.version)).encode()
+    digest = hashlib.sha256(agent + wanted).hexdigest()[:16]
     initramfs = f"{home}/initramfs-{digest}"
     if host.run(["test", "-f", initramfs], timeout_s=CALL_S, check=False).code != 0:
         added = () if runtime is None else entries(host, runtime)
@@ -126,8 +126,8 @@ def in_order(wanted: Iterable[str], content: Callable[[str], bytes]) -> dict[str
         if name in ordered:
             return
         module = content(name)
-        told = _DEPENDS.search(module)
-        for needed in (told[1].decode() if told else "").split(","):
+        match = _DEPENDS.search(module)
+        for needed in (match[1].decode() if match else "").split(","):
             if needed:
                 add(needed.replace("-", "_"))
         ordered[name] = module

@@ -16,8 +16,8 @@ FETCH_S, CALL_S = 900.0, 60.0
 
 def kept_version(host: Host, home: str) -> str | None:
     """What `unpack` has put there before."""
-    told = host.read(f"{home}/version")
-    return None if told is None else told.decode().strip()
+    version = host.read(f"{home}/version")
+    return None if version is None else version.decode().strip()
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ def monitor(host: Host, scratch: str, command: str) -> Any:
 
 def cpu_threads(host: Host, scratch: str) -> tuple[int, ...]:
     """The threads of the virtual CPUs, in order."""
-    told = monitor(host, scratch, "query-cpus-fast")
-    return tuple(int(cpu["thread-id"]) for cpu in sorted(told, key=lambda cpu: int(cpu["cpu-index"])))
+    cpus = monitor(host, scratch, "query-cpus-fast")
+    return tuple(int(cpu["thread-id"]) for cpu in sorted(cpus, key=lambda cpu: int(cpu["cpu-index"])))
 
 
 def cpus_of(host: Host, pid: int, threads: Iterable[int]) -> list[str | None]:
@@ -47,9 +47,9 @@ def disk_cache(host: Host, scratch: str, serials: Sequence[str]) -> str | None:
     return cache_mode(monitor(host, scratch, "query-block"), serials)
 
 
-def cache_mode(told: Sequence[Mapping[str, Any]], serials: Sequence[str]) -> str | None:
+def cache_mode(devices: Sequence[Mapping[str, Any]], serials: Sequence[str]) -> str | None:
     """The same from QEMU's answer."""
-    caches = [each["inserted"]["cache"] for each in told if each.get("device") in serials and "inserted" in each]
+    caches = [each["inserted"]["cache"] for each in devices if each.get("device") in serials and "inserted" in each]
     modes = {_CACHE_MODES.get((each["writeback"], each["direct"], each["no-flush"])) for each in caches}
     return modes.pop() if len(modes) == 1 else None
 

@@ -44,10 +44,10 @@ def runtime_of(host: Host, ledger: Ledger, layout: Layout) -> Runtime:
 
 def profile_of(host: Host, runtime: Runtime) -> Mapping[str, Any]:
     """The seccomp profile, in the form of containers-common."""
-    told = host.read(f"{runtime.home}/seccomp.json")
-    if told is None:
+    raw = host.read(f"{runtime.home}/seccomp.json")
+    if raw is None:
         raise EnvironmentLacks(f"{runtime.home} has no seccomp profile", hint=f"remove {runtime.home}")
-    profile: Mapping[str, Any] = json.loads(told)
+    profile: Mapping[str, Any] = json.loads(raw)
     return profile
 
 

@@ -23,7 +23,7 @@ from tare.deployments.shared_resources import SharedResources
 from tare.deployments.vm.accelerator import Verdict, accelerator_of
 from tare.deployments.vm.command import Disk, Hardware, Wiring, qemu_argv
 from tare.deployments.vm.disks import data_disk, root_disk, take_back
-from tare.deployments.vm.guest import SCRIPT, GuestHost, end_told, words_of
+from tare.deployments.vm.guest import SCRIPT, GuestHost, guest_end, words_of
 from tare.deployments.vm.inside import Inside, Plain
 from tare.deployments.vm.kernel import Kernel
 from tare.deployments.vm.network import Attachment, attach, detach
@@ -88,8 +88,8 @@ class Vm:
             guest = self._guest(instance)
             hello = self._must_answer(task, lambda: guest.ask({"verb": "hello"}, BOOT_S))
             spec = self._spec(task, attachment, disks)
-            told = self._started(task, lambda: guest.ask({"verb": "start", **spec}, START_S))
-            return self._whole(instance, told, hello["hypervisor"])
+            answer = self._started(task, lambda: guest.ask({"verb": "start", **spec}, START_S))
+            return self._whole(instance, answer, hello["hypervisor"])
         except BaseException:
             if instance is not None:
                 self._end(instance.process)
@@ -114,13 +114,13 @@ class Vm:
                 warden(self._host, *words, timeout_s=timeout_s)
             except TimedOut as error:
                 raise TimedOut(f"{instance.task.name} did not end within {timeout_s:g} s") from error
-        told = end_told(self._host, status)
-        if told is None:
+        end = guest_end(self._host, status)
+        if end is None:
             raise RunFailed(
                 f"the virtual machine of {instance.task.name} ended before its task did: "
                 f"{self._machine_words(instance.task)}"
             )
-        return told.code
+        return end.code
 
     def observe(self, instance: Instance) -> Observation:
         """Place and CPUs from QEMU's process, all else from inside; below a disk lies what QEMU has open."""
@@ -264,10 +264,10 @@ class Vm:
             guest=Guest(f"{scratch}/line", f"{scratch}/line.py", 0, f"{scratch}/status"),
         )
 
-    def _whole(self, instance: Instance, told: Any, signature: str) -> Instance:
+    def _whole(self, instance: Instance, answer: Any, signature: str) -> Instance:
         """With what only the running machine knows: its task's pid, and what runs it, as its CPU says."""
         assert instance.guest is not None  # noqa: S101 - made above
-        inner = replace(instance.guest, pid=int(told["pid"]))
+        inner = replace(instance.guest, pid=int(answer["pid"]))
         whole = replace(instance, guest=inner, emulated=signature != "KVMKVMKVM")
         if instance.task.machine.pin and inner.pid:
             self._pin(whole)
@@ -294,11 +294,11 @@ class Vm:
         try:
             return self._must_answer(task, ask)
         except RunFailed:
-            told = end_told(self._host, f"{_scratch(task)}/status")
-            if told is None:
+            end = guest_end(self._host, f"{_scratch(task)}/status")
+            if end is None:
                 raise
-            if told.code != 0:
-                raise EndedAtOnce(task.name, str(told.code), self._last_words(task)) from None
+            if end.code != 0:
+                raise EndedAtOnce(task.name, str(end.code), self._last_words(task)) from None
             return {"pid": 0}
 
     def _end(self, process: Process) -> None:

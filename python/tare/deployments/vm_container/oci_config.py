@@ -17,7 +17,7 @@ def seccomp_of(profile: Mapping[str, Any], capabilities: frozenset[str], kernel:
 
     `kernel`: the version, of which rules may ask for a least one.
     """
-    told = {
+    seccomp = {
         "defaultAction": profile["defaultAction"],
         "architectures": _architectures(profile),
         "syscalls": [
@@ -28,8 +28,8 @@ def seccomp_of(profile: Mapping[str, Any], capabilities: frozenset[str], kernel:
         ],
     }
     if (errno := profile.get("defaultErrnoRet")) is not None:
-        told["defaultErrnoRet"] = errno
-    return told
+        seccomp["defaultErrnoRet"] = errno
+    return seccomp
 
 
 def _architectures(profile: Mapping[str, Any]) -> list[str]:
@@ -142,10 +142,10 @@ def _bound(value: int) -> int:
 
 def _resources(task: Task) -> dict[str, Any]:
     """CPUs and their quota are QEMU's. As everywhere no swap, and as many processes as the user may have."""
-    told: dict[str, Any] = {"pids": {"limit": -1}, "devices": _device_rules()}
+    resources: dict[str, Any] = {"pids": {"limit": -1}, "devices": _device_rules()}
     if (memory := task.limits.memory_bytes) is not None:
-        told["memory"] = {"limit": memory, "swap": memory}
-    return told
+        resources["memory"] = {"limit": memory, "swap": memory}
+    return resources
 
 
 def _device_rules() -> list[dict[str, Any]]:

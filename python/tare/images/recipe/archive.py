@@ -35,8 +35,8 @@ def fetch_archive(host: Host, archive: AddedArchive, scratch: Path) -> Path:
     except (TimedOut, RunFailed) as error:
         raise EnvironmentLacks(f"{what}: {error}", hint=_NEEDED) from error
     if done.code != 0:
-        told = (done.text + done.stderr.decode(errors="replace")).splitlines()
-        lines = [line.strip() for line in told if line.startswith("[ERROR]")] or [line for line in told if line]
+        output = (done.text + done.stderr.decode(errors="replace")).splitlines()
+        lines = [line.strip() for line in output if line.startswith("[ERROR]")] or [line for line in output if line]
         reason = lines[0].removeprefix("[ERROR] ") if lines else f"mvn ended with {done.code}"
         raise EnvironmentLacks(f"{what}: {reason}", hint=f"Maven must reach its repository; {_NEEDED}")
     found = sorted(scratch.glob("*.tar.gz"))

@@ -44,8 +44,8 @@ def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProg
         raise EnvironmentLacks(f"{what}: there is no go", hint=_NEEDED)
     if done.code != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        told = [line for line in lines if not line.startswith("go: downloading ")] or ["it gave no reason"]
-        raise EnvironmentLacks(f"{what}: {told[0]}", hint=_NEEDED)
+        reasons = [line for line in lines if not line.startswith("go: downloading ")] or ["it gave no reason"]
+        raise EnvironmentLacks(f"{what}: {reasons[0]}", hint=_NEEDED)
     found = [path for path in (scratch / places["GOBIN"]).rglob("*") if path.is_file()]
     if len(found) != 1:
         raise EnvironmentLacks(f"{what}: Go left {len(found)} files in place of one")
@@ -53,9 +53,9 @@ def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProg
     return BuiltProgram(found[0], _toolchain(version_listing, program))
 
 
-def _toolchain(told: str, program: AddedProgram) -> str:
+def _toolchain(listing: str, program: AddedProgram) -> str:
     """Of `go version -m`, whose first line has the toolchain and whose `mod` line module, version and sum."""
-    lines = [line.split() for line in told.splitlines()]
+    lines = [line.split() for line in listing.splitlines()]
     sums = [words[2:] for words in lines if words[:1] == ["mod"]]
     if sums != [[program.version, program.sum]]:
         raise EnvironmentLacks(

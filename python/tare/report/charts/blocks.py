@@ -54,8 +54,8 @@ def _panel(finding: Finding, label: str, frame: Frame) -> Any:
 
 def in_words(findings: Sequence[Finding]) -> str:
     """The chart for those who cannot see it."""
-    told = [f"{plain(finding.arm, 60)}: {_effects(finding.blocks)}" for finding in findings]
-    return f"Chart: the effect on throughput in each block. {'; '.join(told)}."
+    sentences = [f"{plain(finding.arm, 60)}: {_effects(finding.blocks)}" for finding in findings]
+    return f"Chart: the effect on throughput in each block. {'; '.join(sentences)}."
 
 
 def _effects(found: Sequence[tuple[int, float]]) -> str:

@@ -66,8 +66,8 @@ def drawable(found: Sequence[Effect]) -> list[Effect]:
 
 def in_words(found: Sequence[Effect]) -> str:
     """The chart for those who cannot see it."""
-    told = [f"{name(each)} {_point(each)}, 95 % interval {interval(each.estimate)}" for each in found]
-    return f"Chart: what each factor does to throughput. {'; '.join(told)}."
+    sentences = [f"{name(each)} {_point(each)}, 95 % interval {interval(each.estimate)}" for each in found]
+    return f"Chart: what each factor does to throughput. {'; '.join(sentences)}."
 
 
 def _point(effect: Effect) -> str:

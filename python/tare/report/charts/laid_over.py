@@ -14,7 +14,7 @@ from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, t
 from tare.report.charts.timelines import bands_of, hangs
 from tare.report.plain import plain
 from tare.report.rows.laid_over import PANELS, colours, means
-from tare.report.words.marks import told as happened
+from tare.report.words.marks import mark_lines
 
 _DASHES: Mapping[str, tuple[int, ...]] = {"whole": (1, 0), "dashes": (5, 3), "dots": (2, 2), "both": (8, 3, 2, 3)}
 """Tell runs of an arm apart, block by block."""
@@ -25,14 +25,14 @@ _GAPS = alt.RowColnumber(row=58, column=66)
 
 def laid_over(shown: RunOverlay, frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification. What is drawn of run N (from 0) is described as `run-N`."""
-    panels = [panel for panel in PANELS if _told_of(panel, shown.runs)]
+    panels = [panel for panel in PANELS if _has_values(panel, shown.runs)]
     width, columns = (320, 2) if frame.values else (220, 1)
     reach = _reach(shown.runs)
     drawn = [_panel(shown.runs, panel, reach, frame).properties(width=width, height=_PANEL_PX) for panel in panels]
     return themed(alt.concat(*drawn, columns=columns, bounds="flush", spacing=_GAPS), frame)
 
 
-def _told_of(panel: str, runs: Sequence[OverlaidRun]) -> bool:
+def _has_values(panel: str, runs: Sequence[OverlaidRun]) -> bool:
     """Whether there is a line; of a disk only where anything was read or written."""
     values = [point.value for run in runs for point in run.points if point.panel == panel]
     return any(values) if panel in (READ, WRITTEN) else bool(values)
@@ -40,12 +40,12 @@ def _told_of(panel: str, runs: Sequence[OverlaidRun]) -> bool:
 
 def in_words(shown: RunOverlay) -> str:
     """The chart for those who cannot see it: what it begins with; the table beneath has every run."""
-    told = [
-        "; ".join([f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}", *happened(run.marks)])
+    sentences = [
+        "; ".join([f"{plain(run.run_id, 60)} of {plain(run.arm, 60)}: {means(run)}", *mark_lines(run.marks)])
         for run in shown.runs
         if run.shown
     ]
-    return f"Chart: runs over time, laid over each other. Means while measuring: {'. '.join(told)}."
+    return f"Chart: runs over time, laid over each other. Means while measuring: {'. '.join(sentences)}."
 
 
 def _reach(runs: Sequence[OverlaidRun]) -> tuple[float, float]:

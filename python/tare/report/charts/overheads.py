@@ -75,12 +75,12 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
 def in_words(findings: Sequence[Finding]) -> str:
     """The chart for those who cannot see it."""
     title = metric_named(findings[0].metric).title
-    told = [
+    sentences = [
         f"{plain(one.arm, 60)} {point(one)}, 95 % interval {interval(one.estimate)}"
         + ("" if one.published is None else f", published {percent(one.published)}")
         for one in findings
     ]
-    return f"Chart: {title} relative to {_against(findings, 60)}. {'; '.join(told)}."
+    return f"Chart: {title} relative to {_against(findings, 60)}. {'; '.join(sentences)}."
 
 
 def _against(findings: Sequence[Finding], longest: int) -> str:

@@ -33,12 +33,12 @@ def shift(shifts: Sequence[QuantileShift], frame: Frame) -> dict[str, Any]:
 
 def in_words(shifts: Sequence[QuantileShift]) -> str:
     """The chart for those who cannot see it."""
-    told = [
+    sentences = [
         f"{title(one, 60)} against {plain(one.baseline, 60)}: "
         + ", ".join(f"{label(each.percent)} {shifted(each)}" for each in one.quantiles)
         for one in shifts
     ]
-    return f"Chart: latency over quantiles, and its shift with 95 % intervals. {'; '.join(told)}."
+    return f"Chart: latency over quantiles, and its shift with 95 % intervals. {'; '.join(sentences)}."
 
 
 def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, Any]:

@@ -27,7 +27,7 @@ from tare.report.charts.theme import (
 )
 from tare.report.figures import amount
 from tare.report.plain import distinct, plain
-from tare.report.words.marks import told as happened
+from tare.report.words.marks import mark_lines
 
 PANELS = (CPU, MEMORY, WRITTEN, NETWORK)
 _COLOURS = {HOST: MUTED, ENGINE: INK, CLIENT: PUBLISHED, SUT: ACCENT}
@@ -84,13 +84,14 @@ def timelines(shown: Timelines, frame: Frame) -> dict[str, Any]:
 
 def in_words(shown: Timelines) -> str:
     """The chart for those who cannot see it: means over the measure phase."""
-    told = [f"{plain(run.arm, 60)}: {'; '.join([_means(run), *happened(run.marks)])}" for run in shown.runs]
-    return f"Chart: what was used over the phases of one run of each arm, means while measuring. {'. '.join(told)}."
+    sentences = [f"{plain(run.arm, 60)}: {'; '.join([_means(run), *mark_lines(run.marks)])}" for run in shown.runs]
+    title = "Chart: what was used over the phases of one run of each arm, means while measuring"
+    return f"{title}. {'. '.join(sentences)}."
 
 
 def _means(run: Timeline) -> str:
     measure = next((span for span in run.phases if span.phase == "measure"), None)
-    told = []
+    parts = []
     for panel in (*PANELS, READ):
         for who in (SUT, CLIENT, ENGINE, HOST):
             values = [
@@ -100,8 +101,8 @@ def _means(run: Timeline) -> str:
                 and (measure is None or measure.began <= point.second <= measure.ended)
             ]
             if values:
-                told.append(f"{who} {amount(sum(values) / len(values))} ({panel})")
-    return ", ".join(told)
+                parts.append(f"{who} {amount(sum(values) / len(values))} ({panel})")
+    return ", ".join(parts)
 
 
 def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:

@@ -46,11 +46,13 @@ def views(run: RunViews, frame: Frame) -> dict[str, Any]:
 
 def in_words(run: RunViews) -> str:
     """The chart for those who cannot see it."""
-    told = [
+    sentences = [
         f"{_named(run, line, line.view.title)} {amount(line.core_percent)} %{_real_in_words(line)}"
         for line in _cpu(run)
     ]
-    return f"Chart: CPU of the SUT in percent of one CPU over the measure phase. On average: {'; '.join(told)}."
+    return (
+        f"Chart: CPU of the SUT in percent of one CPU over the measure phase. On average: {'; '.join(sentences)}."
+    )
 
 
 def _real_in_words(line: Line) -> str:

@@ -32,10 +32,10 @@ def render(check: Check) -> str:
 def _case(check: Check, one: LimitCheck, name: str) -> TestCase:
     case = TestCase(name, classname=f"tare.{plain(check.study.name, 80)}.{plain(one.metric, 80)}")
     point, bounds = figures(one)
-    told = f"{point} against {plain(one.baseline, 80)}, 95 % interval {bounds} %, n = {one.n}; {in_words(one)}"
-    case.system_out = told
+    message = f"{point} against {plain(one.baseline, 80)}, 95 % interval {bounds} %, n = {one.n}; {in_words(one)}"
+    case.system_out = message
     if one.outcome is Outcome.FAIL:
-        case.result = [Failure(told, "overhead" if one.why is None else "invalid")]
+        case.result = [Failure(message, "overhead" if one.why is None else "invalid")]
     elif one.outcome is Outcome.INCONCLUSIVE:
-        case.result = [Skipped(told) if check.lenient else Failure(told, "inconclusive")]
+        case.result = [Skipped(message) if check.lenient else Failure(message, "inconclusive")]
     return case

@@ -21,8 +21,8 @@ def render(check: Check) -> str:
         f"Study {text(study.name, 80)} at scale {text(study.scale, 40)}.",
     ]
     for headline in check.headlines:
-        said = text(headline.text, 600)
-        lines += ["", f"**{said}**" if headline.grave else said]
+        sentence = text(headline.text, 600)
+        lines += ["", f"**{sentence}**" if headline.grave else sentence]
     for metric in check.metrics:
         lines += ["", *_table(check, metric)]
     lines += ["", text(READING, 600)]

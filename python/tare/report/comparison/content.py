@@ -95,7 +95,10 @@ def answer(comparison: Comparison) -> str:
     rest = [each for each in bounded if not each.changed]
     parts = []
     if changed:
-        named = [f"{plain(each.arm, 60)} {told(each)[0]} ({told(each)[1]} %)" for each in changed[:_NAMED]]
+        named = [
+            f"{plain(each.arm, 60)} {shown_change(each)[0]} ({shown_change(each)[1]} %)"
+            for each in changed[:_NAMED]
+        ]
         more = f" and {counted(len(changed) - _NAMED, 'more arm')}" if len(changed) > _NAMED else ""
         parts.append(f"The throughput overhead has changed from A to B in {', '.join(named)}{more}")
     if rest:
@@ -106,7 +109,7 @@ def answer(comparison: Comparison) -> str:
     return f"{'; '.join(parts)}."
 
 
-def told(change: Change) -> tuple[str, str]:
+def shown_change(change: Change) -> tuple[str, str]:
     """The difference and its interval, in percent."""
     estimate = change.difference.estimate
     return percent(estimate.point, decimals_of(estimate)), interval(estimate)

@@ -11,9 +11,9 @@ from tare.report.comparison.content import (
     Compared,
     absolutes,
     p_value,
+    shown_change,
     source,
     standing,
-    told,
     verdict,
 )
 from tare.report.figures import NONE, amount, interval, percent, point
@@ -28,8 +28,8 @@ def render(compared: Compared) -> str:
     lines += ["", "## What differs between A and B", "", *_unlike(compared)]
     for side, analysis in compared.sides:
         for headline in standing(side, analysis):
-            said = text(headline.text, 600)
-            lines += ["", f"**{said}**" if headline.grave else said]
+            sentence = text(headline.text, 600)
+            lines += ["", f"**{sentence}**" if headline.grave else sentence]
     lines += ["", text(compared.answer, 2000)]
     for metric in compared.comparison.metrics:
         lines += ["", f"## Overhead: {text(metric_named(metric).title)}", "", *_table(compared, metric)]
@@ -68,7 +68,7 @@ def _cells(change: Change) -> list[str]:
     sides = [
         f"{point(each)} {text(interval(each.estimate))}".replace(f" {NONE}", "") for each in (change.a, change.b)
     ]
-    apart, bounds = told(change)
+    apart, bounds = shown_change(change)
     blocks = f"{change.a.estimate.n}, {change.b.estimate.n}"
     return [
         text(change.arm, 80),

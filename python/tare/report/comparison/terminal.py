@@ -19,9 +19,9 @@ from tare.report.comparison.content import (
     absolutes,
     changed_elsewhere,
     p_value,
+    shown_change,
     source,
     standing,
-    told,
     verdict,
 )
 from tare.report.comparison.surroundings import Unlike
@@ -120,7 +120,7 @@ def _cells(change: Change, *, wide: bool) -> Iterator[RenderableType]:
         yield Text(point(finding))
         if wide:
             yield Text(interval(finding.estimate))
-    apart, bounds = told(change)
+    apart, bounds = shown_change(change)
     yield Text(apart, style=style)
     yield Text(bounds)
     if wide:
@@ -130,7 +130,7 @@ def _cells(change: Change, *, wide: bool) -> Iterator[RenderableType]:
 
 def _notes(compared: Compared) -> Iterator[str]:
     for change in changed_elsewhere(compared.comparison, _SHOWN):
-        apart, bounds = told(change)
+        apart, bounds = shown_change(change)
         yield f"Changed too: {metric_named(change.metric).title} of {change.arm}, {apart} ({bounds} %)."
     for label, names in (("A", compared.comparison.shared.only_a), ("B", compared.comparison.shared.only_b)):
         if names:

@@ -66,23 +66,23 @@ def _shifts(report: Report) -> list[str]:
     if not report.shifts:
         return []
     rows = shift_rows(report.shifts)
-    told = (
+    sentences = (
         "Shift of latency at each quantile against the baseline, paired by block, with a 95 % interval of its own."
     )
-    return ["", "## Latency, from the fastest to the slowest", "", *table(rows.titles, rows.rows), "", told]
+    return ["", "## Latency, from the fastest to the slowest", "", *table(rows.titles, rows.rows), "", sentences]
 
 
 def _blocks(report: Report) -> list[str]:
     """A column a block, or where that makes too many a row a block."""
     found = [one for one in report.analysis.findings if one.metric == PRIMARY and one.blocks]
     effects = {one.arm: dict(one.blocks) for one in found}
-    blocks = sorted({block for told in effects.values() for block in told})
+    blocks = sorted({block for by_block in effects.values() for block in by_block})
     if len(blocks) <= _MOST_COLUMNS:
         titles = ("arm", *(f"block {block}" for block in blocks))
-        rows = [(arm, *(percent(told.get(block)) for block in blocks)) for arm, told in effects.items()]
+        rows = [(arm, *(percent(by_block.get(block)) for block in blocks)) for arm, by_block in effects.items()]
     else:
         titles = ("block", *effects)
-        rows = [(str(block), *(percent(told.get(block)) for told in effects.values())) for block in blocks]
+        rows = [(str(block), *(percent(by_block.get(block)) for by_block in effects.values())) for block in blocks]
     return folded("Throughput block by block", table(titles, rows))
 
 
@@ -147,10 +147,10 @@ def _environment(report: Report) -> list[str]:
     rest = len(setting.effective) - len(words)
     more = [f"{rest} other variables are the same in every arm; the HTML report lists them."] if rest else []
     lines = [*_properties(setting.host), *(["", *_properties(setting.engine)] if setting.engine else [])]
-    told = _properties(words)
+    properties = _properties(words)
     return [
         *folded("Images", images),
-        *folded("Server variables", [*told, *([""] if told and more else []), *more]),
+        *folded("Server variables", [*properties, *([""] if properties and more else []), *more]),
         *folded("Host and engine", lines),
     ]
 

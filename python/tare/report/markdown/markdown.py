@@ -69,8 +69,8 @@ def _intervals(report: Report) -> str:
 
 def _headlines(report: Report) -> list[str]:
     """A paragraph each; a grave one is bold."""
-    told = [(text(headline.text, 600), headline.grave) for headline in report.headlines]
-    return [line for said, grave in told for line in ("", f"**{said}**" if grave else said)]
+    sentences = [(text(headline.text, 600), headline.grave) for headline in report.headlines]
+    return [line for sentence, grave in sentences for line in ("", f"**{sentence}**" if grave else sentence)]
 
 
 def _took(report: Report) -> str:

@@ -46,18 +46,18 @@ def _is_limited(report: Report) -> bool:
 
 
 def _row(arm: ArmSummary, *, limited: bool) -> tuple[str, ...]:
-    told = arm.limits
-    held = (told.disk_limit_used,) if limited else ()
-    shares = (told.sut_busy, told.client_busy, told.sut_waiting_io, *held, told.disk_busy)
+    limits = arm.limits
+    held = (limits.disk_limit_used,) if limited else ()
+    shares = (limits.sut_busy, limits.client_busy, limits.sut_waiting_io, *held, limits.disk_busy)
     return (
         plain(arm.arm, 80),
         *(percent(part, signed=False) for part in shares),
-        *(amount(value) for value in (told.disk_depth, told.reads_per_s, told.writes_per_s)),
-        _bound(told),
+        *(amount(value) for value in (limits.disk_depth, limits.reads_per_s, limits.writes_per_s)),
+        _bound(limits),
     )
 
 
-def _bound(told: Bottleneck) -> str:
-    if told.reached is None:
+def _bound(limits: Bottleneck) -> str:
+    if limits.reached is None:
         return NONE
-    return ", ".join(_WORDS[each] for each in told.reached) or "none of these"
+    return ", ".join(_WORDS[each] for each in limits.reached) or "none of these"

@@ -10,7 +10,7 @@ from tare.analyze.timelines.series import CPU, MEMORY, NETWORK, READ, WRITTEN
 from tare.plural import counted
 from tare.report.figures import amount
 from tare.report.plain import plain
-from tare.report.words.marks import told
+from tare.report.words.marks import mark_lines
 
 PANELS = (THROUGHPUT, LATENCY, CPU, MEMORY, WRITTEN, READ, NETWORK)
 _OWN = (THROUGHPUT, LATENCY)
@@ -60,12 +60,12 @@ def laid_rows(over: RunOverlay | None) -> tuple[LaidArm, ...]:
 
 def placed(over: RunOverlay | None) -> str:
     """Where the generators' windows lie, in a clause after "window by window"; empty where no run has any."""
-    told = [run for run in (() if over is None else over.runs) if any(point.panel in _OWN for point in run.points)]
-    ways = [way for way in _PLACED if any(run.placed_by == way for run in told)]
+    drawn = [run for run in (() if over is None else over.runs) if any(point.panel in _OWN for point in run.points)]
+    ways = [way for way in _PLACED if any(run.placed_by == way for run in drawn)]
     if len(ways) == 1:
         return f", {_PLACED[ways[0]]}"
     return "".join(
-        f"; of {counted(sum(run.placed_by == way for run in told), 'run')} {_PLACED[way]}" for way in ways
+        f"; of {counted(sum(run.placed_by == way for run in drawn), 'run')} {_PLACED[way]}" for way in ways
     )
 
 
@@ -79,7 +79,7 @@ def hiding(over: RunOverlay | None) -> str:
 
 def _row(number: int, run: OverlaidRun) -> LaidRow:
     cells = tuple(amount(mean(run, panel)) for panel in PANELS)
-    return LaidRow(number, plain(run.run_id, 80), run.block, run.shown, cells, told(run.marks))
+    return LaidRow(number, plain(run.run_id, 80), run.block, run.shown, cells, mark_lines(run.marks))
 
 
 def colours(runs: Sequence[OverlaidRun]) -> Mapping[str, str]:

@@ -100,10 +100,10 @@ def sections(wanted: Quantities | None, told: Sequence[QuantityRow]) -> tuple[Se
     )
 
 
-def _rows(told: Sequence[QuantityRow]) -> tuple[tuple[str, ...], ...]:
+def _rows(entries: Sequence[QuantityRow]) -> tuple[tuple[str, ...], ...]:
     """All sources of an arm together, arms as they come."""
-    arms = list(dict.fromkeys(one.arm for one in told))
-    return tuple(_row(one) for one in sorted(told, key=lambda one: arms.index(one.arm)))
+    arms = list(dict.fromkeys(one.arm for one in entries))
+    return tuple(_row(one) for one in sorted(entries, key=lambda one: arms.index(one.arm)))
 
 
 def _row(one: QuantityRow) -> tuple[str, ...]:

@@ -70,8 +70,8 @@ def _title(metric: Metric, analysis: Analysis) -> str:
 
 def _row(analysis: Analysis, arm: ArmSummary, metric: Metric) -> tuple[str, ...]:
     level = arm.values[metric.name]
-    told = (level.smallest, level.largest, level.mean, level.stddev)
-    first = (plain(arm.arm, 80), str(level.n), *(amount(value) for value in told))
+    figures = (level.smallest, level.largest, level.mean, level.stddev)
+    first = (plain(arm.arm, 80), str(level.n), *(amount(value) for value in figures))
     if arm.is_baseline:
         return (*first, "", "baseline", "")
     found = analysis.finding(arm.arm, metric.name)

@@ -46,7 +46,7 @@ def strata_of(report: Report) -> Strata | None:
     if not strata:
         return None
     together = (("all", report.analysis.findings),) if len(strata) > 1 else ()
-    metrics = [PRIMARY, *(each.name for each in report.analysis.metrics if _told(each.name, each.operation))]
+    metrics = [PRIMARY, *(each.name for each in report.analysis.metrics if _is_shown(each.name, each.operation))]
     telling = [factor for factor in strata[0].levels if len({each.levels[factor] for each in strata}) > 1]
     parts = [
         *(
@@ -83,7 +83,7 @@ def strata_tables(found: Strata) -> tuple[Table, ...]:
     return tuple(made)
 
 
-def _told(name: str, operation: str | None) -> bool:
+def _is_shown(name: str, operation: str | None) -> bool:
     return operation is not None and name.endswith("latency_mean")
 
 

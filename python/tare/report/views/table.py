@@ -15,7 +15,7 @@ from tare.analyze.views.model import Kind, Measure
 from tare.analyze.views.summary import Line, Views
 from tare.report.figures import NONE
 from tare.report.plain import plain
-from tare.run.emulated import told
+from tare.run.emulated import sides_text
 
 _FEW = {Measure.HOST_CPU, Measure.HOST_DISK, Measure.HOST_NETWORK, Measure.PROCESS_CPU, Measure.PROCESS_MEMORY,
         Measure.PROCESS_DISK, Measure.CONTAINER_NETWORK}  # fmt: skip
@@ -32,8 +32,8 @@ def render(views: Views, *, width: int = 120, colour: bool = False, everything: 
         Text(f"{views.seconds:.1f} s of counters, as tools see them that sample every {views.interval_s:g} s")
     )
     if views.emulated:
-        said = f"Emulated: the {told(views.emulated)} of this run had a CPU that software emulates."
-        console.print(Text(said, style="bold red"))
+        sentence = f"Emulated: the {sides_text(views.emulated)} of this run had a CPU that software emulates."
+        console.print(Text(sentence, style="bold red"))
     if not views.complete:
         console.print(Text("The trace is not complete: its end is missing, or rows of it.", style="bold red"))
     if not any(line.quantity.kind is Kind.RATE for line in views.lines):

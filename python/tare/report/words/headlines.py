@@ -11,7 +11,7 @@ from tare.plural import counted
 from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.figures import decimals_of, interval, percent
 from tare.report.plain import plain
-from tare.run.emulated import told
+from tare.run.emulated import sides_text
 from tare.study.model import Study
 
 _NAMED = 6
@@ -48,7 +48,7 @@ def _emulated(analysis: Analysis) -> Iterator[Headline]:
     """Of arms that were emulated in the same sides one sentence."""
     arms: dict[str, list[str]] = {}
     for name, sides in analysis.emulated.items():
-        arms.setdefault(told(sides), []).append(plain(name, 60))
+        arms.setdefault(sides_text(sides), []).append(plain(name, 60))
     for which, names in arms.items():
         more = f" and {counted(len(names) - _NAMED, 'more arm')}" if len(names) > _NAMED else ""
         yield Headline(
@@ -70,15 +70,15 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
         yield Headline(f"Control: no interval for {name} against {baseline}, {estimate.why}.", grave=False)
         return
     effect = f"{percent(estimate.point, decimals_of(estimate))} throughput, 99 % interval {interval(estimate)} %"
-    told = f"{name}, a second instance of {baseline}: {effect} over {counted(estimate.n, 'block')}"
+    sentence = f"{name}, a second instance of {baseline}: {effect} over {counted(estimate.n, 'block')}"
     if control.differs:
         yield Headline(
-            f"INVALID ({RULE}). Two instances of the same arm differ: {told}. What this machine makes up is mixed "
-            "into every figure here; make it quieter, or pin, and run the study anew.",
+            f"INVALID ({RULE}). Two instances of the same arm differ: {sentence}. What this machine makes up is "
+            "mixed into every figure here; make it quieter, or pin, and run the study anew.",
             grave=True,
         )
     else:
-        yield Headline(f"Control: {told}; it includes zero, as it should.", grave=False)
+        yield Headline(f"Control: {sentence}; it includes zero, as it should.", grave=False)
 
 
 def _protocol(study: Study) -> Iterator[Headline]:

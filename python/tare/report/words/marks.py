@@ -15,7 +15,7 @@ _FEW = 2
 """As many works of a kind are told one by one, with what they were of."""
 
 
-def told(marks: Sequence[Mark]) -> tuple[str, ...]:
+def mark_lines(marks: Sequence[Mark]) -> tuple[str, ...]:
     """An entry a mark, `1.5 to 3 s, up to 5 errors/s`; many compactions in one."""
     single = [mark for mark in marks if not mark.work]
     entries = [_one(mark) for mark in single[:_MOST_MARKS]]

@@ -36,7 +36,7 @@ def _pilot(records: Sequence[RunRecord]) -> Iterator[str]:
         return
     choice = Choice.model_validate(chosen)
     counted = "" if choice.measure_s == choice.pilot_s else "; they count like the others"
-    yield f"Blocks 1 to {BLOCKS} are a pilot{counted}. After it, {choice.told}."
+    yield f"Blocks 1 to {BLOCKS} are a pilot{counted}. After it, {choice.sentence}."
 
 
 def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
@@ -48,8 +48,10 @@ def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
 
 def _unwatched(records: Sequence[RunRecord]) -> Iterator[str]:
     """Monitors that the study can do without, and did."""
-    watched = [(name, told) for record in records for name, told in (record.monitors or {}).items()]
-    missed = Counter((name, told["absent"]) for name, told in watched if told.get("absent", NOTHING) != NOTHING)
+    watched = [(name, monitor) for record in records for name, monitor in (record.monitors or {}).items()]
+    missed = Counter(
+        (name, monitor["absent"]) for name, monitor in watched if monitor.get("absent", NOTHING) != NOTHING
+    )
     for (name, why), runs in missed.items():
         yield f"The monitor {plain(name, 40)} did not watch {runs} of {len(records)} runs: {plain(why, 300)}."
 
@@ -59,10 +61,10 @@ def warnings(alarms: Sequence[Alarm]) -> tuple[str, ...]:
     groups: dict[tuple[str, str, str], list[Alarm]] = {}
     for alarm in alarms:
         groups.setdefault((alarm.rule, alarm.what, alarm.do), []).append(alarm)
-    return tuple(_told(group) for group in groups.values())
+    return tuple(_sentence(group) for group in groups.values())
 
 
-def _told(group: Sequence[Alarm]) -> str:
+def _sentence(group: Sequence[Alarm]) -> str:
     first = group[0]
     arms = [plain(alarm.arm, 60) for alarm in group if alarm.arm is not None]
     if len(arms) > _NAMED_ARMS:
@@ -91,7 +93,7 @@ def ended(ending: Ending | None) -> tuple[str, ...]:
 
 def failures(analysis: Analysis, longest: int = 8) -> tuple[str, ...]:
     """Each failed attempt in a sentence, the rest of a long list in one."""
-    shown = tuple(told(failure) for failure in analysis.failures[:longest])
+    shown = tuple(failure_text(failure) for failure in analysis.failures[:longest])
     more = len(analysis.failures) - longest
     if more <= 0:
         return shown
@@ -101,7 +103,7 @@ def failures(analysis: Analysis, longest: int = 8) -> tuple[str, ...]:
     )
 
 
-def told(failure: Failure) -> str:
+def failure_text(failure: Failure) -> str:
     """`b02-3-bridge, attempt 1, failed in measure: …`."""
     where = f" in {failure.phase}" if failure.phase else ""
     again = "; another attempt is used" if failure.made_good else "; no other attempt was good"
@@ -163,10 +165,10 @@ class Arms:
         return one if self.every or len(self.names) == 1 else several
 
 
-def _alike(analysis: Analysis, said: Callable[[Finding], T]) -> dict[T, Arms]:
+def _alike(analysis: Analysis, sentence_of: Callable[[Finding], T]) -> dict[T, Arms]:
     """What is said of the primary metric → the arms of which it is said."""
     findings = [finding for finding in analysis.findings if finding.metric == PRIMARY]
     names: dict[T, list[str]] = {}
     for finding in findings:
-        names.setdefault(said(finding), []).append(finding.arm)
+        names.setdefault(sentence_of(finding), []).append(finding.arm)
     return {what: Arms(tuple(arms), len(arms) == len(findings) > 1) for what, arms in names.items()}

@@ -20,7 +20,7 @@ def verdicts(analysis: Analysis) -> tuple[str, ...]:
         found = [one for one in analysis.findings if one.metric == metric.name and one.judgement.margin is not None]
         if found:
             margin = percent(found[0].judgement.margin, signed=False)
-            lines.append(f"{metric.title}, \N{PLUS-MINUS SIGN}{margin}: {_told(found)}.")
+            lines.append(f"{metric.title}, \N{PLUS-MINUS SIGN}{margin}: {_answer(found)}.")
     return tuple(lines)
 
 
@@ -42,7 +42,7 @@ def short(finding: Finding) -> str | None:
     return None if verdict is None else verdict.value
 
 
-def _told(findings: Sequence[Finding]) -> str:
+def _answer(findings: Sequence[Finding]) -> str:
     withheld = findings[0].judgement.withheld
     if withheld is not None:
         return f"no verdict, since {withheld}"

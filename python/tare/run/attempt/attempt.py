@@ -108,13 +108,13 @@ class Attempt:
         self._draft.notices += [redacted(problem, self._secrets) for problem in steps.run()]
 
     def _fail(self, error: Exception) -> None:
-        told = str(error)
+        reason = str(error)
         if not isinstance(error, (TareError, OSError)):
             self._draft.notes["traceback.txt"] = "".join(traceback.format_exception(error))
-            told = f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {error}"
         self.outcome = Outcome(
             ok=False,
-            reason=redacted(told, self._secrets),
+            reason=redacted(reason, self._secrets),
             failed_in=self._watch.current,
             refused=isinstance(error, NotComparable),
         )
@@ -127,8 +127,8 @@ class Attempt:
         except (TareError, OSError) as error:
             draft.raw = ()
             if self.outcome.ok:
-                told = f"the raw files cannot be kept: {error}"
-                self.outcome = Outcome(ok=False, reason=told, failed_in=Phase.COLLECT)
+                problem = f"the raw files cannot be kept: {error}"
+                self.outcome = Outcome(ok=False, reason=problem, failed_in=Phase.COLLECT)
             else:
                 draft.notices.append(f"the raw files cannot be kept: {error}")
 

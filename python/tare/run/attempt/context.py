@@ -206,8 +206,8 @@ class RunContext:
 
     def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:
         """The command's run directory; what was started, and with which files, is kept among the raw files."""
-        told = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
-        self.workdir.host.put(json.dumps(told, indent=1).encode(), f"{self.workdir.raw}/{name}.command.json")
+        described = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
+        self.workdir.host.put(json.dumps(described, indent=1).encode(), f"{self.workdir.raw}/{name}.command.json")
         return self.workdir.run_dir(name, command.files, image)
 
     def _task_name(self, name: str) -> str:

@@ -7,7 +7,7 @@ import signal
 from contextlib import suppress
 
 from tare.deployments import Deployment, Instance
-from tare.deployments.vm.guest import end_told
+from tare.deployments.vm.guest import guest_end
 from tare.errors import TareError
 from tare.sites import Host, Output
 
@@ -65,8 +65,8 @@ def _death_of_machine(host: Host, error: TareError, oom_kills_before: int | None
 
 def _kills_inside(host: Host, instance: Instance) -> int | None:
     """How often a virtual machine's own kernel had killed for want of memory when its task ended."""
-    told = None if instance.guest is None else end_told(host, instance.guest.status)
-    return None if told is None else told.oom_kills
+    end = None if instance.guest is None else guest_end(host, instance.guest.status)
+    return None if end is None else end.oom_kills
 
 
 def _struck(host: Host, before: int | None) -> bool:
@@ -87,6 +87,6 @@ def last_words(host: Host, output: Output) -> str:
             return crash.group(1).strip()[-_LONGEST_WORDS:]
     for text in texts:
         lines = [line.strip() for line in text.splitlines()]
-        if told := [line for line in lines if line and not _NO_REASON.match(line)]:
-            return " / ".join(told[-_LAST_LINES:])[-_LONGEST_WORDS:]
+        if reasons := [line for line in lines if line and not _NO_REASON.match(line)]:
+            return " / ".join(reasons[-_LAST_LINES:])[-_LONGEST_WORDS:]
     return "it wrote nothing"

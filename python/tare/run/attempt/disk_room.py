@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tare.deployments.vm.guest import DiskRoom, end_told
+from tare.deployments.vm.guest import DiskRoom, guest_end
 from tare.errors import RunFailed, TareError
 from tare.run.attempt.context import RunContext
 from tare.run.attempt.server import Server, Sut
@@ -26,10 +26,10 @@ def telling_of_full_disks(context: RunContext, sut: Sut | None) -> Iterator[None
         yield
     except RunFailed as error:
         servers = [] if sut is None else sut.servers
-        told = [little_room(server, context.data_mount_of(server.node).path) for server in servers]
-        if not any(told):
+        complaints = [little_room(server, context.data_mount_of(server.node).path) for server in servers]
+        if not any(complaints):
             raise
-        raise RunFailed("; ".join((error.what, *filter(None, told))), hint=error.hint) from error
+        raise RunFailed("; ".join((error.what, *filter(None, complaints))), hint=error.hint) from error
 
 
 def little_room(server: Server, path: str) -> str | None:
@@ -56,8 +56,8 @@ def _of_data(server: Server, path: str) -> DiskRoom | None:
         return _room(lambda: server.inside((*_ASK, data_dir), seconds, b""))
     if guest is None:
         return _at(server.host, path)
-    told = end_told(server.host, guest.status)
-    return None if told is None else told.rooms.get(data_dir)
+    end = guest_end(server.host, guest.status)
+    return None if end is None else end.rooms.get(data_dir)
 
 
 def _below_disk(server: Server, path: str) -> DiskRoom | None:

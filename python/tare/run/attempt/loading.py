@@ -171,8 +171,8 @@ def judge(context: RunContext, name: str, command: ClientCommand) -> None:
     """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
     if command.check_output is not None:
         output = context.workdir.output(name)
-        told = [context.workdir.host.read(path) or b"" for path in (output.stdout, output.stderr)]
-        command.check_output(*(each.decode(errors="replace") for each in told))
+        printed = [context.workdir.host.read(path) or b"" for path in (output.stdout, output.stderr)]
+        command.check_output(*(each.decode(errors="replace") for each in printed))
 
 
 def last_words(context: RunContext, name: str) -> str:

@@ -28,7 +28,7 @@ from tare.run.machine import Machine
 from tare.run.monitoring.chronicle import ask_all
 from tare.run.monitoring.monitors import Monitors
 from tare.run.parity.compare import Server as Known
-from tare.run.parity.compare import changed_during, told, unlike_nodes
+from tare.run.parity.compare import as_sentence, changed_during, unlike_nodes
 from tare.run.parity.declared import storage_mismatch, undeclared
 from tare.run.parity.observed import RunObserver, by_node, observation
 from tare.run.parity.references import server_of
@@ -303,12 +303,12 @@ class Phases:
                 settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity
             )
         if wrong := [*dict.fromkeys(wrong), *unpinned_work(self.job.slot, self.draft.path)]:
-            raise NotComparable(f"{self.job.run.arm} is not what the study declares: {told(wrong)}")
+            raise NotComparable(f"{self.job.run.arm} is not what the study declares: {as_sentence(wrong)}")
         if unlike := unlike_nodes(nodes, self._server()):
-            raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {told(unlike)}")
+            raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {as_sentence(unlike)}")
         draft = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
         if draft:
-            raise NotComparable(told(draft))
+            raise NotComparable(as_sentence(draft))
 
     def _check_after(self, sut: Sut | None) -> None:
         """The same must be in force when the measure phase is over: variables and limits can be set at run time.
@@ -331,7 +331,9 @@ class Phases:
             after = {"host": host, "parity": again, "effective": effective.get(name, before.effective)}
             changed += changed_during(before, before.model_copy(update=after), self._server(), moved_to)
         if changed:
-            raise NotComparable(f"{self.job.run.arm} changed while it was measured: {told(dict.fromkeys(changed))}")
+            raise NotComparable(
+                f"{self.job.run.arm} changed while it was measured: {as_sentence(dict.fromkeys(changed))}"
+            )
 
     def _so_far(self) -> RunRecord:
         return record_of(self.job, self.draft, self.watch.times, Outcome(ok=True))

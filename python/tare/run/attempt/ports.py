@@ -57,7 +57,7 @@ class Lookout:
     def __init__(self, host: Host, pid: int, port: int) -> None:
         self._host, self._pid, self._port = host, pid, port
         self._counted: tuple[bytes, ...] = ()
-        self._said: bool | None = None
+        self._listens: bool | None = None
         self._believed = 0
 
     def listens(self) -> bool | None:
@@ -65,10 +65,10 @@ class Lookout:
         counted = tuple(self._counts())
         if counted and counted == self._counted and self._believed < _TRUSTED:
             self._believed += 1
-            return self._said
+            return self._listens
         self._counted, self._believed = counted, 0
-        self._said = listens(self._host, self._pid, self._port)
-        return self._said
+        self._listens = listens(self._host, self._pid, self._port)
+        return self._listens
 
     def _counts(self) -> Iterator[bytes]:
         """Sockets in use by protocol (proc_pid_net(5)); nothing where that cannot be seen."""

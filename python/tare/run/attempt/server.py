@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tare.databases import Database, ServerPlan
 from tare.databases.extensions import Cluster
 from tare.deployments import Deployment, Instance
-from tare.deployments.vm.guest import GuestHost, end_told
+from tare.deployments.vm.guest import GuestHost, guest_end
 from tare.errors import RunFailed, TimedOut
 from tare.run.attempt.death import death_of, last_words
 from tare.run.attempt.ports import Lookout
@@ -58,11 +58,11 @@ def nodes_of(count: int, name: str = "sut") -> tuple[Node, ...]:
     return tuple(Node(f"{name}-{number}", str(number), number) for number in range(1, count + 1))
 
 
-def gone(node: Node, told: str, when: str, words: str) -> RunFailed:
+def gone(node: Node, reason: str, when: str, words: str) -> RunFailed:
     """What is said of a server that has ended."""
     which = f", node {node.name}" if node.part else ""
     return RunFailed(
-        f"{told} {when}{which}; its last words: {words}",
+        f"{reason} {when}{which}; its last words: {words}",
         hint=f"{node.name}.stdout and {node.name}.stderr among the raw files have all of them",
     )
 
@@ -88,7 +88,7 @@ class Server:
     def lives(self) -> bool:
         """Whether the very process that was started still runs; in a virtual machine it ends before that does."""
         guest = self.instance.guest
-        if guest is not None and end_told(self.host, guest.status) is not None:
+        if guest is not None and guest_end(self.host, guest.status) is not None:
             return False
         return alive(self.host, self.instance.process)
 
@@ -112,8 +112,8 @@ class Server:
     def must_live(self, when: str) -> None:
         """Raise when the server has ended; one that something restarted is another process and counts as ended."""
         if not self.lives:
-            told = death_of(self.host, self.deployment, self.instance, self.oom_kills_before)
-            raise gone(self.node, told, when, last_words(self.host, self.instance.task.output))
+            reason = death_of(self.host, self.deployment, self.instance, self.oom_kills_before)
+            raise gone(self.node, reason, when, last_words(self.host, self.instance.task.output))
 
     def effective(self) -> Mapping[str, str]:
         """The settings in force."""

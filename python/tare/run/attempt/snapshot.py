@@ -71,14 +71,14 @@ class Shelf:
         raw = self.host.read(f"{home}/snapshot.json")
         if raw is None:
             return None
-        told = json.loads(raw)
+        kept = json.loads(raw)
         return Snapshot(
             key=contents.key,
             data=f"{home}/data",
-            listing=told["listing"],
-            content=told["content"],
-            made_by=told["made_by"],
-            parts=told.get("parts", {"": told["listing"]}),
+            listing=kept["listing"],
+            content=kept["content"],
+            made_by=kept["made_by"],
+            parts=kept.get("parts", {"": kept["listing"]}),
         )
 
     def keep(
@@ -89,7 +89,7 @@ class Shelf:
         `data` must lie on the layout's file system. Should another tare have been faster, its snapshot stands.
         """
         host, home, scratch = self.host, self._home(contents), f"{data}.snapshot"
-        told = {
+        described = {
             "format": FORMAT,
             **asdict(contents),
             "made_by": dict(made_by),
@@ -99,7 +99,7 @@ class Shelf:
         }
         host.run(["install", "-d", "-m", "0755", "--", str(self.layout.snapshots), scratch], timeout_s=_QUICK_S)
         host.run(["mv", "-T", "--", data, f"{scratch}/data"], timeout_s=_QUICK_S)
-        host.put(json.dumps(told, indent=1, sort_keys=True).encode(), f"{scratch}/snapshot.json")
+        host.put(json.dumps(described, indent=1, sort_keys=True).encode(), f"{scratch}/snapshot.json")
         host.run(["sync", "-f", "--", scratch], timeout_s=_COPY_S)
         self.ledger.note(Kind.PATH, home, host=host.name, keep=True)
         moved = host.run(["mv", "-T", "--", scratch, home], timeout_s=_QUICK_S, check=False)

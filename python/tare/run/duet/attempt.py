@@ -14,7 +14,7 @@ from tare.run.duet.barrier import ArmUnderLoad, BreakableClock, DuetBarrier, Swa
 from tare.run.duet.side import Part
 from tare.run.events import Event, Observer
 from tare.run.machine import Machine
-from tare.run.parity.compare import differences, told
+from tare.run.parity.compare import as_sentence, differences
 from tare.run.parity.references import server_of
 from tare.run.record import RunRecord
 from tare.workloads import Parameters
@@ -165,7 +165,7 @@ def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
         study, database = first.job.plan.study, first.job.arm.settings.sut.database
         found = differences(study, first.record(), second.record(), server_of(machine.databases, database))
         if found:
-            second.refuse(told(found))
+            second.refuse(as_sentence(found))
     for one, other in ((first, second), (second, first)):
         if not other.outcome.ok:
             one.void(_of_its_partner(other))

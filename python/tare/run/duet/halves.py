@@ -68,12 +68,12 @@ def windows_kept(record: RunRecord) -> tuple[list[Mapping[str, Any]], list[Mappi
 
     Of older records without bounds by the process's start, by which they were cut.
     """
-    told: Mapping[str, Any] = record.duet or {}
+    duet: Mapping[str, Any] = record.duet or {}
     windows = (record.measurement or {}).get("windows")
-    if not windows or any(told.get(key) is None for key in _PLACED):
+    if not windows or any(duet.get(key) is None for key in _PLACED):
         return None
-    began = (told.get("began_from_s", told["started_s"]), told.get("began_until_s", told["started_s"]))
-    both_s, swap = (told["both_from_s"], told["both_until_s"]), Swap(told["swap_began_s"], told["swap_ended_s"])
+    began = (duet.get("began_from_s", duet["started_s"]), duet.get("began_until_s", duet["started_s"]))
+    both_s, swap = (duet["both_from_s"], duet["both_until_s"]), Swap(duet["swap_began_s"], duet["swap_ended_s"])
     ends = [float(window["end_s"]) for window in windows]
     first, second = _kept(ends, Bounds(*began, seconds=ends[-1]), both_s, swap)
     return [windows[at] for at in first], [windows[at] for at in second]
@@ -94,8 +94,8 @@ def throughput_of(record: RunRecord) -> float | None:
 
 def rates_of_halves(record: RunRecord) -> tuple[float, float] | None:
     """The rates of both halves, `None` of a run that was alone or came to nothing."""
-    told: Any = (record.duet or {}).get("halves")
-    if not told:
+    halves: Any = (record.duet or {}).get("halves")
+    if not halves:
         return None
-    first, second = (float(half["throughput_per_s"]) for half in told)
+    first, second = (float(half["throughput_per_s"]) for half in halves)
     return first, second

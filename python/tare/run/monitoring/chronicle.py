@@ -39,13 +39,13 @@ def ask_all(sut: Sut, chronicler: Chronicler | None, clock: Clock, since: float)
     for server in sut.servers:
         name = server.node.name
         try:
-            told = chronicler.tell(server.plan, server.inside)
+            chronicle = chronicler.tell(server.plan, server.inside)
         except (TareError, OSError, ValueError, TypeError, LookupError) as error:
             trees[name] = None
             notices.append(f"what the server did by itself could not be asked{_which(server)}: {error}")
             continue
-        trees[name] = _tree(told, offset_s, since)
-        files |= {server.node.before(file): text for file, text in told.files.items()}
+        trees[name] = _tree(chronicle, offset_s, since)
+        files |= {server.node.before(file): text for file, text in chronicle.files.items()}
     return Asked(_of_all(trees), trees, files, tuple(notices))
 
 
@@ -63,9 +63,9 @@ def _which(server: Server) -> str:
     return f" of node {server.node.name}" if server.node.part else ""
 
 
-def _tree(told: Chronicle, offset_s: float, since: float) -> dict[str, Any]:
-    tree = to_tree(told)
-    events = [_event(event, offset_s) for event in told.events if event.ended_at >= since]
+def _tree(chronicle: Chronicle, offset_s: float, since: float) -> dict[str, Any]:
+    tree = to_tree(chronicle)
+    events = [_event(event, offset_s) for event in chronicle.events if event.ended_at >= since]
     return {"events": events, **{name: tree[name] for name in ("tables", "pools", "dropped")}}
 
 

@@ -63,8 +63,8 @@ def look(host: Host, clock: Clock, programs: Mapping[str, tuple[str, ...]]) -> L
     if not asked:
         return Look(at_s, {})
     argv = ["python3", "-I", "-S", "-", *asked]
-    told = json.loads(host.run(argv, timeout_s=_CALL_S, stdin=CPU_CLOCK.read_bytes()).stdout)
-    return Look(at_s, {name: _sum(told, words) for name, words in programs.items()})
+    clocks = json.loads(host.run(argv, timeout_s=_CALL_S, stdin=CPU_CLOCK.read_bytes()).stdout)
+    return Look(at_s, {name: _sum(clocks, words) for name, words in programs.items()})
 
 
 def cost_of(name: str, began: Look | None, ended: Look | None) -> Cost | None:
@@ -76,9 +76,9 @@ def cost_of(name: str, began: Look | None, ended: Look | None) -> Cost | None:
     return Cost(began.at_s, ended.at_s, used_s)
 
 
-def _sum(told: Mapping[str, int], words: tuple[str, ...]) -> int | None:
+def _sum(values: Mapping[str, int], words: tuple[str, ...]) -> int | None:
     pids = [word.rpartition(":")[2] for word in words]
-    return sum(told[pid] for pid in pids) if all(pid in told for pid in pids) else None
+    return sum(values[pid] for pid in pids) if all(pid in values for pid in pids) else None
 
 
 @dataclass
@@ -148,11 +148,11 @@ class Monitors:
         phase, found = span_of(usage), dict[str, Any]()
         trace = trace_of(raw)
         for watch in self.ended:
-            _, told = watch.read(raw, phase)
+            _, reading = watch.read(raw, phase)
             cost = cost_of(watch.name, self.before, self.after)
             daemons = watch.monitor.daemons
-            shared = {"daemon_cpu_s": cpu_of(trace, daemons, phase)} if daemons and "absent" not in told else {}
-            found[watch.name] = {**({} if cost is None else dataclasses.asdict(cost)), **shared, **told}
+            shared = {"daemon_cpu_s": cpu_of(trace, daemons, phase)} if daemons and "absent" not in reading else {}
+            found[watch.name] = {**({} if cost is None else dataclasses.asdict(cost)), **shared, **reading}
         if TRACER in found:
             found[TRACER]["engine_cpu_s"] = cpu_of(trace, ENGINE, phase)
         return found | {name: {"absent": why} for name, why in self.absent.items()}

@@ -81,8 +81,8 @@ def _running(host: Host) -> Iterator[tuple[int, str]]:
 def _carries(host: Host, pid: int, sut: Instance) -> bool:
     """Whether a docker-proxy is the SUT's, as its own command line tells."""
     words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
-    told = dict(pairwise(words))
-    return told.get("-container-ip") == sut.address and told.get("-container-port") == str(sut.task.port)
+    options = dict(pairwise(words))
+    return options.get("-container-ip") == sut.address and options.get("-container-port") == str(sut.task.port)
 
 
 def _shim(host: Host, pid: int) -> int | None:

@@ -45,7 +45,7 @@ class Difference:
     arm: str
 
     def __str__(self) -> str:
-        there, here = _told(self.reference), _told(self.value)
+        there, here = _as_text(self.reference), _as_text(self.value)
         return f"{self.name}: {there} in {self.reference_arm}, {here} in {self.arm}"
 
 
@@ -123,7 +123,7 @@ def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -
     return tuple(found)
 
 
-def told(found: Iterable[object]) -> str:
+def as_sentence(found: Iterable[object]) -> str:
     """Differences in one line, the first few in full."""
     texts = [str(each) for each in found]
     more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""
@@ -142,7 +142,7 @@ def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
 
 def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there: str, here: str) -> tuple[str, ...]:
     return tuple(
-        f"{name}: {_told(_value(before.get(name)))} {there}, {_told(_value(later.get(name)))} {here}"
+        f"{name}: {_as_text(_value(before.get(name)))} {there}, {_as_text(_value(later.get(name)))} {here}"
         for name in dict.fromkeys(chain(before, later))
         if not name.startswith("client") and _value(before.get(name)) != _value(later.get(name))
     )
@@ -165,13 +165,13 @@ def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
 
 def _as_kernel_tells(cpus: str) -> str:
     """`"1,0"` → `"0-1"`: a CPU list as /proc/PID/status has it."""
-    told: list[list[int]] = []
+    ranges: list[list[int]] = []
     for cpu in sorted(cpu_set(cpus)):
-        if told and cpu == told[-1][-1] + 1:
-            told[-1].append(cpu)
+        if ranges and cpu == ranges[-1][-1] + 1:
+            ranges[-1].append(cpu)
         else:
-            told.append([cpu])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in told)
+            ranges.append([cpu])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ranges)
 
 
 def _other_hop(reference: RunRecord, record: RunRecord) -> Iterator[Difference]:
@@ -192,12 +192,12 @@ def _deployment(record: RunRecord, side: str) -> str:
     return str(placement.get("deployment")) if isinstance(placement, Mapping) else ""
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_told(each)}" for key, each in value.items()) or "none"
+        return ", ".join(f"{key} {_as_text(each)}" for key, each in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ",".join(_told(each) for each in value) or "none"
+        return ",".join(_as_text(each) for each in value) or "none"
     text = str(value)
     return text if len(text) <= 80 else f"{text[:24]}…{text[-8:]}"

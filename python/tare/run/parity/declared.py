@@ -91,8 +91,8 @@ def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[
     threads = inside.get("cpu_threads") or [None]
     pinned = all(cpus is not None and len(cpu_set(cpus)) == 1 for cpus in threads)
     if settings.sut.vm.pin and not pinned:
-        told = " and ".join(cpus or "unknown ones" for cpus in threads)
-        yield f"SUT: pinned virtual CPUs declared, their threads may use the CPUs {told}"
+        cpu_sets = " and ".join(cpus or "unknown ones" for cpus in threads)
+        yield f"SUT: pinned virtual CPUs declared, their threads may use the CPUs {cpu_sets}"
 
 
 def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]:

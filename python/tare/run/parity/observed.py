@@ -62,7 +62,7 @@ class RunObserver:
     def __init__(self, machine: Machine, sut: Sut | None, client: Client, *, known: bool) -> None:
         self._machine, self._sut, self._client = machine, sut, client
         self._began_s = self._next_s = machine.clock.monotonic()
-        self._told, self._done = known, known
+        self._observed, self._done = known, known
 
     def look(self, *, last: bool = False) -> Seen | None:
         """What there is to be told now, `None` where that is nothing new.
@@ -71,7 +71,7 @@ class RunObserver:
         has ended, and what was not told yet is told.
         """
         now_s = self._machine.clock.monotonic()
-        if self._done or (last and self._told) or (now_s < self._next_s and not last):
+        if self._done or (last and self._observed) or (now_s < self._next_s and not last):
             return None
         if self._sut is None:
             self._done = True
@@ -81,9 +81,9 @@ class RunObserver:
         late = now_s - self._began_s >= EAGER_S
         self._done = bool(notices) or None not in paths.values()
         self._next_s = now_s + _RARELY_S if late else now_s
-        if not self._done and (self._told or not (late or last)):
+        if not self._done and (self._observed or not (late or last)):
             return None
-        self._told = True
+        self._observed = True
         return self._seen(self._sut, paths, notices)
 
     def _alone(self) -> Seen:

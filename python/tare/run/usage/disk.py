@@ -143,14 +143,14 @@ def part_used(groups: pl.DataFrame, phase: Span, per_s: int) -> float | None:
 
 def _part(rows: pl.DataFrame, phase: Span, per_s: int) -> float | None:
     known = [rows.drop_nulls([_GROUP_AT, way]).select(pl.col(_GROUP_AT) / _NS, way) for way in _WAYS]
-    told = [(way[:, 0].to_numpy(), way[:, 1].to_numpy()) for way in known if _covers(way[_GROUP_AT], phase)]
-    if not told:
+    shares = [(way[:, 0].to_numpy(), way[:, 1].to_numpy()) for way in known if _covers(way[_GROUP_AT], phase)]
+    if not shares:
         return None
     windows = max(1, round((phase.ended_s - phase.began_s) / _WINDOW_S))
     width_s = (phase.ended_s - phase.began_s) / windows
-    before = int(max(0.0, phase.began_s - min(times[0] for times, _ in told)) / width_s)
+    before = int(max(0.0, phase.began_s - min(times[0] for times, _ in shares)) / width_s)
     edges_s = phase.began_s + width_s * np.arange(-before, windows + 1)
-    held = [_held_up(np.diff(np.interp(edges_s, *counter)), per_s * width_s) for counter in told]
+    held = [_held_up(np.diff(np.interp(edges_s, *counter)), per_s * width_s) for counter in shares]
     return float(np.max(held, axis=0)[before:].mean())
 
 
@@ -201,8 +201,8 @@ def with_sut_io(usage: Mapping[str, Any] | None, raw: Path) -> Mapping[str, Any]
         read = _of_all(table, source.at, source.read, phase)
         written = _of_all(table, source.at, source.written, phase)
         if read is not None or written is not None:
-            told = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source.name}
-            return {**usage, **told}
+            figures = {"sut_read_bytes": read, "sut_write_bytes": written, "sut_io_source": source.name}
+            return {**usage, **figures}
     return usage
 
 

@@ -77,9 +77,9 @@ def driven(phase: Span, seconds: float, word: Word = SILENT) -> Driven:
 
     A word that cannot be true is not taken.
     """
-    told = _told(word, phase)
-    began = phase.ended_s - seconds if told is None else told
-    return Driven(began, min(began + seconds, phase.ended_s), "end" if told is None else "generator")
+    reported = _reported_start(word, phase)
+    began = phase.ended_s - seconds if reported is None else reported
+    return Driven(began, min(began + seconds, phase.ended_s), "end" if reported is None else "generator")
 
 
 def driving(usage: Mapping[str, Any] | None) -> Span | None:
@@ -96,7 +96,7 @@ def spans_of(ends_s: Sequence[float], began_s: float) -> tuple[Span, ...]:
     return tuple(Span(began_s + since, began_s + until) for since, until in pairwise((0.0, *ends_s)))
 
 
-def _told(word: Word, phase: Span) -> float | None:
+def _reported_start(word: Word, phase: Span) -> float | None:
     if word.started_at is None:
         return None
     at = word.started_at - word.ahead_s

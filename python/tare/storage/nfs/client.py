@@ -87,13 +87,13 @@ def mount_export(host: Host, nfs_mount: NfsMount, target: str) -> Mount:
 
 
 def _unlike(nfs_mount: NfsMount, found: Mount, target: str, magic: str) -> str | None:
-    told = dict(option.partition("=")[::2] for option in found.super_options)
+    options = dict(option.partition("=")[::2] for option in found.super_options)
     if (found.target, found.fstype, magic) != (target, _FSTYPE, _MAGIC):
         return f"{found.target} is there, of type {found.fstype}, with the magic number {magic} in statfs"
-    if told.get("addr") != nfs_mount.address:
-        return f"its server is {told.get('addr', 'unknown')}, not {nfs_mount.address}"
+    if options.get("addr") != nfs_mount.address:
+        return f"its server is {options.get('addr', 'unknown')}, not {nfs_mount.address}"
     for name in ("rsize", "wsize"):
-        asked, got = getattr(nfs_mount, name), told.get(name)
+        asked, got = getattr(nfs_mount, name), options.get(name)
         if asked is not None and got != str(size_bytes(asked)):
             return f"{name} {asked} was asked for, {got or 'none'} is in force"
     return None

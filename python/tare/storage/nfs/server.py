@@ -55,8 +55,8 @@ class GaneshaServer:
     @property
     def process(self) -> Process | None:
         """The server, as it was written down when it was started."""
-        told = self.host.read(f"{self.home}/server")
-        return None if told is None else from_ident(told.decode())
+        ident = self.host.read(f"{self.home}/server")
+        return None if ident is None else from_ident(ident.decode())
 
     def serve(self, *, sync: bool) -> NfsEndpoint:
         """Start it and wait until it listens. All that is made is in the ledger, and `end` removes it."""

@@ -119,8 +119,8 @@ def _sentence(details: Sequence[ErrorDetails], known: Iterable[str]) -> Said:
         key = detail["loc"][-1]  # of a union, another member may know it
         return "unknown key", did_you_mean(key, (name for name in known if name != key), kind="known here")
     for rule in (_absent, _wrong_type, _not_a_choice, _ill_formed, _out_of_bounds):
-        if said := rule(detail):
-            return said
+        if sentence := rule(detail):
+            return sentence
     return detail["msg"].removeprefix("Value error, "), None
 
 

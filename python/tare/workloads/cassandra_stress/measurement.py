@@ -46,8 +46,8 @@ def must_be_whole(printed: Printed, max_error_share: float) -> tuple[Interval, .
         raise _failed(f"cassandra-stress: {' / '.join((*printed.exceptions[:1], *printed.complaints[:1]))}")
     if missing := [name for name in _NEEDED if name not in printed.results]:
         if not printed.results:
-            told = "" if printed.last is None else f": {printed.last}"
-            raise _failed(f"cassandra-stress's report is missing or cut short{told}")
+            last = "" if printed.last is None else f": {printed.last}"
+            raise _failed(f"cassandra-stress's report is missing or cut short{last}")
         raise RunFailed(f"cassandra-stress's report is cut short: it lacks {', '.join(missing)}")
     totals = tuple(each for each in printed.intervals if each.kind == TOTAL)
     if not totals or not printed.ended:
@@ -71,8 +71,8 @@ def _must_be_of_its_kinds(printed: Printed, operations: int) -> None:
     """Lines of a kind are printed where there are several; the last of each tells of all until then."""
     last = {each.kind: each.operations for each in printed.intervals if each.kind != TOTAL}
     if last and sum(last.values()) != operations:
-        told = ", ".join(f"{count} {kind}" for kind, count in last.items())
-        raise RunFailed(f"cassandra-stress's report is cut short: {told} are not its {operations} operations")
+        counts = ", ".join(f"{count} {kind}" for kind, count in last.items())
+        raise RunFailed(f"cassandra-stress's report is cut short: {counts} are not its {operations} operations")
 
 
 @dataclass(frozen=True)
@@ -179,9 +179,9 @@ def _windows(totals: Sequence[Interval], width: float, early_s: float) -> Iterat
     """
     last, done = 0, 0
     for line in totals:
-        place, told = line.figures["time_s"] / width, line.figures["op_rate"] * width
-        if abs(place - round(place)) * width < _TICK_S and math.isfinite(told):
-            if abs(line.operations - done - told) <= width / 2 + 1:  # a line that was lost had operations
+        place, operations = line.figures["time_s"] / width, line.figures["op_rate"] * width
+        if abs(place - round(place)) * width < _TICK_S and math.isfinite(operations):
+            if abs(line.operations - done - operations) <= width / 2 + 1:  # a line that was lost had operations
                 ends = (n * width - EARLY_S for n in range(last + 1, round(place)))
                 yield from (_stood(end_s) for end_s in ends if end_s > 0)
             last = round(place)
@@ -189,7 +189,7 @@ def _windows(totals: Sequence[Interval], width: float, early_s: float) -> Iterat
             if last > 1:
                 yield found
             elif width > EARLY_S:
-                yield replace(found, throughput_per_s=told / (width - early_s))
+                yield replace(found, throughput_per_s=operations / (width - early_s))
         done = line.operations
 
 

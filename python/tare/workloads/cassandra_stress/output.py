@@ -61,7 +61,8 @@ class Printed:
     """Everything that was found. `results`: figure → kind (or `total`) → value.
 
     `rate_per_s`: operations a second that were asked for, by `fixed=` or by `throttle=`, which 3.11 does not tell
-    apart; `None` where there was no limit, or no word of one (`limit_told`). `ended`: the report has its last line.
+    apart; `None` where there was no limit, or no word of one (`reports_limit`). `ended`: the report has its last
+    line.
     `complaints`: what was ignored, a second report, figures that could not be read, FAILURE. `exceptions`: first
     lines of Java's stack traces. `failed`: why an operation had no success, the first. `last`: the last
     line, whatever it is.
@@ -70,7 +71,7 @@ class Printed:
     intervals: tuple[Interval, ...]
     results: Mapping[str, Mapping[str, float]]
     rate_per_s: int | None
-    limit_told: bool
+    reports_limit: bool
     seconds: int | None
     ended: bool
     complaints: tuple[str, ...]
@@ -88,7 +89,7 @@ def read_output(*texts: str) -> Printed:
         intervals=tuple(_interval(match) for line in lines if (match := _LINE.fullmatch(line))),
         results=_results(lines),
         rate_per_s=next((rate for rate in rates if rate > 0), None),
-        limit_told=bool(rates),
+        reports_limit=bool(rates),
         seconds=next((3600 * int(h) + 60 * int(m) + int(s) for h, m, s in (t.groups() for t in times)), None),
         ended="END" in lines,
         complaints=_complaints(lines),

@@ -26,11 +26,11 @@ _MIB = 1 << 20
 
 def measurement(own: FioParameters, stdout: Path, stderr: Path, logs: Sequence[Path], code: int) -> Measurement:
     """The measurement in the output of one call. Raises `RunFailed` with the reason in one line."""
-    text, said = _text(stdout), _text(stderr)
-    jobs = _whole(own, text, said, code)
+    text, complaints = _text(stdout), _text(stderr)
+    jobs = _whole(own, text, complaints, code)
     windows = _windows(own, [_entries(log) for log in logs])
     seconds = max(job.runtime_s for job in jobs)
-    kinds = {kind: told for kind in (*DIRECTIONS, "fsync") if (told := _kind(jobs, kind)).operations}
+    kinds = {kind: figures for kind in (*DIRECTIONS, "fsync") if (figures := _kind(jobs, kind)).operations}
     requests = [kinds[kind] for kind in DIRECTIONS if kind in kinds]
     histogram = merged(each.histogram for each in requests)
     done = sum(each.operations for each in requests)
@@ -51,20 +51,20 @@ def measurement(own: FioParameters, stdout: Path, stderr: Path, logs: Sequence[P
     )
 
 
-def _whole(own: FioParameters, text: str, said: str, code: int) -> tuple[Job, ...]:
+def _whole(own: FioParameters, text: str, complaints: str, code: int) -> tuple[Job, ...]:
     """The jobs of a report in which nothing is missing or wrong."""
-    by = ended_by(text) or ended_by(said) or (code - 128 if 128 < code < 128 + signal.NSIG else -code)
+    by = ended_by(text) or ended_by(complaints) or (code - 128 if 128 < code < 128 + signal.NSIG else -code)
     if by > 0:
         name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
         raise RunFailed(f"fio was ended by {name}")
     jobs = jobs_in(text)
     if jobs is not None and (wrong := next((job.error for job in jobs if job.error), 0)):
-        raise RunFailed(f"fio: {errorcode.get(wrong, f'error {wrong}')}{_because(said)}")
+        raise RunFailed(f"fio: {errorcode.get(wrong, f'error {wrong}')}{_because(complaints)}")
     if code != 0:
-        raise RunFailed(f"fio ended with {code}{_because(said)}")
+        raise RunFailed(f"fio ended with {code}{_because(complaints)}")
     if jobs is None:
-        raise RunFailed(f"fio's report is missing or cut short{_because(said)}")
-    _must_have_done_all(own, jobs, _because(said))
+        raise RunFailed(f"fio's report is missing or cut short{_because(complaints)}")
+    _must_have_done_all(own, jobs, _because(complaints))
     _must_agree(own, jobs)
     return jobs
 
@@ -89,9 +89,9 @@ def _must_agree(own: FioParameters, jobs: Sequence[Job]) -> None:
             raise RunFailed(f"fio's report contradicts itself: {held} in the histogram of {timed.count} requests")
 
 
-def _because(said: str) -> str:
+def _because(complaints: str) -> str:
     """The first thing that fio complained of; what follows it is its consequence."""
-    words = next((line for line in said.splitlines() if line.startswith("fio:")), None)
+    words = next((line for line in complaints.splitlines() if line.startswith("fio:")), None)
     return "" if words is None else f": {words.removeprefix('fio:').strip()}"
 
 
@@ -171,7 +171,7 @@ def _operation(timed: Timed) -> Operation:
 
 
 def _details(jobs: Sequence[Job], kinds: Mapping[str, Operation], seconds: float) -> dict[str, float]:
-    rates = {f"{kind}s_per_s": told.operations / seconds for kind, told in kinds.items()}
+    rates = {f"{kind}s_per_s": figures.operations / seconds for kind, figures in kinds.items()}
     moved = {
         name: sum(job.moved[kind] for job in jobs) / _MIB / seconds
         for kind, name in (("read", "read_mib_per_s"), ("write", "written_mib_per_s"))

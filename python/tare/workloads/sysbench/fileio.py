@@ -190,8 +190,8 @@ def _must_add_up(report: Report, own: SysbenchFileioParameters) -> None:
     """Reads, writes and periodic fsyncs are the events; an fsync after each write is part of that write's."""
     rates = sum(report.figure(name) for name in ("reads_per_s", "writes_per_s"))
     rates += 0.0 if own.file_fsync_all else report.figure("fsyncs_per_s")
-    told, events = rates * report.figure("total_time_s"), report.figure("events")
-    if abs(told - events) > max(_AGREEMENT * events, 2.0):
+    requests, events = rates * report.figure("total_time_s"), report.figure("events")
+    if abs(requests - events) > max(_AGREEMENT * events, 2.0):
         raise RunFailed(
-            f"sysbench's report contradicts itself: {told:.0f} requests by rate, but {events:.0f} events"
+            f"sysbench's report contradicts itself: {requests:.0f} requests by rate, but {events:.0f} events"
         )

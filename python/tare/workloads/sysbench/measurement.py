@@ -26,9 +26,9 @@ _CAUSE = re.compile(r"error:? \d+|event queue is full|forcing shutdown|Cannot fi
 
 def measurement(parameters: SysbenchParameters, stdout: Path, stderr: Path, code: int) -> Measurement:
     """The measurement in the output of one call. Raises `RunFailed` with the reason in one line."""
-    printed, said = read_output(text_of(stdout)), text_of(stderr)
+    printed, errors = read_output(text_of(stdout)), text_of(stderr)
     last_s = printed.intervals[-1].end_s if printed.intervals else 0
-    must_have_ended_well(printed.complaints, last_s, said, code)
+    must_have_ended_well(printed.complaints, last_s, errors, code)
     _must_be_whole(printed, parameters)
     _must_agree(printed)
     _must_be_free_of_errors(printed, parameters.max_error_share)
@@ -49,7 +49,7 @@ def percentile_ms(histogram: Sequence[Bucket], percent: float) -> float | None:
     return None
 
 
-def must_have_ended_well(complaints: Sequence[str], last_s: float, said: str, code: int) -> None:
+def must_have_ended_well(complaints: Sequence[str], last_s: float, errors: str, code: int) -> None:
     """Raise `RunFailed` with sysbench's own reason. `last_s`: end of its last window, `said`: standard error."""
     if complaints:
         cause = next((line for line in complaints if _CAUSE.search(line)), complaints[0])
@@ -60,7 +60,7 @@ def must_have_ended_well(complaints: Sequence[str], last_s: float, said: str, co
     if by > 0:
         name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
         raise RunFailed(f"sysbench was ended by {name} after its report at {last_s:g} s")
-    words = said.strip().splitlines()
+    words = errors.strip().splitlines()
     raise RunFailed(f"sysbench ended with {code}: {_one_line(words[-1]) if words else 'it gave no reason'}")
 
 
@@ -101,9 +101,11 @@ def _must_agree(printed: Printed) -> None:
     for what, (found, expected) in checks.items():
         if found != expected:
             raise RunFailed(f"sysbench's report contradicts itself: {found} {what}, but {expected} elsewhere")
-    p95, told = percentile_ms(printed.histogram, 95), printed.figure("latency_p95_ms")
-    if p95 is not None and abs(p95 - told) > _PRINTED_HALF:
-        raise RunFailed(f"sysbench's report contradicts itself: p95 {p95} ms by the histogram, but {told} ms")
+    p95, printed_p95 = percentile_ms(printed.histogram, 95), printed.figure("latency_p95_ms")
+    if p95 is not None and abs(p95 - printed_p95) > _PRINTED_HALF:
+        raise RunFailed(
+            f"sysbench's report contradicts itself: p95 {p95} ms by the histogram, but {printed_p95} ms"
+        )
 
 
 def _must_be_free_of_errors(printed: Printed, max_error_share: float) -> None:

@@ -169,7 +169,7 @@ def complaints_in(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _interval(match: re.Match[str]) -> Interval:
-    end, threads, *told = match.groups()
-    tps, qps, reads, writes, others, percent, latency, errors, reconnects = map(float, told)
+    end, threads, *figures = match.groups()
+    tps, qps, reads, writes, others, percent, latency, errors, reconnects = map(float, figures)
     p95 = latency if percent == 95 else None
     return Interval(int(end), int(threads), tps, qps, reads, writes, others, p95, errors, reconnects)

@@ -51,8 +51,8 @@ class Sysbench:
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
         """Tables, rows, indexes and the distribution of values; the same for all scripts."""
         own = _own(parameters)
-        told = {name: getattr(own, name) for name in (*_DATA, *_DATA_RANDOM)}
-        return {name: value if isinstance(value, (str, int)) else repr(value) for name, value in told.items()}
+        options = {name: getattr(own, name) for name in (*_DATA, *_DATA_RANDOM)}
+        return {name: value if isinstance(value, (str, int)) else repr(value) for name, value in options.items()}
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
         """Fill the tables, one thread a table at most, and count them."""
@@ -142,7 +142,7 @@ def _config(target: Target) -> Mapping[str, str]:
 
 
 def _options(own: SysbenchParameters, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"--{_SPELLED.get(name, name)}={_told(getattr(own, name))}" for name in names)
+    return tuple(f"--{_SPELLED.get(name, name)}={_option(getattr(own, name))}" for name in names)
 
 
 _SPELLED: Mapping[str, str] = {
@@ -151,7 +151,7 @@ _SPELLED: Mapping[str, str] = {
 }
 
 
-def _told(value: object) -> str:
+def _option(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)

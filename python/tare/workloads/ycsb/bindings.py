@@ -86,22 +86,25 @@ def _cql(target: Target) -> Mapping[str, str]:
     }
 
 
-def _fields(told: Mapping[str, str], kind: str) -> str:
-    names = (_name(f"{told.get('fieldnameprefix', 'field')}{n}") for n in range(int(told.get("fieldcount", "10"))))
+def _fields(properties: Mapping[str, str], kind: str) -> str:
+    names = (
+        _name(f"{properties.get('fieldnameprefix', 'field')}{n}")
+        for n in range(int(properties.get("fieldcount", "10")))
+    )
     return ", ".join(f"{name} {kind}" for name in names)
 
 
-def _jdbc_table(told: Mapping[str, str]) -> tuple[str, ...]:
+def _jdbc_table(properties: Mapping[str, str]) -> tuple[str, ...]:
     """YCSB's own program for it gives the key no length, which MariaDB does not take."""
-    name = _name(told.get("table", "usertable"))
-    return (f"CREATE TABLE {name} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {_fields(told, 'TEXT')})",)
+    name = _name(properties.get("table", "usertable"))
+    return (f"CREATE TABLE {name} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {_fields(properties, 'TEXT')})",)
 
 
-def _cql_table(told: Mapping[str, str]) -> tuple[str, ...]:
-    copies = int(told.get("cassandra.replicationfactor", "1"))
+def _cql_table(properties: Mapping[str, str]) -> tuple[str, ...]:
+    copies = int(properties.get("cassandra.replicationfactor", "1"))
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {copies}}}"
-    name, options = _name(told.get("table", "usertable")), told.get("cassandra.tableoptions", "")
-    table = f"CREATE TABLE {SCHEMA}.{name} (y_id varchar PRIMARY KEY, {_fields(told, 'varchar')})"
+    name, options = _name(properties.get("table", "usertable")), properties.get("cassandra.tableoptions", "")
+    table = f"CREATE TABLE {SCHEMA}.{name} (y_id varchar PRIMARY KEY, {_fields(properties, 'varchar')})"
     return (
         f"CREATE KEYSPACE {SCHEMA} WITH replication = {replication}",
         f"{table} WITH {options}" if options else table,

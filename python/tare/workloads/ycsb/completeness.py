@@ -62,15 +62,15 @@ def must_have_every_section_whole(printed: Printed) -> None:
         _must_have_every_bucket(section)
 
 
-def must_count_as_many(told: float, whole: int, retried: int) -> None:
-    """Raises `RunFailed` unless all operations of YCSB's throughput (`told`) were found (`whole`).
+def must_count_as_many(counted_operations: float, whole: int, retried: int) -> None:
+    """Raises `RunFailed` unless all operations of YCSB's throughput (`counted_operations`) were found (`whole`).
 
     `retried`: inserts that failed, which it tries again and counts once at the most.
     """
-    if not told - 0.5 < whole < told + retried + 0.5:
+    if not counted_operations - 0.5 < whole < counted_operations + retried + 0.5:
         raise RunFailed(
-            f"YCSB's report is cut short or of more than one run: its throughput is of {told:.0f} operations, "
-            f"and it tells of {whole}"
+            f"YCSB's report is cut short or of more than one run: its throughput is of "
+            f"{counted_operations:.0f} operations, and it tells of {whole}"
         )
 
 

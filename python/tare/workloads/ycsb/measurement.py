@@ -137,10 +137,10 @@ class _Kind:
     @property
     def done(self) -> int:
         """Operations that succeeded; by their return codes where they were not counted, or not well."""
-        told = counted(self.best)
-        if told is None or (self.answers and is_series(self.best)):
+        count = counted(self.best)
+        if count is None or (self.answers and is_series(self.best)):
             return sum(self.answers.get(name, 0) for name in _SUCCESS)
-        return told
+        return count
 
     def operation(self, asked: Expected) -> Operation:
         arrivals = asked.target_per_s is not None
@@ -222,16 +222,16 @@ def _statements(operations: Mapping[str, Operation]) -> Mapping[str, Operation]:
     return single or operations
 
 
-def _transactions(kinds: Mapping[str, _Kind], told: float) -> int:
+def _transactions(kinds: Mapping[str, _Kind], overall: float) -> int:
     """As YCSB counts them against `operationcount`: a read-modify-write is one, not its read and update.
 
-    `told`: those of its throughput, which hold where read-modify-writes are counted badly.
+    `overall`: those of its throughput, which hold where read-modify-writes are counted badly.
     """
     total = sum(each.done + each.failed for kind, each in kinds.items() if kind != _COMPOSITE)
     if _COMPOSITE not in kinds:
         return total
     whole = total - kinds[_COMPOSITE].done
-    return round(told) if is_series(kinds[_COMPOSITE].best) and total / 2 <= told < whole else whole
+    return round(overall) if is_series(kinds[_COMPOSITE].best) and total / 2 <= overall < whole else whole
 
 
 def _overall(printed: Printed) -> tuple[float, float]:
@@ -283,11 +283,11 @@ def _must_be_free_of_errors(
         for answer, count in (each.answers or {"FAILED": each.failed}).items()
         if answer not in _SUCCESS and count
     ]
-    told = ", ".join(worst) or "timed as failed"
-    asks = "NOT_FOUND: were the records loaded? " if "NOT_FOUND" in told else ""
+    failures = ", ".join(worst) or "timed as failed"
+    asks = "NOT_FOUND: were the records loaded? " if "NOT_FOUND" in failures else ""
     raise RunFailed(
-        f"{errors} of {done + errors} operations had no success ({told}), and YCSB counts them as throughput all "
-        f"the same{_because(printed)}",
+        f"{errors} of {done + errors} operations had no success ({failures}), and YCSB counts them as throughput "
+        f"all the same{_because(printed)}",
         hint=f"{asks}`max_error_share` says how many are acceptable",
     )
 
@@ -364,18 +364,18 @@ def _last_of_each_second(statuses: Sequence[Status]) -> Iterator[Status]:
 
 
 def _details(printed: Printed, asked: Expected, rate: float) -> dict[str, float]:
-    told: dict[str, float] = {}
+    details: dict[str, float] = {}
     if asked.target_per_s is not None:
-        told["target_per_s"] = asked.target_per_s
-        told["delivered_share"] = rate / asked.target_per_s
+        details["target_per_s"] = asked.target_per_s
+        details["delivered_share"] = rate / asked.target_per_s
     for name, (section, figure) in _DETAILS.items():
         value = printed.figure(section, figure)
         if value is not None and math.isfinite(value):
-            told[name] = value
+            details[name] = value
     cleanup = printed.figure("CLEANUP", "AverageLatency(us)")
     if cleanup is not None and math.isfinite(cleanup):
-        told["cleanup_mean_ms"] = cleanup * _US
-    return told
+        details["cleanup_mean_ms"] = cleanup * _US
+    return details
 
 
 def _name(kind: str) -> str:

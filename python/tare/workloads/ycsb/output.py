@@ -155,10 +155,10 @@ class _Found:
             self.others.append(line)
 
     def _figure(self, section: str, name: str, number: str) -> None:
-        told, value = self.figures.setdefault(section, {}), float(number)
-        if str(told.get(name, value)) != str(value):  # NaN is not equal to itself
+        figures, value = self.figures.setdefault(section, {}), float(number)
+        if str(figures.get(name, value)) != str(value):  # NaN is not equal to itself
             self.repeated = self.repeated or f"[{section}], {name}"
-        told[name] = value
+        figures[name] = value
 
     def printed(self) -> Printed:
         return Printed(
@@ -187,7 +187,7 @@ def _section(name: str, figures: Mapping[str, float]) -> Section:
 def _status(match: re.Match[str]) -> Status:
     rest = match.group(5)
     rate = _RATE.match(rest)
-    kinds = {name: _hdr_kind(told) for name, told in _KIND.findall(rest)}
+    kinds = {name: _hdr_kind(figures) for name, figures in _KIND.findall(rest)}
     kinds.update({name: KindStatus(None, _number(mean), None, None) for name, mean in _KIND_MEAN.findall(rest)})
     kinds.update(
         {name: KindStatus(int(count), _number(mean), None, None) for name, count, mean in _KIND_RAW.findall(rest)}
@@ -208,10 +208,10 @@ def _moment(text: str, milliseconds: str) -> float | None:
         return None
 
 
-def _hdr_kind(told: str) -> KindStatus:
+def _hdr_kind(figures: str) -> KindStatus:
     """`Count=…, Max=…, Min=…, Avg=…, 90=…`; of no operation YCSB prints a smallest value of 2^63 - 1."""
     pairs: Sequence[tuple[str, str]] = [
-        (name, value) for name, _, value in (p.partition("=") for p in told.split(", "))
+        (name, value) for name, _, value in (p.partition("=") for p in figures.split(", "))
     ]
     values = {name: _number(value) for name, value in pairs}
     count = values.get("Count")

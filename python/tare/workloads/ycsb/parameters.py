@@ -119,8 +119,8 @@ class YcsbParameters(Parameters):
     @property
     def replicas(self) -> int | None:
         """As the keyspace is made with, where it is a keyspace."""
-        told = self.mix.get(REPLICATION)
-        return int(told) if told is not None and told.isdecimal() else None
+        factor = self.mix.get(REPLICATION)
+        return int(factor) if factor is not None and factor.isdecimal() else None
 
     @property
     def mix(self) -> Mapping[str, str]:

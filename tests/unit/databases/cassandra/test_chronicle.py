@@ -54,8 +54,8 @@ def test_a_compaction_has_its_end_from_nodetool_and_its_beginning_from_the_log()
     assert (event.kind, event.name) == ("compaction", "tare.standard1")
     assert (event.read_bytes, event.written_bytes) == (1294139, 1049625)
     assert event.ended_at == pytest.approx(ENDED)
-    told_at = datetime(2026, 11, 21, 18, 28, 27, 897000, tzinfo=UTC).timestamp()
-    assert event.began_at == pytest.approx(told_at - 1.234)
+    logged_at = datetime(2026, 11, 21, 18, 28, 27, 897000, tzinfo=UTC).timestamp()
+    assert event.began_at == pytest.approx(logged_at - 1.234)
 
 
 def test_a_compaction_that_the_log_does_not_tell_of_has_no_beginning() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tare.deployments.vm.guest import DiskRoom, GuestEnd, end_told
+from tare.deployments.vm.guest import DiskRoom, GuestEnd, guest_end
 from tare.sites.fake import FakeHost
 
 
 def told(raw: bytes) -> GuestEnd | None:
-    return end_told(FakeHost(files={"/run/t/status": raw}), "/run/t/status")
+    return guest_end(FakeHost(files={"/run/t/status": raw}), "/run/t/status")
 
 
 def test_code_kills_and_rooms_are_read() -> None:
@@ -27,4 +27,4 @@ def test_nothing_is_known_before_it_is_told_whole(raw: bytes) -> None:
 
 
 def test_nothing_is_known_where_there_is_no_file() -> None:
-    assert end_told(FakeHost(), "/run/t/status") is None
+    assert guest_end(FakeHost(), "/run/t/status") is None
