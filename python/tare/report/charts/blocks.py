@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze import Finding
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, themed, upright_percent_axis
+from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, themed, upright_percent_axis, x_at, y_at
 from tare.report.figures import percent
 from tare.report.plain import distinct, plain
 
@@ -48,7 +48,7 @@ def _panel(finding: Finding, label: str, frame: Frame) -> Any:
         .mark_text(
             align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=label
         )
-        .encode(x=alt.value(0), y=alt.value(-10)),
+        .encode(x=x_at(0), y=y_at(-10)),
     ).properties(width=frame.panel_px, height=_PANEL_PX)
 
 

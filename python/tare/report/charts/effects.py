@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.factorial import Effect
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed, x_at, x_datum
 from tare.report.figures import decimals_of, interval, percent, signed
 from tare.report.plain import distinct
 from tare.report.rows.effects import name
@@ -42,7 +42,7 @@ def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
     )
     colour = alt.condition("datum.two", alt.value(INK), alt.value(ACCENT))
     layers = [
-        alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=alt.datum(0)),
+        alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=x_datum(0)),
         whole.transform_filter("isValid(datum.low)")
         .mark_bar(height=4, cornerRadius=2, minBandSize=2)
         .encode(x=room, x2="high:Q", y=y, color=colour),
@@ -51,7 +51,7 @@ def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
     if frame.values:
         layers.append(
             whole.mark_text(align="left", color=INK, fontSize=frame.text_px - 1).encode(
-                x=alt.value(plot_px + 16), y=y, text="words:N"
+                x=x_at(plot_px + 16), y=y, text="words:N"
             )
         )
     return themed(alt.layer(*layers).properties(width=plot_px, height=alt.Step(row_px)), frame)

@@ -10,7 +10,7 @@ import altair as alt
 
 from tare.analyze.timelines.runs import OverlaidRun, RunOverlay
 from tare.analyze.timelines.series import READ, WRITTEN
-from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis
+from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis, x_at, y_at
 from tare.report.charts.timelines import bands_of, hangs
 from tare.report.plain import plain
 from tare.report.rows.laid_over import PANELS, colours, means
@@ -87,7 +87,7 @@ def _panel(runs: Sequence[OverlaidRun], panel: str, reach: tuple[float, float], 
         layers.insert(0, tinted)
     if heads:
         hanging = of_rows(heads).mark_point(shape="triangle-down", size=70, filled=True, opacity=1)
-        layers.append(hanging.encode(x=x, y=alt.value(2), **each))
+        layers.append(hanging.encode(x=x, y=y_at(2), **each))
     return alt.layer(*layers)
 
 
@@ -118,4 +118,4 @@ def _heading(words: str, frame: Frame) -> Any:
     mark = of_rows([{}]).mark_text(
         align="left", baseline="bottom", fontWeight="normal", fontSize=frame.text_px, color=INK, text=words
     )
-    return mark.encode(x=alt.value(0), y=alt.value(-10))
+    return mark.encode(x=x_at(0), y=y_at(-10))

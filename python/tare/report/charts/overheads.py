@@ -9,7 +9,18 @@ import altair as alt
 
 from tare.analyze import Finding
 from tare.analyze.metrics import metric_named
-from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, percent_axis, themed
+from tare.report.charts.theme import (
+    ACCENT,
+    INK,
+    MUTED,
+    PUBLISHED,
+    Frame,
+    of_rows,
+    percent_axis,
+    themed,
+    x_at,
+    x_datum,
+)
 from tare.report.figures import interval, percent, point, signed
 from tare.report.plain import distinct, lines_of, plain
 
@@ -48,7 +59,7 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
     measured = whole.transform_filter("isValid(datum.low)")
     pointed = whole.transform_filter("isValid(datum.point)")
     layers = [
-        alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=alt.datum(0)),
+        alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=x_datum(0)),
         *([_blocks(findings, labels, y)] if blocks else []),
         measured.mark_bar(color=ACCENT, height=5, cornerRadius=2.5, minBandSize=2).encode(
             x=room.axis(percent_axis(title, tickCount=frame.ticks)), x2="high:Q", y=y
@@ -63,7 +74,7 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
     if frame.values:
         layers.append(
             whole.mark_text(align="left", color=INK, fontSize=frame.text_px).encode(
-                x=alt.value(frame.plot_px + 18), y=y, text="words:N"
+                x=x_at(frame.plot_px + 18), y=y, text="words:N"
             )
         )
     chart = alt.layer(*layers).properties(

@@ -8,7 +8,19 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.statistics.quantile_shift import Quantile, QuantileShift
-from tare.report.charts.theme import ACCENT, INK, LINE, MUTED, Frame, of_rows, themed, upright_percent_axis
+from tare.report.charts.theme import (
+    ACCENT,
+    INK,
+    LINE,
+    MUTED,
+    Frame,
+    of_rows,
+    themed,
+    upright_percent_axis,
+    x_at,
+    y_at,
+    y_datum,
+)
 from tare.report.plain import plain
 from tare.report.rows.shift import label, shifted, title
 
@@ -78,7 +90,7 @@ def _shifts(one: QuantileShift, x: alt.X) -> list[Any]:
     rows = [_shift(each) for each in one.quantiles]
     bounded = [row for row in rows if row["low"] is not None]
     layers: list[Any] = [of_rows(rows).mark_area(color=LINE, opacity=0.6).encode(x=x, y="under:Q", y2="over:Q")]
-    layers.append(of_rows([{}]).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=alt.datum(0)))
+    layers.append(of_rows([{}]).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=y_datum(0)))
     if bounded:
         layers.append(of_rows(bounded).mark_rule(color=ACCENT, strokeWidth=4).encode(x=x, y="low:Q", y2="high:Q"))
     layers.append(
@@ -103,4 +115,4 @@ def _heading(words: str, frame: Frame) -> Any:
     mark = of_rows([{}]).mark_text(
         align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=words
     )
-    return mark.encode(x=alt.value(0), y=alt.value(-10))
+    return mark.encode(x=x_at(0), y=y_at(-10))

@@ -159,24 +159,44 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
 
 def themed(chart: Any, frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification of a chart, dressed."""
-    dressed = (
-        chart.configure(background="transparent", font="system-ui, sans-serif", padding=6)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=MUTED,
-            labelFontSize=frame.text_px,
-            titleColor=MUTED,
-            titleFontSize=frame.text_px,
-            titleFontWeight="normal",
-            gridColor=LINE,
-            domain=False,
-            ticks=False,
-            labelPadding=8,
-        )
-    )
-    # Vega-Lite's own compiler refuses what is wrong; the schema would take several times as long.
-    spec: dict[str, Any] = dressed.to_dict(validate=False)
+    # Added to the finished specification, as each `configure_…` copies the whole chart. Vega-Lite's own compiler
+    # refuses what is wrong; Altair's schema would take several times as long.
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    config = spec.setdefault("config", {})
+    config.update(background="transparent", font="system-ui, sans-serif", padding=6)
+    config.setdefault("view", {})["stroke"] = None
+    config["axis"] = {
+        "labelColor": MUTED,
+        "labelFontSize": frame.text_px,
+        "titleColor": MUTED,
+        "titleFontSize": frame.text_px,
+        "titleFontWeight": "normal",
+        "gridColor": LINE,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 8,
+    }
     return spec
+
+
+def x_at(px: float) -> alt.XValue:
+    """A place across the plot. For a mere `alt.value`, Altair searches all its classes: slower than drawing."""
+    return alt.XValue(px)  # type: ignore[no-untyped-call]
+
+
+def y_at(px: float) -> alt.YValue:
+    """A place down the plot, as `x_at`."""
+    return alt.YValue(px)  # type: ignore[no-untyped-call]
+
+
+def x_datum(value: float) -> alt.XDatum:
+    """A value on the x axis, as `x_at`."""
+    return alt.XDatum(value)
+
+
+def y_datum(value: float) -> alt.YDatum:
+    """A value on the y axis, as `x_at`."""
+    return alt.YDatum(value)
 
 
 def seconds_axis(**settings: Any) -> alt.Axis:

@@ -24,6 +24,8 @@ from tare.report.charts.theme import (
     seconds_axis,
     themed,
     value_axis,
+    x_at,
+    y_at,
 )
 from tare.report.figures import amount
 from tare.report.plain import distinct, plain
@@ -153,7 +155,7 @@ def _happened(run: Timeline, panel: str, x: Any) -> list[Any]:
     if heads:
         hanging = of_rows([{"second": mark.second} for mark in heads])
         shape = hanging.mark_point(shape="triangle-down", size=50, filled=True, opacity=1, color=INK)
-        layers.append(shape.encode(x=x, y=alt.value(2)))
+        layers.append(shape.encode(x=x, y=y_at(2)))
     return layers
 
 
@@ -161,7 +163,7 @@ def _text(words: str, y_px: int, frame: Frame, *, weight: Literal["normal", "bol
     mark = of_rows([{}]).mark_text(
         align="left", baseline="bottom", fontWeight=weight, fontSize=frame.text_px - 1, color=INK, text=words
     )
-    return mark.encode(x=alt.value(0), y=alt.value(y_px))
+    return mark.encode(x=x_at(0), y=y_at(y_px))
 
 
 def _stretches(points: Sequence[Point]) -> list[list[Point]]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from tare.analyze.views.model import Measure
 from tare.analyze.views.summary import Line, RunViews
-from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, seconds_axis, themed
+from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, seconds_axis, themed, x_at, y_at
 from tare.report.figures import amount
 
 _PANEL_PX = 92
@@ -100,7 +100,7 @@ def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: i
         color=INK,
         text=_named(run, line, line.view.tool),
     )
-    layers.append(title.encode(x=alt.value(0), y=alt.value(-10)))
+    layers.append(title.encode(x=x_at(0), y=y_at(-10)))
     return alt.layer(*layers).properties(width=frame.panel_px, height=_PANEL_PX)
 
 
