@@ -45,8 +45,8 @@ class BatchClient:
         """Hand back what succeeded; raise `RunFailed` with the server's last words of what did not."""
         if done.code != 0:
             words = done.stderr.decode(errors="replace").strip().splitlines()
-            told = words[-1] if words else f"exit code {done.code}"
-            raise RunFailed(f"{self.product} did not let tare {what}: {told}")
+            reason = words[-1] if words else f"exit code {done.code}"
+            raise RunFailed(f"{self.product} did not let tare {what}: {reason}")
         return done
 
     def tell(self, plan: ServerPlan, inside: Exec, statement: str) -> None:

@@ -133,8 +133,8 @@ class Redis:
         done = self._ask(plan, inside, "SHUTDOWN SAVE", timeout_s=_SAVE_TIMEOUT_S)
         answers = [line for line in done.text.splitlines() if line]
         if answers != ["OK"]:
-            told = answers[-1] if answers else "no answer"
-            raise RunFailed(f"{self._product.name} did not let tare shut it down: {told}")
+            answer = answers[-1] if answers else "no answer"
+            raise RunFailed(f"{self._product.name} did not let tare shut it down: {answer}")
 
     def _ask(
         self,
@@ -152,8 +152,8 @@ class Redis:
     def _must(self, done: Completed, what: str) -> Completed:
         if done.code != 0:
             lines = (done.text + done.stderr.decode(errors="replace")).strip().splitlines()
-            told = lines[-1] if lines else f"{self._product.client} ended with {done.code}"
-            raise RunFailed(f"{self._product.name} did not let tare {what}: {told}")
+            reason = lines[-1] if lines else f"{self._product.client} ended with {done.code}"
+            raise RunFailed(f"{self._product.name} did not let tare {what}: {reason}")
         return done
 
 
@@ -171,12 +171,12 @@ def parse_settings(text: str) -> Mapping[str, str]:
 
 def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:
     """`info.NAME` → value of what INFO tells of the program."""
-    told = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    if "valkey_version" in told and product is not VALKEY:
+    info = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    if "valkey_version" in info and product is not VALKEY:
         raise RunFailed(f"Valkey answers where {product.name} was to", hint="`sut.database: valkey`")
-    if missing := [name for name in product.facts if name not in told]:
+    if missing := [name for name in product.facts if name not in info]:
         raise RunFailed(f"{product.name} does not tell its {', '.join(missing)}")
-    return {f"info.{name}": told[name] for name in product.facts}
+    return {f"info.{name}": info[name] for name in product.facts}
 
 
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:

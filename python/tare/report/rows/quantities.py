@@ -90,12 +90,12 @@ class Section:
         return tuple((arm, tuple(row[1:] for row in rows)) for arm, rows in grouped)
 
 
-def sections(wanted: Quantities | None, told: Sequence[QuantityRow]) -> tuple[Section, ...]:
+def sections(wanted: Quantities | None, entries: Sequence[QuantityRow]) -> tuple[Section, ...]:
     """In the study's order; nothing where the study wants nothing."""
     if wanted is None:
         return ()
     return tuple(
-        Section(TITLES[name], _published(ranges), _rows([one for one in told if one.quantity == name]))
+        Section(TITLES[name], _published(ranges), _rows([one for one in entries if one.quantity == name]))
         for name, ranges in wanted.wanted.items()
     )
 
