@@ -181,12 +181,12 @@ def themed(chart: Any, frame: Frame) -> dict[str, Any]:
 
 def x_at(px: float) -> alt.XValue:
     """A place across the plot. For a mere `alt.value`, Altair searches all its classes: slower than drawing."""
-    return alt.XValue(px)  # type: ignore[no-untyped-call]
+    return alt.XValue(px)  # type: ignore[no-untyped-call]  # Altair does not type it
 
 
 def y_at(px: float) -> alt.YValue:
     """A place down the plot, as `x_at`."""
-    return alt.YValue(px)  # type: ignore[no-untyped-call]
+    return alt.YValue(px)  # type: ignore[no-untyped-call]  # Altair does not type it
 
 
 def x_datum(value: float) -> alt.XDatum:
