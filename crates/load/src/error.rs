@@ -47,6 +47,10 @@ pub enum Fault {
     TimedOut(f64),
     #[error("the server closed the connection")]
     Closed,
+    #[error("the server closed the connection: {0}")]
+    Dismissed(String),
+    #[error("the server takes no connections yet: {0}")]
+    NotReady(String),
     #[error("the server reset the connection")]
     Reset,
     #[error("the server refused the log-in: {0}")]
@@ -69,7 +73,8 @@ impl Fault {
             Self::Resolve(_) => "resolve",
             Self::Refused => "refused",
             Self::TimedOut(_) => "timeout",
-            Self::Closed => "closed",
+            Self::Closed | Self::Dismissed(_) => "closed",
+            Self::NotReady(_) => "not-ready",
             Self::Reset => "reset",
             Self::Login(_) => "login",
             Self::Statement { .. } => "statement",
@@ -82,7 +87,16 @@ impl Fault {
     /// Whether another attempt may end otherwise.
     #[must_use]
     pub fn passes(&self) -> bool {
-        matches!(self, Self::Refused | Self::TimedOut(_) | Self::Closed | Self::Reset | Self::Io(_))
+        matches!(
+            self,
+            Self::Refused
+                | Self::TimedOut(_)
+                | Self::Closed
+                | Self::Dismissed(_)
+                | Self::NotReady(_)
+                | Self::Reset
+                | Self::Io(_)
+        )
     }
 
     /// The same, where it is known how long was waited.

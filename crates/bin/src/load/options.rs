@@ -37,6 +37,18 @@ pub(crate) enum Action {
 pub(crate) enum ProtocolName {
     /// RESP: Redis, Valkey
     Redis,
+    /// Version 3 of its protocol, with prepared statements
+    Postgresql,
+}
+
+impl ProtocolName {
+    /// Where such a server listens if nothing else is said.
+    pub(crate) fn default_port(self) -> u16 {
+        match self {
+            Self::Redis => 6379,
+            Self::Postgresql => 5432,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,9 +73,9 @@ pub(crate) struct RunOptions {
     /// What the server speaks
     #[arg(long, value_enum)]
     pub protocol: ProtocolName,
-    /// Where the server listens
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
-    pub address: String,
+    /// Where the server listens [default: 127.0.0.1 with the protocol's port]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub address: Option<String>,
     /// Log in as this user
     #[arg(long)]
     pub user: Option<String>,

@@ -19,6 +19,7 @@ const WAITING_S: f64 = 10.0;
 pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
     let dialect = match options.protocol {
         ProtocolName::Redis => Dialect::Words,
+        ProtocolName::Postgresql => Dialect::Sql,
     };
     let workload = Job::read(&options.job, dialect)?;
     if workload.has_steps() && options.depth > 1 {
@@ -31,7 +32,7 @@ pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
     }
     let arrivals = arrivals(options)?;
     Ok(Plan {
-        address: options.address.clone(),
+        address: options.address.clone().unwrap_or_else(|| default_address(options.protocol)),
         access: access(options)?,
         workload: Arc::new(workload),
         seed: options.seed,
@@ -89,6 +90,10 @@ fn most_waiting(options: &RunOptions, arrivals: Option<&Arrivals>) -> usize {
         None => 0,
     };
     options.most_waiting.unwrap_or(of_rate.max(options.connections as usize))
+}
+
+fn default_address(protocol: ProtocolName) -> String {
+    format!("127.0.0.1:{}", protocol.default_port())
 }
 
 fn access(options: &RunOptions) -> Result<Access, LoadError> {

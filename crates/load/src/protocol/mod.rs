@@ -3,6 +3,7 @@
 //! Log-in and preparing block, on a thread beside the measuring ones; what happens for each request does not, and
 //! allocates nothing once its buffers have grown. An implementation is `resp` to look at.
 
+pub mod postgresql;
 pub mod resp;
 pub mod statement;
 mod wire;
@@ -37,6 +38,11 @@ pub trait Protocol: Send + Sized + 'static {
 
     /// What the server said of the last error.
     fn message(&self) -> &str;
+
+    /// What the server said, unasked, before it closed the connection.
+    fn farewell(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// How many bytes of an unfinished piece a decoder may leave: the longest line or header that is taken.

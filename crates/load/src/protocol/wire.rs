@@ -35,6 +35,12 @@ impl Wire {
         Err(Fault::from_io(error, limit.as_secs_f64()))
     }
 
+    /// Nobody on the network can read along.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
+    }
+
     fn remaining(&self) -> Result<Duration, Fault> {
         let remaining = self.deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() { Err(self.timed_out()) } else { Ok(remaining) }

@@ -11,7 +11,12 @@ impl<P: Protocol> Worker<'_, P> {
     /// Closes a connection that is of no more use, and has it opened again.
     pub(super) fn lose(&mut self, index: usize, fault: &Fault) {
         let connection = &mut self.connections[index];
-        connection.line = None; // closing it takes it from epoll, too
+        let line = connection.line.take(); // closing it takes it from epoll, too
+        let said = line.as_ref().and_then(|line| line.protocol.farewell()).map(str::to_owned);
+        drop(line);
+        let dismissed = said.filter(|_| matches!(fault, Fault::Closed | Fault::Reset));
+        let dismissed = dismissed.map(Fault::Dismissed);
+        let fault = dismissed.as_ref().unwrap_or(fault);
         connection.rest.clear();
         connection.unsent.clear();
         let begun = connection.flight.drain().chain(connection.continuing.drain(..));

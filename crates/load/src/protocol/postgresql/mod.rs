@@ -1,0 +1,42 @@
+//! PostgreSQL's protocol 3.0: statements are prepared once, each request is one `Bind`, `Execute` and `Sync`.
+
+mod decode;
+mod encode;
+mod open;
+
+use self::decode::Decoder;
+use self::encode::Template;
+use super::{Access, Decoded, Protocol, Statement, Values, Wire};
+use crate::error::Fault;
+
+pub struct Postgresql {
+    templates: Vec<Template>,
+    decoder: Decoder,
+}
+
+impl Protocol for Postgresql {
+    const NAME: &'static str = "postgresql";
+    const ORDERED: bool = true;
+
+    fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault> {
+        open::log_in(wire, access)?;
+        let templates = open::prepare(wire, statements)?;
+        Ok(Self { templates, decoder: Decoder::new(access.check_contents) })
+    }
+
+    fn encode(&mut self, statement: usize, values: &Values, _slot: u16, out: &mut Vec<u8>) {
+        self.templates[statement].encode(values, out);
+    }
+
+    fn decode(&mut self, input: &[u8]) -> Result<Decoded, &'static str> {
+        self.decoder.take(input)
+    }
+
+    fn message(&self) -> &str {
+        self.decoder.message()
+    }
+
+    fn farewell(&self) -> Option<&str> {
+        self.decoder.farewell()
+    }
+}
