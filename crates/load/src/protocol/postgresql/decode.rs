@@ -308,8 +308,8 @@ mod tests {
         assert_eq!(decoder.farewell(), None);
         let last = b"E\0\0\0\x74SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\
             Fpostgres.c\0L3211\0RProcessInterrupts\0\0";
-        let decoded = decoder.take(last).expect("well-formed");
-        assert_eq!(decoded, Decoded { consumed: last.len(), reply: None });
+        let taken = decoder.take(last).expect("well-formed");
+        assert_eq!(taken, Decoded { consumed: last.len(), reply: None });
         assert_eq!(decoder.farewell(), Some("terminating connection due to administrator command"));
     }
 
@@ -319,9 +319,9 @@ mod tests {
         bytes.resize(HEADER + (1 << 16), b'x');
         bytes.extend_from_slice(b"Z\0\0\0\x05I");
         let mut decoder = Decoder::new(false);
-        let decoded = decoder.take(&bytes).expect("well-formed");
-        assert_eq!(decoded.consumed, bytes.len());
-        let status = decoded.reply.map(|reply| reply.status);
+        let taken = decoder.take(&bytes).expect("well-formed");
+        assert_eq!(taken.consumed, bytes.len());
+        let status = taken.reply.map(|reply| reply.status);
         assert_eq!(status, Some(Status::Error(Label::new(b"22001"))));
         assert_eq!(decoder.message().len(), 512);
     }
