@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.batch_client import CLIENT_FILE, OS_USER, SCHEMA, BatchClient, parse_variables, plain
+from tare.databases.kinds import check_kind
 from tare.databases.option_file import Setting, check_settings, render_section
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
@@ -126,6 +127,8 @@ def _own_options(plan: ServerPlan) -> dict[str, Setting]:
 
 def _checked(plan: ServerPlan) -> Mapping[str, Setting]:
     check_settings(plan.settings)
+    for name, value in plan.settings.items():
+        check_kind("mariadb", name, value)
     return plan.settings
 
 

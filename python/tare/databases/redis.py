@@ -32,6 +32,22 @@ _VALUE = re.compile(r"[ !$-&(-\[\]-~]*")
 """Printable ASCII without quotes, backslash and `#`."""
 
 
+_COUNT = re.compile(r"\d+"), "a whole number of 0 or more"
+_MEMORY = re.compile(r"\d+([kmg]b?|b)?", re.IGNORECASE), "a size, such as 512mb"
+_FLAG = re.compile(r"yes|no", re.IGNORECASE), "true or false"
+_WORD = re.compile(r"[a-z0-9-]+", re.IGNORECASE), "one of the server's words"
+_KINDS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "save": (re.compile(r'""|\d+ \d+( \d+ \d+)*'), "empty, or pairs of seconds and changes such as 900 1"),
+    **dict.fromkeys(("databases", "hz", "io-threads", "maxclients", "tcp-backlog", "timeout"), _COUNT),
+    **dict.fromkeys(("auto-aof-rewrite-percentage", "maxmemory-samples", "repl-timeout", "tcp-keepalive"), _COUNT),
+    **dict.fromkeys(("maxmemory", "auto-aof-rewrite-min-size", "repl-backlog-size"), _MEMORY),
+    **dict.fromkeys(("appendonly", "aof-use-rdb-preamble", "no-appendfsync-on-rewrite", "rdbchecksum"), _FLAG),
+    **dict.fromkeys(("rdbcompression", "activerehashing", "io-threads-do-reads", "dynamic-hz"), _FLAG),
+    **dict.fromkeys(("appendfsync", "maxmemory-policy"), _WORD),
+}  # fmt: skip
+"""The settings of redis.conf that benchmarks change, and what they take; all others are the server's to judge."""
+
+
 CONFIG_FILE = "redis.conf"
 _ASK_TIMEOUT_S = 60.0
 """A client that starts in an emulated virtual machine may take more than 10 s."""
@@ -63,7 +79,9 @@ def check_settings(settings: Mapping[str, Setting]) -> None:
             )
         if name in _OWN:
             raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")
-        _rendered(name, value)
+        text = _rendered(name, value)
+        if name in _KINDS and not _KINDS[name][0].fullmatch(text):
+            raise StudyError(f"the server setting {name!r} must be {_KINDS[name][1]}, not {value!r}")
 
 
 def render(settings: Mapping[str, Setting]) -> str:

@@ -108,8 +108,8 @@ class PublishedRange(Strict):
 
     low: float = Field(ge=0, le=MOST)
     high: float = Field(ge=0, le=MOST)
-    when: str | None = None
-    where: str
+    when: str | None = Field(default=None, pattern=r"\S")
+    where: str = Field(pattern=r"\S")
 
     @model_validator(mode="after")
     def _in_order(self) -> PublishedRange:

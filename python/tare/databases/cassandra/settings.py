@@ -93,6 +93,8 @@ def _refuse_type(name: str, value: Setting, release: Release) -> None:
     if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value)):
         hint = "or auto: the server chooses" if name in release.auto else None
         raise StudyError(f"the server setting {name!r} must be a number, not {value!r}", hint=hint)
+    if isinstance(shipped, int | float) and shipped > 0 and str(value).startswith("-"):
+        raise StudyError(f"the server setting {name!r} must be 0 or more, not {value!r}")
 
 
 def _heap(settings: Mapping[str, Setting], release: Release) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tare.databases.kinds import check_kind
 from tare.databases.option_file import Setting
 from tare.errors import StudyError
 
@@ -71,6 +72,7 @@ def checked(settings: Mapping[str, Setting]) -> Checked:
             raise StudyError(
                 f"the server setting {name!r} must be a size, not {value!r}", hint="a number, or 512MB, 2GB"
             )
+        check_kind("postgresql", name, value)
     return Checked(_initdb(settings), server)
 
 

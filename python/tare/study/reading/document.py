@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ MAX_BYTES = 256 * 1024
 _DEEP = 500
 _LEFT_TO_PYTHON = ("&", "*", "%", "!", "\t", "|#", ">#", "|\n#", ">\n#")
 """Anchors, aliases, directives, tags, tabs, and block scalars that begin with a comment."""
+_REORDERING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Characters that show a text in another order than it has (https://trojansource.codes, Unicode's annex 9)."""
 _TAG = "tag:yaml.org,2002:"
 _TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
@@ -234,6 +237,9 @@ class _Reader:
     def _scalar(self, node: ScalarNode, path: KeyPath) -> str | int | float | bool | None:
         self._known_tag(node, path, "str", "int", "float", "bool", "null", "timestamp")
         text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
+        if found := _REORDERING.search(text):
+            what = f"the character U+{ord(found[0]):04X} shows the text in another order than it has"
+            raise self._error(path, what, hint="remove it: letters of every script order themselves")
         if kind == "null":
             return None
         if kind == "bool":

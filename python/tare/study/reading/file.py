@@ -109,6 +109,8 @@ class PublishedSpec(Strict):
 class SourceSpec(Source):
     """A publication as a file names it; stores from before these bounds keep theirs."""
 
+    title: Text
+    authors: Text
     year: int = Field(ge=1900, le=2200)
     url: str = Field(pattern=r"^https?://\S+$")
 

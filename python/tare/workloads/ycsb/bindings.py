@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tare.errors import StudyError
 from tare.workloads import Target
-from tare.workloads.ycsb.values import Value, flag, one_of, plain, whole
+from tare.workloads.ycsb.values import Value, flag, one_of, table_options, whole
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SCHEMA = "tare"
@@ -171,7 +171,8 @@ BINDINGS: Mapping[str, Binding] = {
             "cassandra.readconsistencylevel": _LEVEL, "cassandra.writeconsistencylevel": _LEVEL,
             "cassandra.coreconnections": whole(1), "cassandra.maxconnections": whole(1),
             "cassandra.connecttimeoutmillis": whole(1), "cassandra.readtimeoutmillis": whole(),
-            "cassandra.replicationfactor": whole(1), "cassandra.tableoptions": plain, "cassandra.tracing": flag,
+            "cassandra.replicationfactor": whole(1), "cassandra.tableoptions": table_options,
+            "cassandra.tracing": flag,
         },
         names=frozenset(
             {

@@ -13,8 +13,8 @@ CORE: Mapping[str, Value] = {
     "fieldlengthdistribution": one_of("constant", "uniform", "zipfian", "histogram"),
     "fieldlengthhistogram": plain, "fieldnameprefix": plain, "dataintegrity": flag,
     "readallfields": flag, "writeallfields": flag,
-    "readproportion": real(), "updateproportion": real(), "insertproportion": real(),
-    "scanproportion": real(), "readmodifywriteproportion": real(),
+    "readproportion": real(1e6), "updateproportion": real(1e6), "insertproportion": real(1e6),
+    "scanproportion": real(1e6), "readmodifywriteproportion": real(1e6),
     "requestdistribution": one_of(
         "uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"
     ),

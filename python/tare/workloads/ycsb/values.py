@@ -9,6 +9,7 @@ Value = Callable[[str], str | None]
 """What a value has to be, in words that follow "must be", where it is not."""
 
 _MOST = 2**31 - 1
+_TABLE_OPTIONS = re.compile(r"(\w+ *= *[^=\s][^=]*)?|CLUSTERING ORDER BY .+", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -53,3 +54,9 @@ def one_of(*names: str) -> Value:
         return None if value in names else f"one of {', '.join(names)}"
 
     return wrong
+
+
+def table_options(value: str) -> str | None:
+    """What may stand behind `WITH` in CQL, by its form alone: `compaction = {…} AND …`."""
+    fits = plain(value) is None and all(_TABLE_OPTIONS.fullmatch(part) for part in re.split(r" (?i:and) ", value))
+    return None if fits else "options of a table in CQL, such as compaction = {…}"

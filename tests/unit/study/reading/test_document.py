@@ -172,3 +172,13 @@ def test_libyaml_composes_what_python_composes_or_is_not_asked(text: str) -> Non
     except (YAMLError, ValueError):
         return  # read by Python alone, for its error
     assert _tree(_nodes(text)) == _tree(wanted)
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u2066"])
+def test_a_text_that_shows_in_another_order_than_it_has_is_refused(character: str) -> None:
+    with pytest.raises(StudyError, match=rf"s:2:3: a.b: the character U\+{ord(character):04X}"):
+        parse(f"a:\n  b: x{character}y\n", "s")
+
+
+def test_a_text_of_a_script_that_runs_from_right_to_left_is_read() -> None:
+    assert parse("a: שלום\n", "s").tree == {"a": "שלום"}
