@@ -20,7 +20,7 @@ set -- mmdebstrap:mmdebstrap pgrep:procps
     qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 \
     mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium \
     ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils \
-    sshd:openssh-server ssh:openssh-client \
+    sshd:openssh-server ssh:openssh-client strace:strace \
     pg_lsclusters:postgresql
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.

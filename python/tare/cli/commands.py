@@ -112,6 +112,7 @@ COMMANDS: Mapping[str, Subcommand] = {
         "calibrate_machine",
         "Prove the rig: identical servers, and effects of known size, judged as any study is.",
     ),
+    "store": Subcommand("tare.cli.store", "app", "Check a store against its digests, or save what is whole of it."),
     "images": Subcommand("tare.cli.images", "app", "List, build, verify and remove images."),
     "clean": Subcommand(
         "tare.cli.clean",

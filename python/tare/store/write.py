@@ -129,7 +129,7 @@ def resume_store(path: Path, plan: Plan) -> Iterator[Writer]:
 
 def _make_directory(layout: StoreLayout) -> None:
     try:
-        if layout.root.is_dir() and not layout.lock.exists() and any(layout.root.iterdir()):
+        if layout.root.is_dir() and not layout.lock.exists() and not _half_made(layout):
             raise StoreError(
                 f"{layout.root} is a directory with other things in it, not a store",
                 hint="give --store a new directory",
@@ -140,6 +140,16 @@ def _make_directory(layout: StoreLayout) -> None:
         sync_directory(layout.root.parent)
     except OSError as error:
         raise StoreError(f"the store {layout.root} cannot be made: {error.strerror}") from error
+
+
+def _half_made(layout: StoreLayout) -> bool:
+    """Whether a directory without a lock is empty, or what a crash left of a store that was being made."""
+    inside = {path.name for path in layout.root.iterdir()}
+    database = {f"{layout.database.name}{end}" for end in ("", "-wal", "-shm")}
+    if inside - {layout.raw.name, layout.staging.name, *database}:
+        return False
+    kept = [path for path in (layout.raw, layout.staging) if path.is_dir() and any(path.iterdir())]
+    return not kept or layout.database.is_file()
 
 
 def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:

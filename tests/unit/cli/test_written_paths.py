@@ -27,6 +27,7 @@ WRITTEN = {
     "check --markdown": ["check", "STORE", "--max-overhead", "5%", "--markdown", "PLACE"],
     "advise --write": ["advise", "percona-2016", "--write", "PLACE"],
     "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
+    "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
 }
 """Option → a command line that would write to it."""
@@ -35,7 +36,7 @@ IN_OTHER_TESTS = {"run --store", "sweep --store", "calibrate --home"}
 READ = {
     "serve STORE", "views --store", "report STORE", "compare STORE_A", "compare STORE_B", "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
-    "advise --claims", "import MAPPING", "import DIRECTORY",
+    "store verify STORE", "store repair STORE", "advise --claims", "import MAPPING", "import DIRECTORY",
 }  # fmt: skip
 
 

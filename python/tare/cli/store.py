@@ -1,0 +1,58 @@
+"""`tare store`: whether a store is whole, and what can be saved of one that is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tare.errors import StoreError
+from tare.plural import counted
+from tare.report.plain import plain
+from tare.store import open_store
+from tare.store import verify as problems_of
+from tare.store.files import StoreLayout
+from tare.store.repair import repair as repaired
+
+DAMAGED = 1
+"""Exit code where something is not as it was committed."""
+_LONGEST = 400
+
+app = typer.Typer(help="Check a store against its digests, or save what is whole of it.", no_args_is_help=True)
+
+
+@app.command()
+def verify(store: Annotated[Path, typer.Argument(help="A store; it is only read.")]) -> None:
+    """Check every record and raw file against the digest of its commit (exit code 1: something differs)."""
+    if not StoreLayout(store).database.is_file():
+        raise StoreError(f"there is no store at {store}", hint="`tare run STUDY --store DIR` makes one")
+    try:
+        opened = open_store(store)
+        found = problems_of(opened)
+        attempts = len(opened.records())
+    except StoreError as error:
+        found, attempts = (str(error),), 0
+    if not found:
+        typer.echo(f"{store} is whole: {counted(attempts, 'attempt')}, each as it was committed")
+        return
+    for problem in found:
+        typer.echo(plain(problem, _LONGEST))
+    save = f"`tare store repair {store} --to NEW` saves what is whole"
+    typer.echo(f"tare: {counted(len(found), 'problem')}; {save}", err=True)
+    raise typer.Exit(DAMAGED)
+
+
+@app.command()
+def repair(
+    store: Annotated[Path, typer.Argument(help="The damaged store; it is only read.")],
+    to: Annotated[Path, typer.Option(help="Directory of the new store.")],
+) -> None:
+    """Copy the study and every attempt that is whole into a new store (exit code 1: some had to be left out)."""
+    done = repaired(store, to)
+    for name, why in done.lost.items():
+        typer.echo(f"left out {plain(name)}: {plain(why, _LONGEST)}")
+    typer.echo(f"{to}: {counted(len(done.kept), 'attempt')} saved, {len(done.lost)} left out")
+    if done.lost:
+        typer.echo("tare: `tare run` with the same study and the new store makes the missing runs again", err=True)
+        raise typer.Exit(DAMAGED)
