@@ -36,5 +36,5 @@ TELL: Mapping[str, Tell] = {
 def tell(database: str, plan: ServerPlan, inside: Exec, statement: str) -> None:
     """Raises `RunFailed` with the server's words, `StudyError` of a database that takes no statements here."""
     if database not in TELL:
-        raise StudyError(f"{database} is told no statements", hint=f"{', '.join(TELL)} are")
+        raise StudyError(f"{database} takes no setup statements", hint=f"{', '.join(TELL)} are")
     TELL[database](plan, inside, statement)

@@ -140,7 +140,7 @@ class Redis:
         """
         asked = self._ask(plan, inside, "CONFIG GET *", options=("--json",))
         settings = self._must(asked, "read its settings").text
-        facts = self._must(self._ask(plan, inside, "INFO"), "read what it tells of itself").text
+        facts = self._must(self._ask(plan, inside, "INFO"), "read its INFO").text
         return {**parse_settings(settings), **parse_facts(facts, self._product)}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:

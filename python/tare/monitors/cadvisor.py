@@ -87,7 +87,7 @@ class Cadvisor:
         except (OSError, ValueError) as error:
             raise RunFailed(f"what Prometheus had of cAdvisor is not whole: {error}") from error
         if answers["group"] is None:
-            raise RunFailed("cAdvisor was told of no control group of the SUT")
+            raise RunFailed("cAdvisor was given no control group of the SUT")
         scraped = Scraped.of(answers)
         if len(scraped.stamps) < 2:
             raise RunFailed(f"cAdvisor showed no CPU time of the control group {answers['group']}")

@@ -38,5 +38,5 @@ class FakeMonitor:
         try:
             handed = (directory / "later").read_text()
         except FileNotFoundError as error:
-            raise RunFailed("the fake monitor was told of nothing") from error
+            raise RunFailed("the fake monitor was given no target") from error
         return Reading(samples=0, table=None, values={"handed": handed.split()})

@@ -15,7 +15,7 @@ from tare.study.model import Study
 UNKNOWN = "—"
 """Null in a record: not there (a quota that is not set), or not readable."""
 BY_OTHERS = (
-    "Not known: these runs were made by others, and none of their files tells of bits, settings, limits, network "
+    "Not known: these runs were made by others, and none of their files names bits, settings, limits, network "
     "paths or machines as they were in force."
 )
 """In place of all of it, for imported results."""

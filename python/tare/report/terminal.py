@@ -123,7 +123,7 @@ def _quantities(console: Console, report: Report) -> None:
         console.print(Text(section.title, style="bold"))
         if section.published:
             console.print(Text(section.published))
-        console.print(table if section.rows else Text("No run told of it."))
+        console.print(table if section.rows else Text("No run reported it."))
     if report.quantities:
         console.print(Text(READING, style="dim"))
         console.print()

@@ -82,7 +82,7 @@ def test_what_set_the_rate_in_its_place_is_told(
 
 def test_what_no_trace_tells_is_not_taken_for_bound() -> None:
     blind = told(runs({"waiting_io": None}, disk=None))
-    assert "no trace tells of a disk" in blind[0].what
+    assert "no trace shows a disk" in blind[0].what
     assert len(told(runs({"busy": None, "waiting": None, "cpus": None}, disk={"busy": 0.5}))) == 2
 
 

@@ -104,5 +104,5 @@ def _evidence_text(runs: Sequence[RunRecord]) -> str:
         if (known := [value for run in runs if (value := read(run)) is not None])
     ]
     if all(disk_reached(run) is None for run in runs):
-        parts.insert(0, "no trace tells of a disk")
+        parts.insert(0, "no trace shows a disk")
     return f"{', '.join(parts)} at most"

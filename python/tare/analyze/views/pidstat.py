@@ -112,7 +112,7 @@ PIDSTAT = View(
     cadence="Any whole number of seconds. It opens files of every process anew each time.",
     quantities=(*_CPU, _RESIDENT, *_FAULTS, *_DISK),
     blind_to=(
-        "processes that start and end between two samples, and the children of -p PID that it was not told of",
+        "processes that start and end between two samples, and those children of -p PID that were not named",
         "containers as such: a container's processes have to be known by their pids in the host's namespace",
         (
             "when a write reached the disk: write_bytes counts when a page is dirtied, and one thrown away before "

@@ -53,7 +53,7 @@ def network_tx_bytes(readings: pl.DataFrame) -> pl.DataFrame:
 PODMAN_STATS = View(
     tool="podman-stats",
     title="podman stats",
-    cadence="5 s unless told otherwise (--interval). Its first sample is the average since the container's start.",
+    cadence="5 s by default (--interval). Its first sample is the average since the container's start.",
     quantities=(
         Quantity(
             name="cpu_percent",

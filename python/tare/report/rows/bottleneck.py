@@ -35,7 +35,7 @@ def limit_columns(report: Report) -> tuple[str, ...]:
 
 
 def limits_rows(report: Report) -> tuple[tuple[str, ...], ...]:
-    """A row an arm with a cell for each of `limit_columns`; nothing where no trace tells of a disk."""
+    """A row an arm with a cell for each of `limit_columns`; nothing where no trace shows a disk."""
     arms, limited = report.analysis.arms, _is_limited(report)
     known = any(arm.limits.disk_busy is not None for arm in arms)
     return tuple(_row(arm, limited=limited) for arm in arms) if known else ()

@@ -58,7 +58,7 @@ def must_have_every_section_whole(printed: Printed) -> None:
         names = known.setdefault((made_by and made_by.group(1)) or "", _shape(section))
         if names != _shape(section):
             lacking = ", ".join(sorted(names ^ _shape(section)))
-            raise RunFailed(f"YCSB's report is cut short: {lacking} is not told of every kind of operation")
+            raise RunFailed(f"YCSB's report is cut short: {lacking} is missing for a kind of operation")
         _must_have_every_bucket(section)
 
 
@@ -70,7 +70,7 @@ def must_count_as_many(counted_operations: float, whole: int, retried: int) -> N
     if not counted_operations - 0.5 < whole < counted_operations + retried + 0.5:
         raise RunFailed(
             f"YCSB's report is cut short or of more than one run: its throughput is of "
-            f"{counted_operations:.0f} operations, and it tells of {whole}"
+            f"{counted_operations:.0f} operations, its kinds add up to {whole}"
         )
 
 
