@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load setup engine engine-stop clean
+.PHONY: help fuzz demo hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -33,6 +33,9 @@ test-slow: setup ## The tests that take minutes
 
 check: setup ## Exactly what CI checks before the tests: format, lint, types, schemas, architecture
 	@scripts/check.sh
+
+fuzz: setup ## Have tare read damaged studies, claims, outputs, traces and stores for MINUTES (10); print seeds
+	@$(PY) -m tools.fuzz --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES)) $(FUZZ_ARGS)
 
 check-rust: ## The Rust part of `make check` alone
 	@scripts/check_rust.sh

@@ -111,7 +111,7 @@ class Store:
         """Why `tare run` ended the study, in the order in which it did; more than one where it was gone on with."""
         with self.reading() as connection:
             rows = connection.execute(select(endings.c.body).order_by(endings.c.id)).all()
-        return tuple(Ending.model_validate_json(row.body) for row in rows)
+            return tuple(Ending.model_validate_json(row.body) for row in rows)
 
     def raw(self, record: RunRecord, name: str) -> Path:
         """Where a raw file of a record lies."""

@@ -95,7 +95,10 @@ def read_trace(path: Path) -> Trace:
     except (OSError, PolarsError) as error:
         hint = "`tare-probe convert DIR` makes its tables again where the journal is still there"
         raise StoreError(f"the trace {path} cannot be read: {error}", hint=hint) from error
-    for name, rows in head.get("rows", {}).items():
+    counted = head.get("rows", {})
+    if not isinstance(counted, dict) or not isinstance(head.get("quanta", {}), dict):
+        raise StoreError(f"{path / 'trace.json'} tells of no rows", hint="it is not what tare-probe writes")
+    for name, rows in counted.items():
         if (there := len(tables.get(name, ()))) != rows:
             hint = "copy the directory once more, with all its files"
             raise StoreError(

@@ -29,12 +29,11 @@ def _records(store: Store) -> list[str]:
     with store.reading() as connection:
         rows = connection.execute(select(runs)).mappings().all()
         bodies = {row.digest: row.body for row in connection.execute(select(facts))}
+        changed = [row for row in rows if stored_digest(dict(row), bodies) != row["digest"]]
     planned = {run.id for run in store.plan.runs}
     good = Counter(record.run_id for record in records if record.outcome.ok)
     wrong = [
-        f"the record of {attempt_name(row['run_id'], row['attempt'])} is not what was committed"
-        for row in rows
-        if stored_digest(dict(row), bodies) != row["digest"]
+        f"the record of {attempt_name(row['run_id'], row['attempt'])} is not what was committed" for row in changed
     ]
     wrong += [f"{record.run_id} is not in the plan" for record in records if record.run_id not in planned]
     wrong += [f"{run_id} has {count} good attempts" for run_id, count in good.items() if count > 1]

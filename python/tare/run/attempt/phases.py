@@ -33,6 +33,7 @@ from tare.run.parity.declared import storage_mismatch, undeclared
 from tare.run.parity.observed import RunObserver, by_node, observation
 from tare.run.parity.references import server_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
+from tare.run.unreadable import read_or_failed
 from tare.run.usage.cpu import Meter
 from tare.storage import DataRequest
 from tare.workloads import ClientCommand, Parameters, output_path
@@ -225,7 +226,8 @@ class Phases:
         context.workdir.host.get(output.stderr, stderr)
         for name in command.output_files:
             context.workdir.bring(f"measure/{name}", output_path(stdout, name))
-        measurement = context.workload.parse(parameters, stdout, stderr, code)
+        with read_or_failed("what the load generator printed"):
+            measurement = context.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)
         self.draft.measurement = to_tree(measurement)
         drove = meter.drove(measurement)

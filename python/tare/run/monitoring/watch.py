@@ -13,6 +13,7 @@ from tare.errors import RunFailed, TareError, TimedOut
 from tare.monitors import Monitor, MonitorContext, Program, Reading, WatchedProcess
 from tare.run.clock import Clock, Deadline
 from tare.run.record import NOTHING
+from tare.run.unreadable import read_or_failed
 from tare.run.usage.driven import Span
 from tare.sites import Output, Process
 from tare.sites.ledger import Kind, Ledger, noting
@@ -123,7 +124,8 @@ class Watch:
         """
         if self.idle:
             return None, {"absent": NOTHING}
-        reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
+        with read_or_failed(f"what the monitor {self.name} left"):
+            reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
         if reading.table is not None:
             marked_table(reading.table, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")
         return reading, {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.values}

@@ -1,0 +1,25 @@
+"""What a tool left may be anything: a reader that stumbles over it fails the run, and never tare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tare.errors import RunFailed, TareError
+
+_LONGEST = 200
+
+
+@contextmanager
+def read_or_failed(what: str) -> Iterator[None]:
+    """Turn whatever a reader raises into a `RunFailed` that names `what` was read; a `TareError` says so itself."""
+    try:
+        yield
+    except TareError:
+        raise
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        raise RunFailed(
+            f"{what} cannot be read ({type(error).__name__}: {lines[0][:_LONGEST]})",
+            hint="its raw files are kept with the failed run",
+        ) from error
