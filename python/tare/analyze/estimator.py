@@ -10,7 +10,7 @@ from tare.analyze.metrics import Metric
 from tare.analyze.numbers import number_at
 from tare.analyze.published import pooled_windows, welch
 from tare.analyze.runs import Runs
-from tare.analyze.statistics.intervals import paired_log_ratio_t
+from tare.analyze.statistics.intervals import anytime_log_ratio, paired_log_ratio_t
 from tare.analyze.statistics.pairing import Pairs
 from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
@@ -35,10 +35,12 @@ def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) ->
 
 
 def paired(study: Study, ratios: Sequence[float]) -> Estimate:
-    """Paired t; after looks that of the rule's alpha, which is wider and then covers 95 %."""
+    """Paired t; after looks that of the rule's alpha, which is wider, or one that holds at every look."""
     rule = Rule.of(study.protocol)
     if rule.target is None:
         return paired_log_ratio_t(ratios, CONFIDENCE)
+    if rule.anytime:
+        return anytime_log_ratio(ratios)
     return replace(paired_log_ratio_t(ratios, 1 - rule.alpha), confidence=CONFIDENCE, method=SEQUENTIAL)
 
 

@@ -11,6 +11,7 @@ from scipy.special import stdtr
 from tare.analyze.estimate import Finding, Judgement, Verdict
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.statistics.intervals import FEWEST_BLOCKS
+from tare.protocols.anytime import ALPHA, p_value
 from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
@@ -24,14 +25,17 @@ class PValues:
     zero: float
 
 
-def p_values(ratios: Sequence[float], margin: float | None, bucket: float | None = None) -> PValues | None:
+def p_values(
+    ratios: Sequence[float], margin: float | None, bucket: float | None = None, *, anytime: bool = False
+) -> PValues | None:
     """Two one-sided t tests and a two-sided one on the log ratios; `None` where nothing can be tested.
 
     The margin is symmetric on the log scale: within 1/(1 + margin) and 1 + margin. p of equivalence is the larger
     of the two one-sided ones. Schuirmann, "A comparison of the two one-sided tests procedure …", J. Pharmacokinet.
     Biopharm. 15 (1987). `bucket`: relative width of the histogram's buckets that the values were read from. Each
     ratio may be wrong by that much, and all of them the same way, so it is taken off the margin; a margin of one
-    bucket or less is never shown to be kept.
+    bucket or less is never shown to be kept. `anytime`: p values that hold at every look (`protocols.anytime`);
+    that of equivalence is then the larger of those at the two bounds.
     """
     if margin is not None and margin <= 0:
         raise ValueError(f"a margin is above 0, not {margin:g}")
@@ -39,12 +43,22 @@ def p_values(ratios: Sequence[float], margin: float | None, bucket: float | None
     if len(logs) < FEWEST_BLOCKS or float(np.ptp(logs)) < 1e-12:
         return None
     mean, error, freedom = float(logs.mean()), float(logs.std(ddof=1)) / len(logs) ** 0.5, len(logs) - 1
+    if anytime:
+        return _anytime(mean / error, error, len(logs), margin, bucket)
     zero = 2 * float(stdtr(freedom, -abs(mean) / error))
     if margin is None:
         return PValues(outside=None, zero=zero)
     bound = float(np.log1p(margin) - np.log1p(bucket or 0.0))
     outside = float(stdtr(freedom, (abs(mean) - bound) / error)) if bound > 0 else 1.0
     return PValues(outside=outside, zero=zero)
+
+
+def _anytime(t: float, error: float, n: int, margin: float | None, bucket: float | None) -> PValues:
+    zero = p_value(t, n)
+    if margin is None:
+        return PValues(outside=None, zero=zero)
+    bound = float(np.log1p(margin) - np.log1p(bucket or 0.0)) / error
+    return PValues(outside=p_value(bound - abs(t), n) if abs(t) < bound else 1.0, zero=zero)
 
 
 def verdict(found: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:
@@ -92,7 +106,8 @@ def judged(study: Study, findings: Sequence[Finding], *, invalid: bool) -> tuple
         why = f"the protocol {study.protocol.name} is a published baseline, whose intervals do not hold"
         return tuple(replace(one, judgement=_withheld(study, one, why)) for one in findings)
     tests = _tests(study, findings)
-    alpha = Rule.of(study.protocol).alpha
+    rule = Rule.of(study.protocol)
+    alpha = ALPHA if rule.anytime else rule.alpha
     return tuple(replace(one, judgement=_judgement(study, one, tests, alpha, invalid=invalid)) for one in findings)
 
 
@@ -113,7 +128,8 @@ def _tests(study: Study, findings: Sequence[Finding]) -> Tests:
 
 def _raw(study: Study, finding: Finding) -> PValues | None:
     ratios = [1 + effect for _, effect in finding.blocks]
-    return p_values(ratios, study.margins.get(finding.metric), finding.resolution)
+    anytime = Rule.of(study.protocol).anytime
+    return p_values(ratios, study.margins.get(finding.metric), finding.resolution, anytime=anytime)
 
 
 def _judgement(study: Study, finding: Finding, tests: Tests, alpha: float, *, invalid: bool) -> Judgement:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tare.protocols.anytime import reach_factor
 from tare.study.protocol_spec import Repetition, Sequential
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Rule:
     blocks: int = 100
     seconds: float | None = None
     blocks_each: int = 1
+    anytime: bool = False
+    """The interval is one that holds at every look: `tare.protocols.anytime`."""
 
     @classmethod
     def of(cls, spec: Repetition, blocks_each: int = 1) -> Rule:
@@ -74,11 +77,13 @@ class Rule:
             blocks=spec.blocks,
             seconds=None if spec.max_minutes is None else 60 * spec.max_minutes,
             blocks_each=blocks_each,
+            anytime=spec.looks == "any" and spec.target is not None,
         )
 
     def looks_at(self, blocks: int) -> bool:
         """Whether the target may be looked at after so many blocks; at the cap it always is."""
-        regular = blocks >= self.min_blocks and (blocks - self.min_blocks) % self.look_every == 0
+        every = 1 if self.anytime else self.look_every
+        regular = blocks >= self.min_blocks and (blocks - self.min_blocks) % every == 0
         return self.target is not None and (regular or self.min_blocks <= blocks == self.blocks)
 
 
@@ -145,7 +150,9 @@ def progress(rule: Rule, log_ratios: Sequence[float]) -> Progress:
     spread = float(logs.std(ddof=1)) if n >= FEWEST else 0.0
     if spread < _NO_SPREAD:
         return Progress(n, math.expm1(mean))
-    half = float(reach(logs, rule.alpha))
+    half = _factor(rule, n) * spread / math.sqrt(n)
+    if math.isinf(half):
+        return Progress(n, math.expm1(mean))
     needed = blocks_needed(rule, math.expm1(mean), spread, made=n)
     more = None if needed is None else max(0, needed - n)
     return Progress(n, math.expm1(mean), math.expm1(mean - half), math.expm1(mean + half), more)
@@ -167,10 +174,15 @@ def blocks_needed(rule: Rule, point: float, spread: float, made: int = 0) -> int
     if rule.target is None:
         return None
     for n in range(max(rule.min_blocks, made), rule.blocks):
-        half = _t(n, rule.alpha) * spread / math.sqrt(n)
+        half = _factor(rule, n) * spread / math.sqrt(n)
         if rule.looks_at(n) and half < 1 and (1 + point) * math.sinh(half) <= rule.target:
             return n
     return rule.blocks
+
+
+def _factor(rule: Rule, n: int) -> float:
+    """Half the interval in standard errors of the mean."""
+    return reach_factor(n) if rule.anytime else _t(n, rule.alpha)
 
 
 def _t(n: int, alpha: float) -> float:

@@ -35,6 +35,9 @@ class Sequential(Repetition):
     """Blocks before the first look. The coverage was shown for 8; fewer would cost it."""
     look_every: int = Field(default=4, ge=4, le=1000)
     """Blocks between looks; shown for 4, and looks that are rarer cost blocks only."""
+    looks: Literal["set", "any"] = "set"
+    """`set`: at those blocks, by a t interval that they are paid for in; `any`: at every block from `min_blocks`
+    on, by an interval that holds at all of them at once, and takes 1.6 to 2.2 times the blocks."""
     alpha: float = Field(default=0.035, gt=0, le=0.035)
     """Of the t interval; more than 0.035 would no longer cover 95 % after looking."""
     max_minutes: float | None = Field(default=None, gt=0, le=LONGEST_S / 60)

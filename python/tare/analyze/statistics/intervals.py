@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,8 +12,10 @@ from scipy.special import stdtr, stdtrit
 
 from tare.analyze.estimate import Estimate
 from tare.plural import counted
+from tare.protocols.anytime import ALPHA, reach_factor
 
 METHOD = "paired-log-ratio-t"
+ANYTIME = "anytime-log-ratio-t-mixture"
 FEWEST_BLOCKS = 3
 """With two, t has one degree of freedom (12.7 standard errors) and nothing tells a wild block from a tame one."""
 
@@ -49,6 +51,23 @@ def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Est
         return _without_interval(point, n, confidence, "the same ratio in every block, so the spread is unknown")
     reach = float(stdtrit(n - 1, 0.5 + confidence / 2)) * spread / math.sqrt(n)
     return Estimate(point, math.expm1(mean - reach), math.expm1(mean + reach), n, confidence, METHOD)
+
+
+def anytime_log_ratio(ratios: Sequence[float]) -> Estimate:
+    """As `paired_log_ratio_t`, by the interval that holds at every look: `tare.protocols.anytime`."""
+    found = replace(paired_log_ratio_t(ratios, 1 - ALPHA), method=ANYTIME)
+    if found.low is None:
+        return found
+    logs = np.log(np.asarray(ratios, dtype=float))
+    half = reach_factor(len(logs)) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    if math.isinf(half):
+        return replace(
+            found,
+            low=None,
+            high=None,
+            why=f"{counted(len(logs), 'block')} only: no interval yet holds at every look",
+        )
+    return replace(found, low=math.expm1(float(logs.mean()) - half), high=math.expm1(float(logs.mean()) + half))
 
 
 def _without_interval(point: float | None, n: int, confidence: float, why: str) -> Estimate:
