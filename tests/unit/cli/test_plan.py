@@ -67,11 +67,11 @@ def test_the_plan_fits_80_columns(study: Path) -> None:
 
 def test_a_question_cannot_turn_the_terminal_s_writing_or_end_its_line(study: Path) -> None:
     question = "What does a network path cost, and does it depend on the number of clients?"
-    hostile = '"<script>\\u202eexe.gnp\\nnewline\\e[2J' + "x" * 10_000 + '"'
+    hostile = '"<script>\\u200eexe.gnp\\nnewline\\e[2J' + "x" * 10_000 + '"'
     study.write_text(study.read_text().replace(question, hostile))
     told = plan(str(study)).stdout
     assert "<script>" in told
-    assert not {"\u202e", "\x1b"} & set(told)
+    assert not {"\u200e", "\x1b"} & set(told)
     assert len(told) < 5000
 
 
