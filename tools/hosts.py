@@ -35,7 +35,7 @@ MANAGED, MEASURED = "10.213.7", "10.213.8"
 _GROUPS = Path("/sys/fs/cgroup")
 _BURST, _QUEUE = "64kb", "20ms"
 _QUICK_S, _UP_S, _ENGINE_S, _DOWN_S = 30.0, 30.0, 90.0, 30.0
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class HostsFailed(Exception):
@@ -159,7 +159,7 @@ def _make_keys(hosts: Sequence[TestHost]) -> None:
     (ROOTS / "keys" / "sshd_config").write_text(
         f"AuthorizedKeysFile {ROOTS}/keys/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
         "PermitRootLogin prohibit-password\nPidFile /run/sshd.pid\nMaxStartups 100\nMaxSessions 100\n"
-        f"SetEnv PATH={_PATH}\n"
+        f"SetEnv PATH={PATH}\n"
     )
     (STATE / "ssh_config").write_text(ssh_config(hosts))
     (STATE / "known_hosts").write_text(
@@ -201,7 +201,7 @@ def _start(host: TestHost, *, engines: bool) -> None:
     log = STATE / f"{host.name}.log"
     # Forked twice, so that it is nobody's child: it outlives whoever made it.
     detached = 'exec setsid --fork "$@" >"$0" 2>&1 </dev/null'
-    _run("env", "-i", f"PATH={_PATH}", "sh", "-c", detached, str(log), *words, *(["engine"] if engines else []))
+    _run("env", "-i", f"PATH={PATH}", "sh", "-c", detached, str(log), *words, *(["engine"] if engines else []))
 
 
 def _await(host: TestHost, *, engines: bool) -> None:
@@ -248,13 +248,24 @@ def _kill(hosts: Sequence[str]) -> None:
 def members(hosts: Sequence[str]) -> frozenset[int]:
     """The processes of these hosts, by their pids on this machine."""
     found: set[int] = set()
-    for path in _GROUPS.glob("**/tare-hosts/**/cgroup.procs"):
-        with contextlib.suppress(OSError):
-            found |= {int(line) for line in path.read_text().split()}
     for name in hosts:
+        for path in _GROUPS.glob(f"**/tare-hosts/{name}/**/cgroup.procs"):
+            with contextlib.suppress(OSError):
+                found |= {int(line) for line in path.read_text().split()}
         if Path(f"/run/netns/{name}").exists():
             found |= {int(line) for line in _run("ip", "netns", "pids", name, check=False).stdout.split()}
     return frozenset(found - {0})
+
+
+def init_of(host: TestHost) -> int:
+    """The pid here of a host's process 1, by which its namespaces are entered (pid_namespaces(7), NSpid)."""
+    for pid in members([host.name]):
+        with contextlib.suppress(OSError):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            numbers = next(line.split()[1:] for line in lines if line.startswith("NSpid:"))
+            if len(numbers) > 1 and numbers[-1] == "1":
+                return pid
+    raise HostsFailed(f"{host.name} has no process 1")
 
 
 def _remove_groups() -> None:
@@ -277,7 +288,7 @@ def _in_switch(*argv: str) -> None:
 
 
 def _run(*argv: str, timeout_s: float = _QUICK_S, check: bool = True) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{_PATH}"}
+    environ = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}"}
     try:
         done = subprocess.run(
             argv,

@@ -33,7 +33,7 @@ from tare.sites import Site
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.study.model import ArmSettings, Placement, SutSpec
+from tare.study.model import ArmSettings, ClientSpec, SutSpec
 from tare.study.values import NetworkKind
 from tare.workloads import ClientCommand, Measurement, output_path
 from tare.workloads.registry import WORKLOADS
@@ -64,7 +64,7 @@ class MariaDbLab:
                 settings=self.server,
                 network=NetworkKind.BRIDGE if inside else NetworkKind.HOST,
             ),
-            client=Placement(image=self.client_image, deployment=client, network=network),
+            client=ClientSpec(image=self.client_image, deployment=client, network=network),
             workload_name=self.workload,
             workload=asked,
         )

@@ -49,8 +49,7 @@ def test_they_share_kernel_and_boot(pair: tuple[TestHost, ...]) -> None:
 
 def test_a_host_that_was_killed_leaves_nothing_behind(pair: tuple[TestHost, ...]) -> None:
     hosts.ssh(pair[0], "sh", "-c", "'mkdir /sys/fs/cgroup/*/mine; sleep 1000 >/dev/null 2>&1 & echo $!'")
-    (init, *_) = sorted(hosts.members(["tare-h1"]))
-    os.kill(init, signal.SIGKILL)
+    os.kill(hosts.init_of(pair[0]), signal.SIGKILL)
     hosts.down()
     assert hosts.names() == ()
     assert not Path(f"/sys/class/net/{hosts.UPLINK}").exists()

@@ -32,7 +32,7 @@ from tare.sites.engine import connect
 from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.study.model import ArmSettings, Placement, SutSpec
+from tare.study.model import ArmSettings, ClientSpec, SutSpec
 from tare.workloads import Measurement
 from tare.workloads.registry import WORKLOADS
 
@@ -65,7 +65,7 @@ class Lab:
     def settings(self, deployment: str, **workload: Any) -> ArmSettings:
         return ArmSettings(
             sut=SutSpec(image="mariadb", deployment=deployment, database="mariadb", settings=SETTINGS),
-            client=Placement(image="sysbench", deployment=deployment),
+            client=ClientSpec(image="sysbench", deployment=deployment),
             workload_name="sysbench",
             workload={**ASKED, **workload},
         )

@@ -98,7 +98,8 @@ class Task:
     `name` is unique on the host and becomes container, cgroup and host name. `cgroup_parent` is the one
     parent that all tasks of a run share, relative to the cgroup root (`"tare/RUN"`). `port` is what the
     program will listen on, 0 if nothing. `beside` is the instance whose namespace `shared` means. `listen`: at
-    which address of 127.0.0.0/8 it is found in the host's namespace.
+    which of the host's addresses it is found in the host's namespace. `publish_at`: the host's address at which a
+    port is published for other hosts; `None`: the one on tare's bridge, for this host alone.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Task:
     beside: Instance | None = None
     port: int = 0
     listen: str = "127.0.0.1"
+    publish_at: str | None = None
     cgroup: CgroupPlace = CgroupPlace.RUN
     machine: MachineSetting = field(default_factory=MachineSetting)
     """Of virtual machines only."""

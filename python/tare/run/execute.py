@@ -21,7 +21,8 @@ from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Prepari
 from tare.run.machine import Machine
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState, choice_of, decision, plan_of, remaining
-from tare.study.model import ArmSettings
+from tare.sites import Host
+from tare.study.model import ArmSettings, Placement
 from tare.study.rules.repetition import instances
 
 
@@ -92,15 +93,23 @@ def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[K
 
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Mapping[str, Images]:
     """The images of every arm that is still to be run, each made ready once."""
-    arms = {run.arm: session.settings(run) for run in runs}
-    ready: dict[str, Image] = {}
-    for reference in [placement.image for each in arms.values() for placement in each.sides.values()]:
-        if reference not in ready:
-            session.observer(Preparing(f"image {reference}"))
-            with session.machine.interrupts.allowed():
-                ready[reference] = session.machine.prepare(reference)
+    machine = session.machine
+    arms, ready = {run.arm: session.settings(run) for run in runs}, dict[tuple[str, str], Image]()
+
+    def on(host: Host, placement: Placement) -> Image:
+        wanted = (host.name, placement.image)
+        if wanted not in ready:
+            where = f" on {host.name}" if machine.parts else ""
+            session.observer(Preparing(f"image {placement.image}{where}"))
+            with machine.interrupts.allowed():
+                ready[wanted] = machine.prepare_for(placement.image, host)
+        return ready[wanted]
+
     return {
-        arm: Images(sut=ready[each.sut.image], client=None if each.client is None else ready[each.client.image])
+        arm: Images(
+            sut=on(machine.site.sut, each.sut),
+            client=None if each.client is None else on(machine.site.client, each.client),
+        )
         for arm, each in arms.items()
     }
 

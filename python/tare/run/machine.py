@@ -19,6 +19,7 @@ from tare.errors import RunFailed
 from tare.images import Image
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
+from tare.run.between.sounding import Wire
 from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.parity.references import References
@@ -38,6 +39,19 @@ def cannot_repin(instance: Instance, cpus: str) -> None:
 
 
 @dataclass(frozen=True)
+class HostPart:
+    """What a host of a site has of its own, where it is not the SUT's: each as in `Machine`, of this host."""
+
+    host: Host
+    layout: Layout
+    ledger: Ledger
+    engine: DockerClient | None
+    prepare: Callable[[str], Image]
+    host_facts: Callable[[], Tree]
+    engine_facts: Callable[[], Tree | None]
+
+
+@dataclass(frozen=True)
 class Machine:
     """A site with all that knows how to use it.
 
@@ -45,7 +59,7 @@ class Machine:
     the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
     `set_cpus` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are
-    held against.
+    held against. `parts`: the hosts other than the SUT's, by name; empty where one host plays both parts.
     """
 
     site: Site
@@ -68,9 +82,30 @@ class Machine:
     clock: Clock = field(default_factory=SystemClock)
     interrupts: Interrupts = field(default_factory=Interrupts)
     storages: Mapping[str, StorageFactory] = field(default_factory=lambda: STORAGES)
+    parts: Mapping[str, HostPart] = field(default_factory=dict)
+    wire: Wire | None = None
+    """Between the two hosts; `None` where one plays both parts."""
+
+    @property
+    def client_part(self) -> HostPart | None:
+        """What belongs to the client's host, `None` where that is the SUT's."""
+        return self.parts.get(self.site.client.name)
+
+    @property
+    def sut_address(self) -> str | None:
+        """At which clients on another host find the SUT's; `None` where there is no other host."""
+        return self.site.addresses[self.site.sut.name] if self.client_part is not None else None
+
+    def prepare_for(self, reference: str, host: Host) -> Image:
+        """The image ready on one of the site's hosts."""
+        part = self.parts.get(host.name)
+        return self.prepare(reference) if part is None else part.prepare(reference)
 
     def deployment(self, name: str, host: Host) -> Deployment:
         """The deployment of that name on one of the site's hosts."""
+        part = self.parts.get(host.name)
+        if part is not None:
+            return self.deployments[name](part.host, part.ledger, part.engine)
         return self.deployments[name](host, self.ledger, self.engine)
 
     def storage(self, name: str) -> Storage:
@@ -79,10 +114,13 @@ class Machine:
 
     def engine_lost(self, *names: str) -> str | None:
         """Why the engine does not answer any more, `None` where it does or none of these deployments needs one."""
-        if self.engine is None or not any(Right.ENGINE in self.deployments[name].needs for name in names):
+        if not any(Right.ENGINE in self.deployments[name].needs for name in names):
             return None
-        try:
-            self.engine.ping()
-        except (DockerException, RequestException) as error:
-            return str(error)
+        engines = {self.site.sut.name: self.engine} | {name: part.engine for name, part in self.parts.items()}
+        for host, engine in engines.items():
+            try:
+                if engine is not None:
+                    engine.ping()
+            except (DockerException, RequestException) as error:
+                return f"{error} (on {host})" if self.parts else str(error)
         return None

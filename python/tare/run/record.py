@@ -96,6 +96,10 @@ class RunRecord(Strict):
     phases: tuple[PhaseTime, ...]
     host: Mapping[str, Any]
     engine: Mapping[str, Any] | None
+    client_host: Mapping[str, Any] | None = None
+    """Facts of the client's host, as `host`; `None` where it is the SUT's."""
+    client_engine: Mapping[str, Any] | None = None
+    """The same of its engine."""
     images: Mapping[str, Any]
     """`sut` and `client`: reference, digest, engine id, packages."""
     emulated: tuple[Side, ...] = ()
@@ -106,6 +110,8 @@ class RunRecord(Strict):
     """Settings read back from the server."""
     parity: Mapping[str, Any]
     """`sut` and `client`: the `Observation` of each; `sut_after`: that of the SUT after the measure phase."""
+    between: Mapping[str, Any] | None = None
+    """What was measured between two hosts: a `run.between.sounding.Between`; `None` where one plays both parts."""
     path: Mapping[str, Any] | None
     """How the client's traffic reached the server, as the sockets of both sides tell."""
     nodes: Mapping[str, Mapping[str, Any]] | None = None

@@ -80,6 +80,13 @@ class Placement(Strict):
     cgroup: CgroupPlace = CgroupPlace.RUN
 
 
+class ClientSpec(Placement):
+    """The load generator and what the arm puts around it."""
+
+    own_host: bool = False
+    """It must stand on another host than the SUT, so that a site of two is needed; else where the site has it."""
+
+
 class StorageSpec(Strict):
     """On what the SUT's data directory lies, and the page cache's state when a run begins."""
 
@@ -158,7 +165,7 @@ class ArmSettings(Strict):
     """
 
     sut: SutSpec
-    client: Placement | None = None
+    client: ClientSpec | None = None
     workload_name: str
     workload: Mapping[str, Any]
     monitors: Mapping[str, MonitorSpec] = Field(default_factory=dict)

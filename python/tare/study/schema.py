@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tare.study.model import MonitorSpec, Placement, StorageSpec, SutSpec
+from tare.study.model import ClientSpec, MonitorSpec, StorageSpec, SutSpec
 from tare.study.protocol_spec import PROTOCOL_SPECS, ImportedSpec
 from tare.study.reading.file import StudyFile
 from tare.study.reading.patches import SCALABLE, TEMPLATE
@@ -88,7 +88,7 @@ def _models(registry: Registry) -> dict[str, Any]:
     defs.pop(ImportedSpec.__name__)
     template = {
         "sut": _section(SutSpec, defs, deployment=registry.deployments, database=registry.databases),
-        "client": _section(Placement, defs, deployment=registry.deployments),
+        "client": _section(ClientSpec, defs, deployment=registry.deployments),
         "workload": _workload(registry, defs),
         "monitors": _monitors(registry, defs),
         "protocol": _protocol(registry, defs),

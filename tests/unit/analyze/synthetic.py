@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
-from tare.study.model import Arm, ArmSettings, Placement, Published, Source, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, ClientSpec, Published, Source, Study, SutSpec
 from tare.study.protocol_spec import InterleaveSpec
 
 BUCKET = 0.0182
@@ -32,7 +32,7 @@ def arm(name: str) -> Arm:
         deployment="bare" if name == "bare" else "container",
         settings={"innodb_buffer_pool_size": "128M"},
     )
-    client = Placement(image="mariadb", deployment="bare")
+    client = ClientSpec(image="mariadb", deployment="bare")
     workload = {"script": "oltp_read_only", "threads": 16, "tables": 8, "table_size": 10_000, "measure_s": 4.0}
     settings = ArmSettings(sut=sut, client=client, workload_name="sysbench", workload=workload)
     return Arm(name=name, levels={"path": name}, settings=settings)

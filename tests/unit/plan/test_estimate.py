@@ -25,7 +25,7 @@ from tare.plan.estimate import (
 )
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols.stopping import Rule
-from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, ClientSpec, Placement, Study, SutSpec
 from tare.study.protocol_spec import InterleaveSpec
 from tare.workloads import Parameters, Workload
 
@@ -33,7 +33,7 @@ from tare.workloads import Parameters, Workload
 def settings(deployment: str = "container", measure_s: float = 10.0, rows: int = 1000, **more: int) -> ArmSettings:
     return ArmSettings(
         sut=SutSpec(image="i", database="d", deployment=deployment),
-        client=Placement(image="i", deployment="bare"),
+        client=ClientSpec(image="i", deployment="bare"),
         workload_name="load",
         workload={
             "warmup_s": 2.0,

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tare.errors import StudyError
 from tare.plan.expand import decisive, expand
 from tare.plan.model import Plan
-from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, ClientSpec, Study, SutSpec
 from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
 
 def a_study(arms: int = 4, blocks: int = 3, seed: int = 5) -> Study:
     settings = ArmSettings(
         sut=SutSpec(image="i", database="d", deployment="container"),
-        client=Placement(image="i", deployment="bare"),
+        client=ClientSpec(image="i", deployment="bare"),
         workload_name="load",
         workload={"warmup_s": 1.0, "measure_s": 4.0, "window_s": 1.0, "cooldown_s": 0.0},
     )

@@ -26,7 +26,7 @@ from tare.sites import Site
 from tare.sites.layout import Layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
-from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, ClientSpec, Study, SutSpec
 from tare.study.protocol_spec import FixedSpec, ProtocolSpec
 from tare.workloads.registry import WORKLOADS
 
@@ -51,7 +51,7 @@ def make_plan(
     parameters = {"measure_s": 0.1, "window_s": 0.05, **workload}
     settings = ArmSettings(
         sut=SutSpec(image="tar:fake", deployment="fake", database="fake", settings=database),
-        client=Placement(image="tar:fake", deployment="fake"),
+        client=ClientSpec(image="tar:fake", deployment="fake"),
         workload_name="fake",
         workload=WORKLOADS["fake"].parameters.model_validate(parameters).model_dump(mode="json"),
     )

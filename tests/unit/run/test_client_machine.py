@@ -9,7 +9,7 @@ from tare.images import Image, ImageConfig
 from tare.run.attempt.context import address_of
 from tare.run.attempt.loading import without_machines
 from tare.sites import Output, Process
-from tare.study.model import ArmSettings, LimitsSpec, Placement, SutSpec, VmSpec
+from tare.study.model import ArmSettings, ClientSpec, LimitsSpec, SutSpec, VmSpec
 from tare.study.values import NetworkKind
 
 TASK = Task(
@@ -17,13 +17,15 @@ TASK = Task(
 )
 
 
-def settings(client: Placement, **sut: object) -> ArmSettings:
+def settings(client: ClientSpec, **sut: object) -> ArmSettings:
     server = SutSpec.model_validate({"image": "i", "database": "d", "deployment": "bare", **sut})
     return ArmSettings(sut=server, client=client, workload_name="w", workload={})
 
 
-INSIDE = Placement(image="i", deployment="vm-container", network=NetworkKind.USER, limits=LimitsSpec(memory="256M"))
-OUTSIDE = Placement(image="i", deployment="bare")
+INSIDE = ClientSpec(
+    image="i", deployment="vm-container", network=NetworkKind.USER, limits=LimitsSpec(memory="256M")
+)
+OUTSIDE = ClientSpec(image="i", deployment="bare")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ OUTSIDE = Placement(image="i", deployment="bare")
     ],
 )
 def test_a_machine_finds_its_hosts_loopback_at_the_gateway_and_all_else_where_it_is(
-    client: Placement, address: str, published: Endpoint | None, wanted: Endpoint
+    client: ClientSpec, address: str, published: Endpoint | None, wanted: Endpoint
 ) -> None:
     server = Instance(TASK, "bare", Process(1, 1, "boot"), None, address, published)
     assert address_of(server, settings(client)) == wanted

@@ -12,7 +12,7 @@ from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.record import Outcome, Phase, PhaseTime, RunRecord
 from tare.store import Writer, resume_store
-from tare.study.model import Arm, ArmSettings, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, ClientSpec, Study, SutSpec
 from tare.study.protocol_spec import FixedSpec
 
 
@@ -23,7 +23,7 @@ def make_plan(
     margins = changes.pop("margins", {})
     settings = ArmSettings(
         sut=SutSpec(image="tar:fake", deployment="fake", database="fake"),
-        client=Placement(image="tar:fake", deployment="fake"),
+        client=ClientSpec(image="tar:fake", deployment="fake"),
         workload_name="fake",
         workload={"warmup_s": 0.0, "measure_s": measure_s, "window_s": 1.0, "cooldown_s": 0.0},
     )

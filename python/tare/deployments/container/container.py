@@ -152,7 +152,8 @@ class Container:
             attached: dict[str, Any] = {"network": bridge.name, "hostname": task.name}
             if task.network is not NetworkKind.BRIDGE and task.port:
                 loopback = task.network is NetworkKind.PUBLISHED_LOOPBACK
-                attached["ports"] = {f"{task.port}/tcp": (_LOOPBACK if loopback else bridge.gateway, None)}
+                address = _LOOPBACK if loopback else task.publish_at or bridge.gateway
+                attached["ports"] = {f"{task.port}/tcp": (address, None)}
             return attached
         if task.network is NetworkKind.SHARED:
             if task.beside is None:

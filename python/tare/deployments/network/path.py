@@ -89,6 +89,10 @@ class Hop(StrEnum):
     """QEMU reads and writes every byte, and the guest sees QEMU's own address."""
     TAP = "tap"
     """A bridge and a tap into the guest, which is addressed by its own address."""
+    WIRE = "wire"
+    """Between two hosts, the server in its host's namespace and addressed by that host's own address."""
+    MASQUERADE = "masquerade"
+    """Of a client behind a bridge: its host's kernel puts the host's own address in the place of the client's."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,16 @@ class Proxy:
 
 
 @dataclass(frozen=True)
+class Wire:
+    """The two hosts of a path, and by which interface each sends to the other, as its routes tell."""
+
+    client_host: str
+    client_device: str | None
+    server_host: str
+    server_device: str | None
+
+
+@dataclass(frozen=True)
 class NetworkPath:
     """The way of the client's connections.
 
@@ -123,7 +137,10 @@ class NetworkPath:
     proxy: Process | None
     connections: int
     client_hop: Hop | None = None
-    """How the connections leave the client's own virtual machine; `client_dialled` is then what QEMU dialled."""
+    """How the connections leave the client's own virtual machine, `client_dialled` then being what QEMU dialled, or
+    the client's own namespace towards another host."""
+    wire: Wire | None = None
+    """`None` on one host."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +253,7 @@ def decide_guest_path(
 
 def _observe_guest(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
     """Read once: each look inside takes some CPU from what is measured."""
-    held = socket_inodes(host, _members(host, client.process.pid))
+    held = socket_inodes(host, members(host, client.process.pid))
     mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
     dialled = Endpoint(server.address, server.task.port)
     if not any(one.remote == dialled for one in mine):
@@ -247,30 +264,31 @@ def _observe_guest(host: Host, client: Instance, server: Instance) -> NetworkPat
     pid = server.guest.pid if server.guest is not None else 1
     inside = tuple(one for one in connections(inner, pid) if one.local.port == server.task.port)
     return decide_guest_path(
-        Side(_namespace(host, client.process.pid), mine), outside, Side("guest", inside), dialled
+        Side(namespace(host, client.process.pid), mine), outside, Side("guest", inside), dialled
     )
 
 
 def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
-    held = socket_inodes(host, _members(host, client.process.pid))
+    held = socket_inodes(host, members(host, client.process.pid))
     mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
     theirs = tuple(one for one in connections(host, server.process.pid) if one.local.port == server.task.port)
     return decide_path(
-        Side(_namespace(host, client.process.pid), mine),
-        Side(_namespace(host, server.process.pid), theirs),
-        _endpoints(server),
-        _proxies(host),
+        Side(namespace(host, client.process.pid), mine),
+        Side(namespace(host, server.process.pid), theirs),
+        endpoints(server),
+        proxies(host),
     )
 
 
-def _endpoints(server: Instance) -> frozenset[Endpoint]:
+def endpoints(server: Instance) -> frozenset[Endpoint]:
+    """All at which a client may have found it."""
     port = server.task.port
     own = {Endpoint(address, port) for address in (server.address, *_LOOPBACKS)}
     return frozenset(own | ({server.published} if server.published else set()))
 
 
-def _members(host: Host, pid: int) -> list[int]:
-    """The instance's processes: all in the cgroup that is the instance's alone (the smallest it is in)."""
+def members(host: Host, pid: int) -> list[int]:
+    """An instance's processes: all in the cgroup that is the instance's alone (the smallest it is in)."""
     cgroups = parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode())
     own = (host.read(f"/proc/{pid}/cgroup") or b"").decode()
     if all(path == "/" for path in parse_proc_cgroup(own).values()):
@@ -280,13 +298,14 @@ def _members(host: Host, pid: int) -> list[int]:
     return min(members, key=len, default=[pid])
 
 
-def _namespace(host: Host, pid: int) -> str:
-    """Empty where the process has ended."""
+def namespace(host: Host, pid: int | str) -> str:
+    """Inode of a process's network namespace (`self`: the host's own); empty where it has ended."""
     link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S, check=False).text.strip()
     return link.removeprefix("net:[").removesuffix("]")
 
 
-def _proxies(host: Host) -> tuple[Proxy, ...]:
+def proxies(host: Host) -> tuple[Proxy, ...]:
+    """Every docker-proxy of the host."""
     listed = host.run(["pgrep", "-x", _PROXY], timeout_s=_CALL_S, check=False).text.split()
     pids = [int(pid) for pid in listed]
     held = socket_inodes(host, pids)

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
+from tare.run.attempt.context import room_for_client
+from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.phases import Phases
@@ -15,10 +17,10 @@ from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
 from tare.run.attempt.teardown import Teardown
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
-from tare.run.monitoring.monitors import Monitors, trace_of
+from tare.run.monitoring.monitors import Monitors, client_trace_of, trace_of
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.usage.disk import with_disk_limit, with_disk_use, with_sut_io
-from tare.run.usage.saturation import with_saturation
+from tare.run.usage.saturation import Elsewhere, with_saturation
 
 T = TypeVar("T")
 
@@ -121,9 +123,12 @@ class Attempt:
 
     def _bring_home(self) -> None:
         machine, draft = self._machine, self._draft
-        raw = f"{machine.layout.work}/{self.job.token}/raw"
+        rooms = [WorkDirectory(machine.site.sut, f"{machine.layout.work}/{self.job.token}")]
+        if (of_client := room_for_client(machine, self.job.arm.settings, self.job.token)) is not None:
+            rooms.append(of_client)
         try:
-            draft.raw = collect(machine.site.sut, raw, self.job.staging, notes=draft.notes, secrets=self._secrets)
+            for room in rooms:
+                draft.raw = collect(room.host, room.raw, self.job.staging, notes=draft.notes, secrets=self._secrets)
         except (TareError, OSError) as error:
             draft.raw = ()
             if self.outcome.ok:
@@ -139,7 +144,11 @@ class Attempt:
             draft.monitors = self._monitors.read(staging, draft.usage)
             draft.raw = raw_names(staging)
             trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
-            used = with_disk_use(with_saturation(with_sut_io(draft.usage, staging), trace), trace)
+            between = draft.between
+            client = (
+                None if between is None else Elsewhere(client_trace_of(staging), between.before.clocks.offset_s)
+            )
+            used = with_disk_use(with_saturation(with_sut_io(draft.usage, staging), trace, client), trace)
             draft.usage = with_disk_limit(used, trace, limit)
         except (TareError, OSError) as error:
             if self.outcome.ok:

@@ -55,6 +55,13 @@ class RunContext:
     """Where each node's data are; empty: in the room, as while they are loaded."""
     first_token: str | None = None
     """The token of the attempt whose server it goes on with; `None` where it has its own."""
+    client_workdir: WorkDirectory | None = None
+    """The room on the client's host; `None` where that is the SUT's, and one room is for all."""
+
+    @property
+    def client_room(self) -> WorkDirectory:
+        """Where clients write and are read from."""
+        return self.client_workdir or self.workdir
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -115,7 +122,7 @@ class RunContext:
         alone = ServerPlan(
             data_dir=self.data_dir(node),
             run_dir=_RUN_DIR if own_root else run_dir,
-            listen=_LOOPBACK if sut.network is NetworkKind.HOST else _ANY,
+            listen=self._host_address if sut.network is NetworkKind.HOST else _ANY,
             port=self.ports[0],
             settings=sut.settings,
             secrets=self.secrets,
@@ -137,12 +144,13 @@ class RunContext:
         sut, image = self.settings.sut, self.images.sut
         plan = self.server_plan(node, f"{self.workdir.path}/{node.name}", first)
         command = self.database.initialise(plan) if initialise else self.database.serve(plan)
-        run_dir = self._run_dir(node.name, command, image)
+        run_dir = self._run_dir(node.name, command, image, self.workdir)
         task = replace(
-            self._task(node.name, sut, image, command),
+            self._task(node.name, sut, image, command, self.workdir),
             binds=(Bind(run_dir, plan.run_dir),),
             port=plan.port,
-            listen=plan.listen if plan.member is not None else _LOOPBACK,
+            listen=plan.listen if plan.member is not None else self._host_address,
+            publish_at=self.machine.sut_address if self.client_workdir is not None else None,
             machine=machine_of(sut.vm),
         )
         task = self.data_mount_of(node).add_to(task, plan.data_dir)
@@ -156,7 +164,7 @@ class RunContext:
 
     def client_run_dir(self, name: str) -> str:
         """The run directory of a client as the client sees it."""
-        return _RUN_DIR if self.client_deployment.own_root else f"{self.workdir.path}/{name}"
+        return _RUN_DIR if self.client_deployment.own_root else f"{self.client_room.path}/{name}"
 
     def start_client(self, name: str, command: ClientCommand, sut: Sut | None) -> Client:
         """Start a client of a running SUT; without one, the program that is itself the SUT, on its data."""
@@ -164,9 +172,9 @@ class RunContext:
             return self._start_program(name, command)
         client, image = self.settings.client, self.images.client
         assert client is not None and image is not None  # noqa: S101, PT018 - a server is there for its client
-        run_dir = self._run_dir(name, command, image)
+        run_dir = self._run_dir(name, command, image, self.client_room)
         task = replace(
-            self._task(name, client, image, command),
+            self._task(name, client, image, command, self.client_room),
             binds=(Bind(run_dir, self.client_run_dir(name)),),
             beside=sut.first.instance if client.network is NetworkKind.SHARED else None,
         )
@@ -195,31 +203,43 @@ class RunContext:
 
     def _start_program(self, name: str, command: ClientCommand) -> Client:
         image = self.images.sut
-        run_dir = self._run_dir(name, command, image)
+        run_dir = self._run_dir(name, command, image, self.workdir)
         task = replace(
-            self._task(name, self.settings.sut, image, command),
+            self._task(name, self.settings.sut, image, command, self.workdir),
             binds=(Bind(run_dir, self.client_run_dir(name)),),
         )
         (node,) = self.nodes
         task = self.data_mount_of(node).add_to(task, self.data_dir(node))
         return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
 
-    def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image) -> str:
+    @property
+    def _host_address(self) -> str:
+        """At which a server in its host's network namespace listens."""
+        return _LOOPBACK if self.client_workdir is None else self.machine.sut_address or _LOOPBACK
+
+    def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image, room: WorkDirectory) -> str:
         """The command's run directory; what was started, and with which files, is kept among the raw files."""
         described = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
-        self.workdir.host.put(json.dumps(described, indent=1).encode(), f"{self.workdir.raw}/{name}.command.json")
-        return self.workdir.run_dir(name, command.files, image)
+        room.host.put(json.dumps(described, indent=1).encode(), f"{room.raw}/{name}.command.json")
+        return room.run_dir(name, command.files, image)
 
     def _task_name(self, name: str) -> str:
         return f"tare-{self.token}-{name}"
 
-    def _task(self, name: str, placement: Placement, image: Image, command: ServerCommand | ClientCommand) -> Task:
+    def _task(
+        self,
+        name: str,
+        placement: Placement,
+        image: Image,
+        command: ServerCommand | ClientCommand,
+        room: WorkDirectory,
+    ) -> Task:
         asked = command.workdir if isinstance(command, ClientCommand) else None
         return Task(
             name=self._task_name(name),
             image=image,
             argv=command.argv,
-            output=self.workdir.output(name),
+            output=room.output(name),
             cgroup_parent=self.cgroup_parent,
             env={**dict(image.config.env), **command.env},
             user=image.config.user,
@@ -228,6 +248,14 @@ class RunContext:
             network=placement.network,
             cgroup=placement.cgroup,
         )
+
+
+def room_for_client(machine: Machine, settings: ArmSettings, token: str) -> WorkDirectory | None:
+    """The room of an attempt's clients on their own host; `None` where they stand on the SUT's, or are the SUT."""
+    part = machine.client_part
+    if part is None or settings.client is None:
+        return None
+    return WorkDirectory(part.host, f"{part.layout.work}/{token}")
 
 
 def make_token(*parts: object) -> str:

@@ -15,6 +15,7 @@ from tare.plan.model import Plan, PlannedRun
 from tare.plugins import Implementations
 from tare.protocols.pilot import Choice
 from tare.run.attempt.context import Images, make_token
+from tare.run.between.sounding import Between
 from tare.run.duet.placement import DuetSlot, slot_of, with_slot
 from tare.run.record import Outcome, PhaseTime, RunRecord, Side, to_tree
 from tare.storage.registry import STORAGES
@@ -57,6 +58,9 @@ class Draft:
 
     host: Mapping[str, Any] = field(default_factory=dict)
     engine: Mapping[str, Any] | None = None
+    between: Between | None = None
+    client_host: Mapping[str, Any] | None = None
+    client_engine: Mapping[str, Any] | None = None
     emulated: tuple[Side, ...] = ()
     snapshot: Mapping[str, Any] | None = None
     effective: Mapping[str, str] | None = None
@@ -100,6 +104,9 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         phases=times,
         host=draft.host,
         engine=draft.engine,
+        between=None if draft.between is None else to_tree(draft.between),
+        client_host=draft.client_host,
+        client_engine=draft.client_engine,
         images={"sut": _bits(job.images.sut), "client": _bits(job.images.client)},
         emulated=draft.emulated,
         snapshot=draft.snapshot,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tare.databases.abilities import tell
 from tare.deployments import MACHINES
 from tare.errors import RunFailed
 from tare.plan.model import Plan
-from tare.run.attempt.context import Images, RunContext, make_token, parameters_of
+from tare.run.attempt.context import Images, RunContext, make_token, parameters_of, room_for_client
 from tare.run.attempt.death import last_words as words_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.ports import free_ports
@@ -103,6 +104,11 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
         make_work_directory(workdir, machine.ledger)
         ports = free_ports(host, token, settings.sut.nodes)
         context = RunContext(machine, settings, images, workdir, token, ports, new_secrets())
+        if (room := room_for_client(machine, settings, token)) is not None:
+            ledger = machine.parts[room.host.name].ledger
+            teardown.add("removing the loader's work directory", lambda: clear_work_directory(room, ledger))
+            make_work_directory(room, ledger)
+            context = replace(context, client_workdir=room)
         for node in context.nodes:
             workdir.empty_data(images.sut, node.below(workdir.data))
         if settings.sut.database is None:
@@ -120,12 +126,13 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
 
 
 def _initialise(context: RunContext, teardown: Teardown) -> None:
+    workdir = context.workdir
     for node in nodes_of(context.settings.sut.nodes, "initialise"):
         one_shot = context.start_server(node, initialise=True)
         teardown.add("stopping the initialisation", one_shot.stop)
         code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
         if code != 0:
-            raise RunFailed(f"initialising the data directory ended with {code}: {last_words(context, node.name)}")
+            raise RunFailed(f"initialising the data directory ended with {code}: {last_words(workdir, node.name)}")
         one_shot.stop()
 
 
@@ -154,7 +161,7 @@ def load_data(context: RunContext, sut: Sut | None, teardown: Teardown) -> None:
     code = client.wait(context.machine.clock, command.timeout_s, watch)
     judge(context, "load", command)
     if code != 0:
-        raise RunFailed(f"loading the data ended with {code}: {last_words(context, 'load')}")
+        raise RunFailed(f"loading the data ended with {code}: {last_words(context.client_room, 'load')}")
     client.stop()
 
 
@@ -170,11 +177,12 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
 def judge(context: RunContext, name: str, command: ClientCommand) -> None:
     """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
     if command.check_output is not None:
-        output = context.workdir.output(name)
-        printed = [context.workdir.host.read(path) or b"" for path in (output.stdout, output.stderr)]
+        room = context.client_room
+        output = room.output(name)
+        printed = [room.host.read(path) or b"" for path in (output.stdout, output.stderr)]
         command.check_output(*(each.decode(errors="replace") for each in printed))
 
 
-def last_words(context: RunContext, name: str) -> str:
-    """The last lines that a program of the bench wrote, for a message."""
-    return words_of(context.workdir.host, context.workdir.output(name))
+def last_words(room: WorkDirectory, name: str) -> str:
+    """The last lines that a program of an attempt wrote in its room, for a message."""
+    return words_of(room.host, room.output(name))

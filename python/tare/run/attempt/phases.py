@@ -11,6 +11,7 @@ from tare.databases import Secrets
 from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
+from tare.run.attempt.apart import counted_so_far, note_counters, sound_again, with_client_room
 from tare.run.attempt.context import RunContext, parameters_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.disk_room import telling_of_full_disks
@@ -21,6 +22,7 @@ from tare.run.attempt.ports import free_ports
 from tare.run.attempt.server import Sut
 from tare.run.attempt.snapshot import copy_snapshot, size_of
 from tare.run.attempt.teardown import Teardown
+from tare.run.between.sounding import client_word_ahead_s
 from tare.run.duet.placement import unpinned_work
 from tare.run.emulated import union_of_sides
 from tare.run.events import Emulated, Observer
@@ -133,6 +135,7 @@ class Phases:
             self.monitors.end()
             if sut is not None:
                 self._ask(sut)
+            sound_again(context, self.draft)
 
     def _ask(self, sut: Sut) -> None:
         """What the servers did by themselves: asked when nothing is watched any more."""
@@ -152,7 +155,8 @@ class Phases:
         self.teardown.add("removing the work directory", lambda: clear_work_directory(workdir, machine.ledger))
         make_work_directory(workdir, machine.ledger)
         ports = free_ports(host, job.token, job.arm.settings.sut.nodes)
-        return RunContext(machine, job.arm.settings, job.images, workdir, job.token, ports, self.secrets)
+        context = RunContext(machine, job.arm.settings, job.images, workdir, job.token, ports, self.secrets)
+        return with_client_room(context, self.draft, self.teardown)
 
     def _load(self, context: RunContext) -> Sut | None:
         """A server that answers on the data; `None` where the workload's own program is the SUT."""
@@ -203,17 +207,27 @@ class Phases:
         code = self._carry_out("warm-up", command, context, sut)
         judge(context, "warm-up", command)
         if code != 0:
-            raise RunFailed(f"the warm-up ended with {code}: {last_words(context, 'warm-up')}")
+            raise RunFailed(f"the warm-up ended with {code}: {last_words(context.client_room, 'warm-up')}")
 
     def _measure(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
         target, run_dir = context.target(sut), context.client_run_dir("measure")
         command = context.workload.measure(parameters, target, run_dir)
         proxy = (self.draft.path or {}).get("proxy")
-        meter = Meter(context.workdir.host, self.machine.clock, _instances(sut), proxy, context.storages)
+        apart = context.client_workdir is not None
+        meter = Meter(
+            context.workdir.host,
+            self.machine.clock,
+            _instances(sut),
+            proxy,
+            context.storages,
+            client_host=context.client_room.host if apart else None,
+        )
+        counted = counted_so_far(context, self.draft, sut)
         self.monitors.must_live()
         self.monitors.begin_measure(context, parameters)
         code = self._carry_out("measure", command, context, sut, meter)
+        note_counters(context, self.draft, sut, counted)
         self.monitors.end_measure()
         if sut is not None:
             sut.must_live("during the measure phase")
@@ -221,16 +235,18 @@ class Phases:
             self.draft.notices.append(f"the network path could not be seen: {why}")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
-        output = context.workdir.output("measure")
-        context.workdir.host.get(output.stdout, stdout)
-        context.workdir.host.get(output.stderr, stderr)
+        room = context.client_room
+        output = room.output("measure")
+        room.host.get(output.stdout, stdout)
+        room.host.get(output.stderr, stderr)
         for name in command.output_files:
-            context.workdir.bring(f"measure/{name}", output_path(stdout, name))
+            room.bring(f"measure/{name}", output_path(stdout, name))
         with read_or_failed("what the load generator printed"):
             measurement = context.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)
         self.draft.measurement = to_tree(measurement)
-        drove = meter.drove(measurement)
+        between = self.draft.between
+        drove = meter.drove(measurement, None if between is None else client_word_ahead_s(between))
         self.draft.usage = {**(self.draft.usage or {}), "driven": to_tree(drove)}
         self.draft.duet = self.pace.share(measurement.windows, drove)
 

@@ -30,7 +30,10 @@ _CALL_S = 30.0
 TRACER = "probe"
 """The monitor that every run has, from before its warm-up to the end of its cool-down; others watch the measure
 phase."""
+CLIENT_TRACER = "client-host"
+"""The same of the client's host, where that is not the SUT's; on that host's own clock."""
 INTERVAL_S = 1.0
+_TRACERS = (TRACER, CLIENT_TRACER)
 MOST_SAMPLES = 6000
 _INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _SPARE_S, _SPARE = 3600.0, 4.0
@@ -96,8 +99,11 @@ class Monitors:
 
     def begin(self, context: RunContext, servers: Mapping[str, Instance], parameters: Parameters) -> None:
         """Begin the trace: engine and host, and the servers, by name. Returns once it is at work."""
-        self.watched = around(context.workdir.host, servers, context.storages)
+        apart = bool(self.machine.parts)
+        self.watched = around(context.workdir.host, servers, context.storages, with_tare=not apart)
         self._start(context, parameters, TRACER, tracer_of(context.settings))
+        if context.client_workdir is not None:
+            self._start(context, parameters, CLIENT_TRACER, tracer_of(context.settings))
 
     def begin_measure(self, context: RunContext, parameters: Parameters) -> None:
         """Start the monitors that the study names; those that it can do without, where they can be had."""
@@ -109,7 +115,7 @@ class Monitors:
                 self.absent[name] = why
             else:
                 self._start(context, parameters, name, spec)
-        if any(name != TRACER for name in self.running):
+        if any(name not in _TRACERS for name in self.running):
             self.before = self._look()
 
     def client_started(self, phase: str, client: Instance, *, alone: bool) -> None:
@@ -117,10 +123,12 @@ class Monitors:
 
         `alone`: there is no server; what is measured is this program, so that it bears the server's name.
         """
-        if self.machine.site.client.name != self.machine.site.sut.name:
-            return
         name = phase if phase != "measure" else SUT if alone else "client"
-        self.later = side(self.machine.site.client, name, client)
+        if self.machine.client_part is not None and not alone:
+            if CLIENT_TRACER in self.running:
+                self.running[CLIENT_TRACER].hand(side(self.machine.site.client, name, client))
+            return
+        self.later = side(self.machine.site.sut, name, client)
         for watch in self.running.values():
             watch.hand(self.later)
 
@@ -132,7 +140,7 @@ class Monitors:
     def end_measure(self) -> None:
         """Stop all but the trace, having seen that they lasted, and read what each cost before the first stops."""
         self.must_live()
-        others = [name for name in self.running if name != TRACER]
+        others = [name for name in self.running if name not in _TRACERS]
         if others:
             self.after = self._look()
         for name in others:
@@ -158,22 +166,26 @@ class Monitors:
         return found | {name: {"absent": why} for name, why in self.absent.items()}
 
     def _look(self) -> Look:
-        programs = {name: watch.counted for name, watch in self.running.items()}
+        programs = {name: watch.counted for name, watch in self.running.items() if name != CLIENT_TRACER}
         asked = {name: words for name, words in programs.items() if words}
         return look(self.machine.site.sut, self.machine.clock, asked)
 
     def _start(self, context: RunContext, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
         seconds = parameters.warmup_s + parameters.measure_s + parameters.cooldown_s
+        on_client = name == CLIENT_TRACER
+        room = context.client_room if on_client else context.workdir
         scene = MonitorContext(
-            host=context.workdir.host,
-            directory=f"{context.workdir.raw}/{DIRECTORY}/{name}",
-            interval_s=interval_of(name, spec, seconds),
+            host=room.host,
+            directory=f"{room.raw}/{DIRECTORY}/{name}",
+            interval_s=interval_of(TRACER if on_client else name, spec, seconds),
             most_s=_SPARE * seconds + _SPARE_S,
-            watched=self.watched,
+            watched=around(room.host, {}, with_tare=False) if on_client else self.watched,
             options=spec.options,
         )
-        monitor = self.machine.monitors[name]
-        watch = Watch(name, monitor, scene, spec, self.machine.ledger, self.machine.clock)
+        monitor = self.machine.monitors[TRACER if on_client else name]
+        part = self.machine.parts.get(room.host.name)
+        ledger = self.machine.ledger if part is None else part.ledger
+        watch = Watch(name, monitor, scene, spec, ledger, self.machine.clock)
         self.running[name] = watch
         watch.start()
 
@@ -188,6 +200,11 @@ class Monitors:
 def trace_of(raw: Path) -> Path:
     """Where a run's trace lies below its raw files."""
     return raw / DIRECTORY / TRACER / TRACE
+
+
+def client_trace_of(raw: Path) -> Path:
+    """The same of the trace of the client's host."""
+    return raw / DIRECTORY / CLIENT_TRACER / TRACE
 
 
 def tracer_of(settings: ArmSettings) -> MonitorSpec:

@@ -23,14 +23,16 @@ _ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUB
 _CALL_S = 10.0
 
 
-def around(host: Host, sut: Mapping[str, Instance], storages: Iterable[Process] = ()) -> tuple[WatchedProcess, ...]:
+def around(
+    host: Host, sut: Mapping[str, Instance], storages: Iterable[Process] = (), *, with_tare: bool = True
+) -> tuple[WatchedProcess, ...]:
     """The servers by name, where there are any, with what is between and behind them, and tare itself.
 
-    `storages`: what serves their data.
+    `storages`: what serves their data. `with_tare`: tare stands on this host.
     """
     running = dict(_running(host))
     daemons = [WatchedProcess(command, pid) for pid, command in running.items() if command in _DAEMONS]
-    others = (*daemons, WatchedProcess("tare", own_process().pid))
+    others = (*daemons, *([WatchedProcess("tare", own_process().pid)] if with_tare else ()))
     servers = [watched for name, instance in sut.items() for watched in side(host, name, instance)]
     proxies = [
         WatchedProcess("proxy", pid)

@@ -9,6 +9,7 @@ from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
 from tare.study.model import ArmSettings, Placement, StorageSpec
+from tare.study.rules.placement import NEAR
 from tare.study.values import CgroupPlace, NetworkKind, cpu_set, size_bytes
 
 _GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
@@ -57,6 +58,15 @@ def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
 
 
+def promised_between(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
+    """The same of a client on another host; none where there is no such way."""
+    if sut in NEAR or client in NEAR:
+        return frozenset()
+    if sut is NetworkKind.HOST:
+        return frozenset({Hop.WIRE})
+    return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
+
+
 def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:
     if not isinstance(seen, Mapping) or not seen.get("cgroups"):
         return  # not observed, or by a deployment that has none (fake): nothing to hold against
@@ -100,10 +110,15 @@ def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]
     if settings.client is None:
         return
     sut, client = settings.sut.network, settings.client.network
-    wanted = promised_hops(sut, client)
+    wire = (path or {}).get("wire")
+    wanted = promised_hops(sut, client) if wire is None else promised_between(sut, client)
     names = " or ".join(sorted(each.value for each in wanted))
     matched = (path or {}).get("connections") or 0
     if path is not None and hop is None and matched > 1:
         yield f"network path: the client's {matched} connections go by several ways, not by {names} alone"
     if hop is not None and hop not in wanted:
         yield f"network path: network {sut.value} promises {names}, the connections go by {hop}"
+    left = None if wire is None else (path or {}).get("client_hop")
+    if wire is not None and hop is not None and (left == Hop.MASQUERADE) != (client is NetworkKind.BRIDGE):
+        how = left or "its host's own address"
+        yield f"network path: the client's network {client.value} is declared, its connections leave by {how}"

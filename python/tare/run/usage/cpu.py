@@ -61,6 +61,8 @@ class Usage:
     saturation: Mapping[str, Any] | None = None
     disk: Mapping[str, Any] | None = None
     driven: Mapping[str, Any] | None = None
+    client_machine: Mapping[str, float] | None = None
+    """As `machine`, of the client's host where that is not the SUT's."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class _Moment:
     proxy: float | None
     storage: float | None
     machine: Mapping[str, float]
+    client_machine: Mapping[str, float] | None
 
 
 @dataclass
@@ -92,6 +95,8 @@ class Meter:
     sut: tuple[Instance, ...]
     proxy: Mapping[str, Any] | None
     storages: tuple[Process, ...] = ()
+    client_host: Host | None = None
+    """Where it is not the SUT's."""
     _cgroups: Cgroups | None = None
     _client: Instance | None = None
     _client_file: str | None = None
@@ -103,14 +108,15 @@ class Meter:
         """The client has just been started."""
         self._cgroups = _cgroups(self.host)
         self._client = client
-        self._client_file = _usage_file(self.host, self._cgroups, client.process.pid)
+        of_client = self._cgroups if self.client_host is None else _cgroups(self.client_host)
+        self._client_file = _usage_file(self.client_host or self.host, of_client, client.process.pid)
         self._began = self._moment()
         self.look()
 
     def look(self) -> None:
         """Read the client's time once more: a file of a few bytes."""
         assert self._client is not None  # noqa: S101 - `begin` comes first
-        seen = _cpu_s(self.host, self._client_file, self._client.process.pid)
+        seen = _cpu_s(self.client_host or self.host, self._client_file, self._client.process.pid)
         if seen is not None:
             self._client_readings.append(_Reading(self.clock.monotonic(), seen))
 
@@ -137,18 +143,23 @@ class Meter:
             sut_node_cpus=cpus_of(of_nodes[0]),
             began_monotonic_s=began.monotonic,
             ended_monotonic_s=ended.monotonic,
-            machine={
-                mode: ended.machine[mode] - began.machine[mode] for mode in ended.machine if mode in began.machine
-            },
+            machine=_grown(began.machine, ended.machine),
+            client_machine=_grown(began.client_machine, ended.client_machine)
+            if began.client_machine is not None and ended.client_machine is not None
+            else None,
             sut_over_s=seen[-1].monotonic - seen[0].monotonic if alone and used is not None else None,
         )
 
-    def drove(self, measurement: Measurement) -> Driven:
-        """When the client drove, by what it told of that. The phase is over."""
+    def drove(self, measurement: Measurement, ahead_s: float | None = None) -> Driven:
+        """When the client drove, by what it told of that. The phase is over.
+
+        `ahead_s`: what the client's wall clock is ahead of the SUT's monotonic one; `None`: as ours is.
+        """
         assert self._began is not None  # noqa: S101 - for the type alone
         assert self._ended is not None  # noqa: S101 - `end` comes first
         phase = Span(self._began.monotonic, self._ended.monotonic)
-        word = Word(measurement.started_at, self._began.wall - self._began.monotonic)
+        own_s = self._began.wall - self._began.monotonic
+        word = Word(measurement.started_at, own_s if ahead_s is None else ahead_s)
         return driven(phase, measurement.duration_s, word)
 
     def _moment(self) -> _Moment:
@@ -160,6 +171,9 @@ class Meter:
             proxy=self._proxy_s(),
             storage=self._storage_s(),
             machine=machine_times(_text(self.host, "/proc/stat") or ""),
+            client_machine=None
+            if self.client_host is None
+            else machine_times(_text(self.client_host, "/proc/stat") or ""),
         )
 
     def _sut_s(self) -> float | None:
@@ -195,6 +209,10 @@ def machine_times(proc_stat: str) -> Mapping[str, float]:
     """Mode → seconds since boot, over all CPUs; empty where it could not be read."""
     line = next((line for line in proc_stat.splitlines() if line.startswith("cpu ")), "")
     return {mode: int(ticks) / TICKS_PER_S for mode, ticks in zip(_MODES, line.split()[1:], strict=False)}
+
+
+def _grown(began: Mapping[str, float], ended: Mapping[str, float]) -> Mapping[str, float]:
+    return {mode: ended[mode] - began[mode] for mode in ended if mode in began}
 
 
 def cpus_of_all(seen: Sequence[Observed]) -> float | None:

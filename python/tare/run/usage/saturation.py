@@ -36,25 +36,45 @@ class Saturation:
     waiting_io: float | None = None
 
 
-def with_saturation(usage: Mapping[str, Any] | None, trace: Path) -> Mapping[str, Any] | None:
-    """`usage` with `saturation`: side → a `Saturation`; without it where there is no trace of the measure phase."""
-    phase, cgroup, process = span_of(usage), trace / "cgroup.parquet", trace / "process.parquet"
-    if usage is None or phase is None or not process.is_file():
+@dataclass(frozen=True)
+class Elsewhere:
+    """The trace of the client's host, whose clock is `ahead_s` ahead of the SUT's."""
+
+    trace: Path
+    ahead_s: float
+
+
+def with_saturation(
+    usage: Mapping[str, Any] | None, trace: Path, client: Elsewhere | None = None
+) -> Mapping[str, Any] | None:
+    """`usage` with `saturation`: side → a `Saturation`; without it where there is no trace of the measure phase.
+
+    `client`: where the client was traced on a host of its own.
+    """
+    phase = span_of(usage)
+    if usage is None or phase is None or not (trace / "process.parquet").is_file():
         return usage
+    found = {}
+    for side, names in SIDES.items():
+        away = client if side == "client" else None
+        ahead_s = 0.0 if away is None else away.ahead_s
+        span = Span(phase.began_s + ahead_s, phase.ended_s + ahead_s)
+        found[side] = dataclasses.asdict(_of_trace(trace if away is None else away.trace, names, usage, side, span))
+    return {**usage, "saturation": found}
+
+
+def _of_trace(trace: Path, names: str, usage: Mapping[str, Any], side: str, phase: Span) -> Saturation:
+    cgroup, process = trace / "cgroup.parquet", trace / "process.parquet"
+    if not process.is_file():
+        return Saturation(None, None, None, None)
     processes = pl.read_parquet(process)
     groups = pl.read_parquet(cgroup) if cgroup.is_file() else None
-    found = {
-        side: dataclasses.asdict(
-            of_side(
-                None if groups is None else groups.filter(pl.col("name").str.contains(names)),
-                processes.filter(pl.col("name").str.contains(names)),
-                Allowed(usage.get(f"{side}_cpus"), usage.get(f"{side}_node_cpus", usage.get(f"{side}_cpus"))),
-                phase,
-            )
-        )
-        for side, names in SIDES.items()
-    }
-    return {**usage, "saturation": found}
+    return of_side(
+        None if groups is None else groups.filter(pl.col("name").str.contains(names)),
+        processes.filter(pl.col("name").str.contains(names)),
+        Allowed(usage.get(f"{side}_cpus"), usage.get(f"{side}_node_cpus", usage.get(f"{side}_cpus"))),
+        phase,
+    )
 
 
 @dataclass(frozen=True)

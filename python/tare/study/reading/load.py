@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tare.errors import StudyError
-from tare.study.model import Arm, ArmSettings, MonitorSpec, Placement, Scalar, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, ClientSpec, MonitorSpec, Scalar, Study, SutSpec
 from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading import baselines as published
 from tare.study.reading.baselines import Found, baselines
@@ -151,7 +151,7 @@ def _check_idle_value(document: Document, registry: Registry, key: KeyPath) -> N
         if document.at(key[:2]) is not None:
             check_key(MonitorSpec, document, key[:2], rest[1:])
     else:
-        check_key(SutSpec if side == ("sut",) else Placement, document, side, rest)
+        check_key(SutSpec if side == ("sut",) else ClientSpec, document, side, rest)
         _check_name(document, registry, key)
         if key[:2] == ("sut", "settings") and len(key) > 2:
             _check_setting(document, str(key[-1]), document.at(key))
@@ -219,14 +219,14 @@ def _arm(document: Document, registry: Registry, arm: NamedLevels, protocol: Rep
     return Arm(name=arm.name, levels=arm.levels, settings=settings)
 
 
-def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSpec, Placement | None]:
+def _sides(document: Document, registry: Registry, workload: str) -> tuple[SutSpec, ClientSpec | None]:
     """SUT and client, each whole and known by name; without a client where the workload needs no database."""
     if workload in registry.programs:
         check_program(document, workload)
     sut = checked(SutSpec, document, ("sut",))
     client = None
     if workload not in registry.programs:
-        client = checked(Placement, _with_client(document, workload), ("client",))
+        client = checked(ClientSpec, _with_client(document, workload), ("client",))
     for side, spec in (("sut", sut), ("client", client)):
         if spec is None:
             continue

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from tare.deployments import MACHINES
 from tare.monitors import ONE_CONTAINER
-from tare.study.model import ArmSettings, Placement, StorageSpec, SutSpec, VmSpec
+from tare.study.model import ArmSettings, ClientSpec, Placement, StorageSpec, SutSpec, VmSpec
 from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading.document import Document, KeyPath
 from tare.study.registry import Usable
 from tare.study.values import CgroupPlace, NetworkKind
 from tare.workloads import Parameters
 
+NEAR = frozenset({NetworkKind.SHARED, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.USER, NetworkKind.TAP})
+"""What ends at the host: nothing on another one is reached by it."""
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
 
 
@@ -36,7 +38,7 @@ class Refusal:
 
 
 def refuse_placement(
-    sut: SutSpec, client: Placement | None, *, sut_isolates: bool, client_isolates: bool
+    sut: SutSpec, client: ClientSpec | None, *, sut_isolates: bool, client_isolates: bool
 ) -> Refusal | None:
     """The reason why the two cannot be placed so, `None` where they can. `client`: `None` where there is none.
 
@@ -86,8 +88,10 @@ def _client_alone(client: Placement, *, isolates: bool) -> Refusal | None:
     return None
 
 
-def _pair(sut: SutSpec, client: Placement) -> Refusal | None:
+def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
     keys = (("client", "network"), ("sut", "network"))
+    if client.own_host:
+        return _apart(sut, client)
     if client.network is NetworkKind.SHARED and sut.network is NetworkKind.HOST:
         why = "the SUT is in the host's namespace and has none of its own to share"
         return Refusal(keys, why, "use `host` for the client, or `sut.network: bridge`")
@@ -97,6 +101,16 @@ def _pair(sut: SutSpec, client: Placement) -> Refusal | None:
     if client.network is NetworkKind.BRIDGE and sut.network in {NetworkKind.HOST, NetworkKind.PUBLISHED_LOOPBACK}:
         why = f"from a namespace of its own the client cannot reach the host's 127.0.0.1 (`{sut.network}`)"
         return Refusal(keys, why, "use `client.network: host`, or `sut.network: bridge`")
+    return None
+
+
+def _apart(sut: SutSpec, client: ClientSpec) -> Refusal | None:
+    """Of a client on another host."""
+    for side, placed in (("sut", sut), ("client", client)):
+        if placed.network in NEAR:
+            why = f"`{placed.network.value}` ends at the host, and `own_host` puts the client on another"
+            hint = f"use {'host, bridge or published-address' if side == 'sut' else 'host or bridge'}"
+            return Refusal(((side, "network"), ("client", "own_host")), why, f"{hint}, or leave `own_host` out")
     return None
 
 

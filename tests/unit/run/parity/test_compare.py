@@ -17,7 +17,7 @@ from tare.run.parity.properties import parent_cgroup
 from tare.run.parity.references import References, until_refused
 from tare.run.record import Outcome, RunRecord
 from tare.run.usage.cpu import both_clocks
-from tare.study.model import Arm, ArmSettings, LimitsSpec, Placement, Study, SutSpec
+from tare.study.model import Arm, ArmSettings, ClientSpec, LimitsSpec, Study, SutSpec
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.values import CgroupPlace, NetworkKind
 
@@ -28,7 +28,7 @@ DIGEST = "sha256:" + "ab" * 32
 def settings(deployment: str = "container", **sut: Any) -> ArmSettings:
     return ArmSettings(
         sut=SutSpec(image="mariadb", deployment=deployment, database="mariadb", **sut),
-        client=Placement(image="sysbench", deployment="bare"),
+        client=ClientSpec(image="sysbench", deployment="bare"),
         workload_name="sysbench",
         workload={"measure_s": 4.0},
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tare.study.model import ArmSettings, MonitorSpec, Placement, StorageSpec, SutSpec
+from tare.study.model import ArmSettings, ClientSpec, MonitorSpec, StorageSpec, SutSpec
 from tare.study.registry import installed
 from tare.study.rules.placement import Refusal, refuse_cluster
 from tare.study.values import NetworkKind
@@ -19,7 +19,7 @@ def asked(workload: dict[str, Any] | None = None, client: str = "host", **sut: A
     given = {"image": "i", "deployment": "container", "database": "cassandra", "nodes": 3, **sut}
     settings = ArmSettings(
         sut=SutSpec(**{key: value for key, value in given.items() if key != "monitors"}),
-        client=Placement(image="i", deployment="bare", network=NetworkKind(client)),
+        client=ClientSpec(image="i", deployment="bare", network=NetworkKind(client)),
         workload_name="cassandra-stress",
         workload={},
         monitors=given.get("monitors", {}),

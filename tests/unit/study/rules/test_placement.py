@@ -8,7 +8,7 @@ import pytest
 from tests.integration.deployments.test_network_path import DIRECT, PROXIED
 
 from tare.errors import StudyError
-from tare.study.model import LimitsSpec, Placement, SutSpec
+from tare.study.model import ClientSpec, LimitsSpec, SutSpec
 from tare.study.protocol_spec import InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
@@ -48,7 +48,7 @@ SIDES = list(product(("bare", "container", *MACHINES), (kind.value for kind in N
 def test_the_matrix_of_placements(sut: tuple[str, str], client: tuple[str, str]) -> None:
     limits = LimitsSpec(memory="1G")
     server = SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1]), limits=limits)
-    placed = Placement(image="i", deployment=client[0], network=NetworkKind(client[1]), limits=limits)
+    placed = ClientSpec(image="i", deployment=client[0], network=NetworkKind(client[1]), limits=limits)
     isolate = {"sut_isolates": sut[0] != "bare", "client_isolates": client[0] != "bare"}
     refusal = refuse_machine(server, placed, InterleaveSpec()) or refuse_placement(server, placed, **isolate)
     assert (refusal is None) == ((sut, client) in ALLOWED)

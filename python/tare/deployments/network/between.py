@@ -1,0 +1,195 @@
+"""The path of connections between two hosts, read from the sockets of both, and what each host makes of addresses.
+
+A server sees a client behind a masquerade under the client's host's address. Which connection that is, the host's
+connection tracking tells; where that cannot be read, the port, which the kernel keeps unless another has it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tare.deployments import Endpoint, Instance
+from tare.deployments.network.path import (
+    Connection,
+    Hop,
+    NetworkPath,
+    Proxy,
+    Side,
+    Wire,
+    connections,
+    endpoints,
+    members,
+    namespace,
+    proxies,
+    socket_inodes,
+)
+from tare.errors import RunFailed
+from tare.sites import Host
+
+_TRIES, _BETWEEN_TRIES_S = 10, 0.02
+_TRACKED = "/proc/net/nf_conntrack"
+_TUPLE = re.compile(r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)")
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two hosts, with the address by which the other knows each, and how each reaches the other."""
+
+    client: Host
+    client_address: str
+    server: Host
+    server_address: str
+    wire: Wire
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a connection of the client's looks like from outside its host: as whom, and whether that is certain."""
+
+    source: Endpoint
+    masqueraded: bool
+
+
+@dataclass(frozen=True)
+class Client:
+    """The client's side. `own_namespace`: not its host's. `translated`: by connection, as its host tracks them."""
+
+    side: Side
+    own_namespace: bool
+    address: str
+    translated: Mapping[tuple[Endpoint, Endpoint], Endpoint]
+
+
+@dataclass(frozen=True)
+class Server:
+    """The server's side. `in_host`: it has its host's namespace. `proxies`: every docker-proxy there."""
+
+    side: Side
+    in_host: bool
+    proxies: tuple[Proxy, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Match:
+    hop: Hop
+    seen: Seen
+    client: Connection
+    server: Connection
+    proxy: Proxy | None = None
+
+
+def observe_between(ends: Ends, client: Instance, server: Instance) -> NetworkPath | None:
+    """Read both hosts' sockets; `None` while the client has no connection to the server."""
+    path = None
+    for _ in range(_TRIES):
+        path = _observe_once(ends, client, server)
+        if path is None or path.hop is not None:
+            break
+        time.sleep(_BETWEEN_TRIES_S)
+    return path
+
+
+def parse_tracked(text: str) -> Mapping[tuple[Endpoint, Endpoint], Endpoint]:
+    """Source and destination of TCP connections whose source is rewritten → that source as it leaves the host.
+
+    A line has the tuple of the way there and that of the replies, which are sent to the rewritten source.
+    """
+    found = {}
+    for line in text.splitlines():
+        tuples = _TUPLE.findall(line)
+        if " tcp " not in line or len(tuples) != 2:
+            continue
+        (source, target, sport, dport), (_, back_to, _, back_port) = tuples
+        if (source, sport) != (back_to, back_port):
+            key = (Endpoint(source, int(sport)), Endpoint(target, int(dport)))
+            found[key] = Endpoint(back_to, int(back_port))
+    return found
+
+
+def decide_between(client: Client, server: Server, dialled: frozenset[Endpoint], wire: Wire) -> NetworkPath | None:
+    """Match the client's connections to one of the endpoints `dialled` with the server's.
+
+    `None` too where a side has ended meanwhile: its namespace is unknown then, which makes it no other one.
+    """
+    mine = [one for one in client.side.connections if one.remote in dialled]
+    if not mine or not client.side.namespace or not server.side.namespace:
+        return None
+    matches = [found for one in mine if (found := _match(one, client, server))]
+    ways = Counter((match.hop, match.seen.masqueraded) for match in matches)
+    first = matches[0] if len(ways) == 1 else None
+    return NetworkPath(
+        hop=first.hop if first else None,
+        client_namespace=client.side.namespace,
+        server_namespace=server.side.namespace,
+        client_dialled=first.client.remote if first else mine[0].remote,
+        server_sees=first.server.remote if first else None,
+        proxy=first.proxy.process if first and first.proxy else None,
+        connections=len(matches),
+        client_hop=Hop.MASQUERADE if first and first.seen.masqueraded else None,
+        wire=wire,
+    )
+
+
+def _match(one: Connection, client: Client, server: Server) -> _Match | None:
+    theirs = server.side.connections
+    for seen in _seen(one, client):
+        for other in theirs:
+            if other.local == one.remote and other.remote == seen.source:
+                return _Match(Hop.WIRE if server.in_host else Hop.BRIDGE, seen, one, other)
+        for proxy in server.proxies:
+            front = any(held.local == one.remote and held.remote == seen.source for held in proxy.connections)
+            for held in proxy.connections if front else ():
+                for other in theirs:
+                    if other.local == held.remote and other.remote == held.local:
+                        return _Match(Hop.DOCKER_PROXY, seen, one, other, proxy)
+        for other in theirs:
+            if other.remote == seen.source and other.local != one.remote:
+                return _Match(Hop.DNAT, seen, one, other)
+    return None
+
+
+def _seen(one: Connection, client: Client) -> Iterator[Seen]:
+    """As whom a server on another host may know it."""
+    tracked = client.translated.get((one.local, one.remote))
+    if tracked is not None:
+        yield Seen(tracked, masqueraded=True)
+        return
+    yield Seen(one.local, masqueraded=False)
+    if client.own_namespace and one.local.address != client.address:
+        yield Seen(Endpoint(client.address, one.local.port), masqueraded=True)
+
+
+def _observe_once(ends: Ends, client: Instance, server: Instance) -> NetworkPath | None:
+    held = socket_inodes(ends.client, members(ends.client, client.process.pid))
+    mine = tuple(one for one in connections(ends.client, client.process.pid) if one.inode in held)
+    theirs = tuple(
+        one for one in connections(ends.server, server.process.pid) if one.local.port == server.task.port
+    )
+    space, server_space = (
+        namespace(ends.client, client.process.pid),
+        namespace(ends.server, server.process.pid),
+    )
+    own_namespace = space != namespace(ends.client, "self")
+    return decide_between(
+        Client(
+            Side(space, mine),
+            own_namespace,
+            ends.client_address,
+            parse_tracked(_tracked(ends.client)) if own_namespace else {},
+        ),
+        Server(Side(server_space, theirs), server_space == namespace(ends.server, "self"), proxies(ends.server)),
+        endpoints(server),
+        ends.wire,
+    )
+
+
+def _tracked(host: Host) -> str:
+    """Empty where the kernel does not show it."""
+    try:
+        return (host.read(_TRACKED) or b"").decode(errors="replace")
+    except RunFailed:
+        return ""

@@ -1,0 +1,85 @@
+"""An image of this machine made ready on another host: its tree for bare tasks, the same in that host's engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from docker import DockerClient
+
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.images import Image
+from tare.images.engine_image import id_of, import_tree, own_name, pack
+from tare.images.image_store import ImageStore
+from tare.sites import Host
+from tare.sites.layout import Layout
+from tare.sites.ledger import Kind, Ledger
+
+FORMAT = 1
+_QUICK_S, _LONG_S = 60.0, 3600.0
+
+
+@dataclass(frozen=True)
+class Harbour:
+    """Where images are brought: a host with its TARE_HOME and, where one answers, its engine."""
+
+    host: Host
+    layout: Layout
+    ledger: Ledger
+    engine: DockerClient | None
+
+
+def ship(image: Image, image_store: ImageStore, harbour: Harbour) -> Image:
+    """The image as that host has it. What is there under its digest is whole: its description is written last.
+
+    Raises `EnvironmentLacks` where it cannot be brought there.
+    """
+    host, layout = harbour.host, harbour.layout
+    home = f"{layout.images}/{image.digest.replace(':', '-')}"
+    try:
+        if host.read(f"{home}/shipped.json") is None:
+            with image_store.scratch() as scratch:
+                _unpack(image, scratch / "tree.tar", harbour, home)
+    except RunFailed as error:
+        raise EnvironmentLacks(
+            f"the image {image.reference} cannot be brought to {host.name}: {error.what}",
+            hint=f"unpacking it takes root, tar and room in {layout.home} on {host.name}",
+        ) from error
+    engine = harbour.engine
+    engine_id = None if engine is None else _in_engine(image, image_store, harbour, engine)
+    return replace(image, rootfs=f"{home}/rootfs", engine_id=engine_id)
+
+
+def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
+    host, ledger = harbour.host, harbour.ledger
+    pack(Path(image.rootfs), archive)
+    there = f"{home}.part"
+    for path in (there, home):
+        ledger.note(Kind.PATH, path, host=host.name, keep=path == home)
+    host.run(["rm", "-rf", "--one-file-system", "--", there, home], timeout_s=_LONG_S)
+    host.run(["install", "-d", "-m", "0755", "--", f"{there}/rootfs"], timeout_s=_QUICK_S)
+    host.put(archive, f"{there}/tree.tar", mode=0o600)
+    with archive.open("rb") as file:
+        sent = hashlib.file_digest(file, "sha256").hexdigest()
+    got = host.run(["sha256sum", "--", f"{there}/tree.tar"], timeout_s=_LONG_S).text.split()[0]
+    if got != sent:
+        raise RunFailed(f"its archive arrived with another digest, {got[:12]} in place of {sent[:12]}")
+    unpack = ("--extract", "--numeric-owner", "--same-permissions", "--xattrs", "--xattrs-include=*")
+    host.run(["tar", *unpack, "-C", f"{there}/rootfs", "-f", f"{there}/tree.tar"], timeout_s=_LONG_S)
+    host.run(["rm", "--", f"{there}/tree.tar"], timeout_s=_QUICK_S)
+    told = {"format": FORMAT, "reference": image.reference, "digest": image.digest, "config": asdict(image.config)}
+    host.put(json.dumps(told, indent=1).encode(), f"{there}/shipped.json")
+    host.run(["sync", "-f", "--", there], timeout_s=_LONG_S)
+    host.run(["mv", "-T", "--", there, home], timeout_s=_QUICK_S)
+    ledger.forget(Kind.PATH, there, host=host.name)
+
+
+def _in_engine(image: Image, image_store: ImageStore, harbour: Harbour, engine: DockerClient) -> str:
+    name = own_name(image, harbour.layout.home)
+    if (known := id_of(engine, name)) is not None:
+        return known
+    harbour.ledger.note(Kind.IMAGE, name, host=harbour.host.name, keep=True)
+    with image_store.scratch() as scratch:
+        return import_tree(engine, image, scratch, name)

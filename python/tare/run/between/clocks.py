@@ -1,0 +1,119 @@
+"""The offset between two hosts' clocks, from exchanges of which each tells four moments. Pure.
+
+Of an exchange, the request left at `sent` and the reply was back at `returned` by one clock; by the other's the
+request came at `received` and the reply left at `replied`. Whatever the two ways took, the offset is within
+half a round trip of what it would be if both took the same (RFC 5905, section 8), and the quickest exchange
+bounds it best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.errors import RunFailed
+from tare.run.clock import Clock
+
+MOST_DRIFT = 600e-6
+"""Seconds a second by which two undisturbed clocks may part: NTP slews by 500 ppm at most (adjtimex(2)), and two
+crystals are some tens of ppm apart."""
+MOST_BOUND_S = 0.05
+"""An offset that is known no better would place the windows of a run by half a sample of its trace or more."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Seconds. `sent`, `returned`: by the asking host's clock; `received`, `replied`: by the answering one's."""
+
+    sent: float
+    received: float
+    replied: float
+    returned: float
+
+    @property
+    def round_trip_s(self) -> float:
+        """What both ways took together, without the answering host's own time."""
+        return (self.returned - self.sent) - (self.replied - self.received)
+
+    @property
+    def offset_s(self) -> float:
+        """The answering clock less the asking one, if both ways took the same."""
+        return ((self.received - self.sent) + (self.replied - self.returned)) / 2
+
+
+@dataclass(frozen=True)
+class Offset:
+    """The answering clock less the asking one, true to `bound_s` either way. `at_s`: when, by the asking clock."""
+
+    offset_s: float
+    bound_s: float
+    at_s: float
+
+    def at_most_apart(self, later: Offset) -> float:
+        """By how much the two can differ while no clock was stepped."""
+        return self.bound_s + later.bound_s + MOST_DRIFT * abs(later.at_s - self.at_s)
+
+
+def offset_of(exchanges: Sequence[Exchange]) -> Offset:
+    """By the exchange with the least round trip; `ValueError` where there is none.
+
+    The clocks tick in nanoseconds and may be read out of step: a round trip below zero is taken as none.
+    """
+    best = min(exchanges, key=lambda each: each.round_trip_s)
+    return Offset(best.offset_s, max(0.0, best.round_trip_s) / 2, (best.sent + best.returned) / 2)
+
+
+def between(before: Offset, after: Offset, at_s: float) -> float:
+    """The offset at a moment between two measurements (by the asking clock), as if the clocks parted evenly."""
+    lasted = after.at_s - before.at_s
+    if lasted <= 0:
+        return after.offset_s
+    share = min(1.0, max(0.0, (at_s - before.at_s) / lasted))
+    return before.offset_s + share * (after.offset_s - before.offset_s)
+
+
+def disagreement(before: Offset, after: Offset) -> str | None:
+    """Why the clocks cannot be laid on one over a run, as a clause; `None` where they can."""
+    worst = max(before.bound_s, after.bound_s)
+    if worst > MOST_BOUND_S:
+        return f"their offset is only known to {1e3 * worst:.1f} ms, and {1e3 * MOST_BOUND_S:.0f} ms are needed"
+    moved, most = abs(after.offset_s - before.offset_s), before.at_most_apart(after)
+    if moved > most:
+        lasted = after.at_s - before.at_s
+        explained = f"and {1e3 * most:.3f} ms can be explained"
+        return f"their offset changed by {1e3 * moved:.3f} ms in {lasted:.0f} s, {explained}"
+    return None
+
+
+@dataclass
+class SiteClock:
+    """The clocks of a host, told from this machine's: `ahead_s` and `wall_ahead_s` are what they are ahead of ours.
+
+    They are set anew before each run, never during one.
+    """
+
+    own: Clock
+    ahead_s: float = 0.0
+    wall_ahead_s: float = 0.0
+    bound_s: float = 0.0
+
+    def wall(self) -> float:
+        """Seconds since the epoch."""
+        return self.own.wall() + self.wall_ahead_s
+
+    def monotonic(self) -> float:
+        """The host's CLOCK_MONOTONIC."""
+        return self.own.monotonic() + self.ahead_s
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        self.own.sleep(seconds)
+
+
+def must_agree(before: Offset, after: Offset, names: tuple[str, str]) -> None:
+    """Raise `RunFailed` where a step or a drift makes the run's times worthless."""
+    if (why := disagreement(before, after)) is not None:
+        raise RunFailed(
+            f"the clocks of {names[0]} and {names[1]} cannot be laid on one: {why}",
+            hint="let both keep time by one NTP server (chrony), and step no clock while a study runs",
+        )

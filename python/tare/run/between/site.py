@@ -1,0 +1,167 @@
+"""A site of two hosts as a machine that runs are made on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from docker import DockerClient
+
+from tare.databases.registry import DATABASES
+from tare.deployments import MACHINES, Instance
+from tare.deployments.cgroup.placement import set_cpus
+from tare.deployments.network.between import Ends, observe_between
+from tare.deployments.network.path import Wire as PathWire
+from tare.deployments.registry import DEPLOYMENTS
+from tare.deployments.sweep import orphans, sweep
+from tare.errors import StudyError
+from tare.images import Image
+from tare.images.image_store import ImageStore
+from tare.images.ship import Harbour, ship
+from tare.plan.model import Plan
+from tare.protocols.registry import PROTOCOLS
+from tare.run.between.clocks import SiteClock
+from tare.run.between.sounding import Wire
+from tare.run.clock import SystemClock
+from tare.run.interrupts import Interrupts
+from tare.run.machine import HostPart, Machine, Tree
+from tare.run.parity.declared import promised_between
+from tare.run.record import to_tree
+from tare.sites import Host, Site
+from tare.sites.engine import engine_facts
+from tare.sites.facts import host_facts
+from tare.sites.layout import Layout
+from tare.sites.ledger import Ledger
+from tare.sites.local import LocalHost
+from tare.workloads.registry import WORKLOADS
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A host of a site as tare reaches it: `layout` is its own TARE_HOME, `engine` is where one answers."""
+
+    host: Host
+    layout: Layout
+    engine: DockerClient | None
+
+
+def refuse_between(plan: Plan, site: Site) -> None:
+    """Raise `StudyError` with the first thing of a plan that cannot be done between a site's two hosts."""
+    if PROTOCOLS[plan.study.protocol.name].at_once:
+        raise StudyError(
+            f"study {plan.study.name}: a duet runs both arms on one machine at once, and this site has two",
+            hint="use another protocol, or run it without --sites",
+        )
+    for arm in plan.study.arms:
+        sut, client = arm.settings.sut, arm.settings.client
+        if client is None:
+            continue
+        why = None
+        if client.deployment in MACHINES or sut.deployment in MACHINES:
+            why = "virtual machines are reached from their own host alone"
+        elif sut.nodes > 1 and not site.nodes:
+            why = f"its {sut.nodes} nodes find each other at 127.0.0.0/8, where no other host finds them"
+        elif not promised_between(sut.network, client.network):
+            why = f"from {sut.network.value} (SUT) to {client.network.value} (client) no other host is reached"
+        if why is not None:
+            raise StudyError(
+                f"study {plan.study.name}: the arm {arm.name} cannot have its client on another host: {why}",
+                hint="leave the arm out (`only`, `exclude`), use host, bridge or published-address, or run it "
+                "without --sites",
+            )
+
+
+@dataclass(frozen=True)
+class Home:
+    """The machine tare runs on.
+
+    `prepare`: reference → image made ready here, in `image_store`. `ledger`: of what is made on any host.
+    """
+
+    prepare: Callable[[str], Image]
+    image_store: ImageStore
+    ledger: Ledger
+
+
+def site_machine(
+    plan: Plan,
+    site: Site,
+    reached: Mapping[str, Reached],
+    home: Home,
+    interrupts: Interrupts | None = None,
+) -> Machine:
+    """The machine of a site whose SUT and client stand on two hosts, `reached` by name.
+
+    Raises `StudyError` as `refuse_between` does.
+    """
+    ledger = home.ledger
+    refuse_between(plan, site)
+    sut, client = reached[site.sut.name], reached[site.client.name]
+    wire = Wire(
+        sut=sut.host,
+        client=client.host,
+        addresses=site.addresses,
+        clock=SiteClock(SystemClock()),
+        ledgers=dict.fromkeys(reached, ledger),
+    )
+    parts = {name: _part(each, home) for name, each in reached.items()}
+    own = parts.pop(site.sut.name)
+    return Machine(
+        site=site,
+        layout=sut.layout,
+        ledger=ledger,
+        engine=sut.engine,
+        deployments=DEPLOYMENTS,
+        databases=DATABASES,
+        workloads=WORKLOADS,
+        prepare=own.prepare,
+        observe_path=lambda server, started: _path(site, wire, server, started),
+        host_facts=own.host_facts,
+        engine_facts=own.engine_facts,
+        sweep=lambda: sweep_site(reached, ledger),
+        set_cpus=lambda instance, cpus: set_cpus(sut.host, instance, cpus),
+        clock=wire.clock,
+        interrupts=interrupts or Interrupts(),
+        parts=parts,
+        wire=wire,
+    )
+
+
+def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...]:
+    """Remove what tares that live no more have left on the hosts of a site."""
+    told: list[str] = []
+    for name, each in reached.items():
+        entries = [entry for entry in ledger.abandoned() if entry.host == name]
+        if each.engine is not None:
+            entries += orphans(each.engine, LocalHost(), engine_host=name)
+        swept = sweep(entries, {name: each.host}, each.engine, ledger)
+        told += (*swept.removed, *swept.failed)
+    return tuple(told)
+
+
+def _part(reached: Reached, home: Home) -> HostPart:
+    host, layout, engine, ledger = reached.host, reached.layout, reached.engine, home.ledger
+
+    def ready(reference: str) -> Image:
+        image = home.prepare(reference)
+        return image if host.name == LOCAL else ship(image, home.image_store, Harbour(host, layout, ledger, engine))
+
+    return HostPart(
+        host=host,
+        layout=layout,
+        ledger=ledger,
+        engine=engine,
+        prepare=ready,
+        host_facts=lambda: host_facts(host, data_path=str(layout.home)),
+        engine_facts=lambda: None if engine is None else engine_facts(engine, host),
+    )
+
+
+def _path(site: Site, wire: Wire, server: Instance, client: Instance) -> Tree | None:
+    devices, names = wire.devices, site.addresses
+    between = PathWire(site.client.name, devices["client"].device, site.sut.name, devices["sut"].device)
+    ends = Ends(site.client, names[site.client.name], site.sut, names[site.sut.name], between)
+    seen = observe_between(ends, client, server)
+    return None if seen is None else to_tree(seen)
