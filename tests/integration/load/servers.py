@@ -167,6 +167,40 @@ def postgresql(*settings: str) -> Iterator[Server]:
             yield server
 
 
+@contextmanager
+def mariadb(*options: str) -> Iterator[Server]:
+    """One with a database `test`, whose users log in with a password, without one, and otherwise."""
+    mariadbd, install, client = (
+        program(name, "mariadb-server") for name in ("mariadbd", "mariadb-install-db", "mariadb")
+    )
+    with directory() as at:
+        data, port = at / "data", free_port()
+        user = ["--no-defaults", *(["--user=root"] if os.geteuid() == 0 else [])]
+        made = [install, *user, f"--datadir={data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
+        subprocess.run(made, check=True, capture_output=True, timeout=LIMIT_S)
+        words = [
+            mariadbd,
+            *user,
+            f"--datadir={data}",
+            f"--port={port}",
+            "--bind-address=127.0.0.1",
+            "--skip-log-bin",
+        ]
+        words += [f"--socket={at}/socket", f"--pid-file={at}/pid", "--innodb-flush-log-at-trx-commit=0", *options]
+        words += ["--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M", "--plugin-load-add=auth_ed25519"]
+        with running(words, at, signal.SIGKILL, cwd=at) as process:
+            ask = (client, "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "-BN", "-e")
+            await_answer(ask, process, at / "log")
+            server = Server(port, process, ask)
+            quoted = PASSWORD.replace("\\", "\\\\").replace("'", "''")
+            server.query(
+                f"CREATE DATABASE test; CREATE USER native IDENTIFIED BY '{quoted}', empty IDENTIFIED BY '';"
+                f"CREATE USER other IDENTIFIED VIA ed25519 USING PASSWORD('{quoted}');"
+                "GRANT ALL ON test.* TO native, empty, other"
+            )
+            yield server
+
+
 def password_file(at: Path, password: str = PASSWORD) -> str:
     """As `--password-file` reads it."""
     at.write_text(password + "\n")

@@ -9,6 +9,7 @@ use tare_load::LoadError;
 use tare_load::drive::{self, End, Mark, Progress};
 use tare_load::plan::Plan;
 use tare_load::protocol::Protocol;
+use tare_load::protocol::mysql::Mysql;
 use tare_load::protocol::postgresql::Postgresql;
 use tare_load::protocol::resp::Resp;
 use tare_load::report::{Document, Logs};
@@ -18,6 +19,7 @@ use crate::options::{ProtocolName, RunOptions};
 pub(crate) fn run(plan: &Plan, options: &RunOptions) -> Result<End, LoadError> {
     match options.protocol {
         ProtocolName::Redis => run_with::<Resp>(plan, options),
+        ProtocolName::Mysql => run_with::<Mysql>(plan, options),
         ProtocolName::Postgresql => run_with::<Postgresql>(plan, options),
     }
 }

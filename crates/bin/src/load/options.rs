@@ -39,6 +39,8 @@ pub(crate) enum ProtocolName {
     Redis,
     /// Version 3 of its protocol, with prepared statements
     Postgresql,
+    /// `MySQL`, `MariaDB`, Percona Server: prepared statements in binary
+    Mysql,
 }
 
 impl ProtocolName {
@@ -47,6 +49,7 @@ impl ProtocolName {
         match self {
             Self::Redis => 6379,
             Self::Postgresql => 5432,
+            Self::Mysql => 3306,
         }
     }
 }

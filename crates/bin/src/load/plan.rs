@@ -19,7 +19,7 @@ const WAITING_S: f64 = 10.0;
 pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
     let dialect = match options.protocol {
         ProtocolName::Redis => Dialect::Words,
-        ProtocolName::Postgresql => Dialect::Sql,
+        ProtocolName::Postgresql | ProtocolName::Mysql => Dialect::Sql,
     };
     let workload = Job::read(&options.job, dialect)?;
     if workload.has_steps() && options.depth > 1 {

@@ -3,6 +3,7 @@
 //! Log-in and preparing block, on a thread beside the measuring ones; what happens for each request does not, and
 //! allocates nothing once its buffers have grown. An implementation is `resp` to look at.
 
+pub mod mysql;
 pub mod postgresql;
 pub mod resp;
 pub mod statement;

@@ -1,0 +1,146 @@
+"""tare-load against a real MariaDB: log-in, statements, answers that are checked, and faults."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.load.servers import Server, job, mariadb, operation, password_file, tare_load
+
+ROWS = 100
+READ = operation("read", "SELECT c FROM t WHERE id={id}", rows=1)
+ID = {"uniform": {"from": 1, "to": ROWS}}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with mariadb() as server:
+        server.query(
+            "CREATE TABLE test.t (id int PRIMARY KEY, c text, n decimal(10,2), s smallint, l bigint, f double);"
+            f"INSERT INTO test.t SELECT seq, md5(seq), seq, seq, seq, seq FROM test.seq_1_to_{ROWS}"
+        )
+        yield server
+
+
+def words(server: Server, path: str, *more: str) -> tuple[str, ...]:
+    address = ("--address", server.address, "--database", "test")
+    return ("run", "--protocol", "mysql", "--job", path, *address, *more)
+
+
+def test_a_password_is_right_or_wrong(server: Server, tmp_path: Path) -> None:
+    path = job(tmp_path / "job.yaml", [READ], id=ID)
+    right = words(server, path, "--operations", "10", "--user", "native")
+    told = tare_load(*right, "--password-file", password_file(tmp_path / "password"))
+    assert (told.code, told.measure["right"]) == (0, 10), told.said
+    told = tare_load(*right, "--password-file", password_file(tmp_path / "wrong", "wrong"))
+    assert told.code == 3
+    refused = f"tare-load: {server.address}: the server refused the log-in: Access denied for user 'native'@"
+    assert told.said.startswith(refused)
+    assert tare_load(*words(server, path, "--operations", "10", "--user", "empty")).code == 0
+    told = tare_load(*words(server, path, "--user", "other"))
+    assert told.said.endswith(
+        "it asks for client_ed25519; tare-load has mysql_native_password and caching_sha2_password"
+    )
+
+
+@pytest.mark.parametrize("depth", [1, 16])
+def test_answers_are_counted_in_rows_and_bytes(server: Server, depth: int, tmp_path: Path) -> None:
+    path = job(
+        tmp_path / "job.yaml",
+        [
+            operation("one", "SELECT c FROM t WHERE id={id}", rows=1),
+            operation("some", "SELECT * FROM t WHERE id BETWEEN {id} AND 100", rows=1),
+            operation("change", "UPDATE t SET c={text} WHERE id={id}", rows=1),
+            operation("same", "UPDATE t SET n=n WHERE id={id}", rows=1),
+            operation("gone", "SELECT c FROM t WHERE id={far}", rows=1),
+            operation("unchanged", "UPDATE t SET c={text} WHERE id={far}", rows=1),
+            operation("few", "SELECT c FROM t WHERE id<=3 AND s<{far}", rows=4),
+            operation("double", "INSERT INTO t (id) VALUES ({id})"),
+        ],
+        id=ID,
+        far={"uniform": {"from": 1000, "to": 2000}},
+        text={"text": {"length": 20}},
+    )
+    told = tare_load(*words(server, path, "--operations", "4000", "--connections", "3", "--depth", str(depth)))
+    assert told.code == 0, told.said
+    kinds = {kind["name"]: kind for kind in told.measure["kinds"]}
+    right = [(name, "right") for name in ("one", "some", "change", "same")]
+    missing = [("gone", "missing"), ("unchanged", "missing")]
+    for name, fate in (*right, *missing, ("few", "short"), ("double", "errors")):
+        assert kinds[name][fate] > 300, name
+        assert (
+            sum(kinds[name][each] for each in ("right", "missing", "short", "wrong", "errors")) == kinds[name][fate]
+        )
+    [error] = told.measure["errors"]
+    assert (error["kind"], error["code"]) == ("double", "1062")
+    assert error["message"].startswith("Duplicate entry")
+
+
+def test_values_of_every_type_arrive(server: Server, tmp_path: Path) -> None:
+    written = operation("write", "INSERT INTO t VALUES ({id}, {text}, {id}, {id}, {id}, {id})", rows=1)
+    text = {"text": {"length": 300}}
+    path = job(tmp_path / "job.yaml", [written], id={"sequential": {"from": 501, "to": 600}}, text=text)
+    told = tare_load(*words(server, path, "--operations", "100", "--connections", "2"))
+    assert (told.code, told.measure["right"]) == (0, 100), told.measure["errors"]
+    same = " AND ".join(f"{name} = id" for name in ("n", "s", "l", "f"))
+    assert server.query(f"SELECT count(*) FROM test.t WHERE {same} AND length(c) = 300 AND id > 500") == "100"
+    server.query("DELETE FROM test.t WHERE id > 500")
+
+
+def test_transactions_begin_and_commit(server: Server, tmp_path: Path) -> None:
+    steps = ("BEGIN", "UPDATE t SET l=l+1 WHERE id={id}", "SELECT l FROM t WHERE id={id}", "COMMIT")
+    path = job(tmp_path / "job.yaml", [operation("change", *steps)], id=ID)
+    before = int(server.query("SELECT sum(l) FROM test.t"))
+    told = tare_load(*words(server, path, "--operations", "200", "--connections", "4"))
+    assert (told.code, told.measure["right"], told.measure["requests"]) == (0, 200, 800), told.measure["errors"]
+    assert int(server.query("SELECT sum(l) FROM test.t")) == before + 200
+
+
+def test_a_table_that_is_missing_is_told_before_anything_is_sent(server: Server, tmp_path: Path) -> None:
+    path = job(tmp_path / "job.yaml", [operation("read", "SELECT c FROM nowhere WHERE id={id}")], id=ID)
+    told = tare_load(*words(server, path))
+    assert told.code == 3
+    assert told.said == (
+        f"tare-load: {server.address}: the server refused a statement: Table 'test.nowhere' doesn't exist "
+        "(in: SELECT c FROM nowhere WHERE id=?)"
+    )
+
+
+def test_a_database_that_is_missing_is_told(server: Server, tmp_path: Path) -> None:
+    path = job(tmp_path / "job.yaml", [READ], id=ID)
+    told = tare_load("run", "--protocol", "mysql", "--address", server.address, "--job", path, "--database", "no")
+    assert (told.code, told.said) == (
+        3,
+        f"tare-load: {server.address}: the server refused the log-in: Unknown database 'no'",
+    )
+
+
+def test_a_server_that_is_killed_ends_the_run_within_a_second_with_its_counts(tmp_path: Path) -> None:
+    path = job(tmp_path / "job.yaml", [operation("read", "SELECT {id}", rows=1)], id=ID)
+    with mariadb() as server:
+        command = ["tare-load", *words(server, path, "--connections", "4", "--duration", "30")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(2)
+            server.kill()
+            killed = time.monotonic()
+            out, said = process.communicate(timeout=30)
+    assert time.monotonic() - killed < 3
+    assert process.returncode == 4, said
+    assert '"how": "server-gone"' in out
+    assert "the server went away" in said
+
+
+def test_a_session_that_the_server_ends_is_opened_again(server: Server, tmp_path: Path) -> None:
+    path = job(tmp_path / "job.yaml", [operation("slow", "SELECT sleep(0.01), {id}", rows=1)], id=ID)
+    command = ["tare-load", *words(server, path, "--connections", "2", "--duration", "3")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(1)
+        killing = "SELECT group_concat(concat('KILL ', id) SEPARATOR '; ') FROM information_schema.processlist"
+        server.query(server.query(f"{killing} WHERE db = 'test'"))
+        out, said = process.communicate(timeout=30)
+    assert process.returncode == 0, said
+    assert "connection lost" in said
+    assert '"reconnects": 2' in out
