@@ -12,7 +12,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 # of sysstat, start virtual machines, build YCSB with its bindings, make each file system that a SUT's data may lie on,
 # ask a Prometheus for what the dashboard shows, and look at pages in Chromium. The NFS server that tare starts is a
 # Ganesha; tests speak to it by libnfs, which needs no client in the kernel. tare-load
-# is tried on a PostgreSQL.
+# is tried on PostgreSQL and MariaDB, beside sysbench.
 set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ganesha.nfsd:nfs-ganesha-vfs
 [ "$purpose" != hosts ] || set -- "$@" sshd:openssh-server ssh:openssh-client ip:iproute2 dockerd:docker.io
@@ -21,7 +21,7 @@ set -- mmdebstrap:mmdebstrap pgrep:procps
     mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium \
     ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils \
     sshd:openssh-server ssh:openssh-client strace:strace \
-    pg_lsclusters:postgresql
+    pg_lsclusters:postgresql mariadbd:mariadb-server sysbench:sysbench
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
@@ -38,6 +38,7 @@ had_ganesha=$(command -v ganesha.nfsd || true)
 had_sshd=$(command -v sshd || true)
 had_rpcbind=$(command -v rpcbind || true)
 had_postgresql=$(command -v pg_lsclusters || true)
+had_mariadb=$(command -v mariadbd || true)
 ./apt_install.sh "needed to $purpose" "$@"
 
 # These packages start services on every address, of which tare makes no use: it starts its own.
@@ -53,3 +54,4 @@ unserved "$had_ganesha" ganesha.nfsd nfs-ganesha nfs-ganesha-lock
 unserved "$had_sshd" sshd ssh
 unserved "$had_rpcbind" rpcbind rpcbind.service rpcbind.socket
 unserved "$had_postgresql" pg_lsclusters postgresql
+unserved "$had_mariadb" mariadbd mariadb
