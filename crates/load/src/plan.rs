@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::arrivals::Arrivals;
-use crate::protocol::Access;
+use crate::protocol::{Access, Statement};
 use crate::workload::Workload;
 
 pub struct Plan {
     /// `HOST:PORT`.
     pub address: String,
     pub access: Access,
+    /// Executed once each, in this order, before all else; the first that fails ends the run.
+    pub before: Vec<Statement>,
     pub workload: Arc<dyn Workload>,
+    /// Likewise after a run that was complete.
+    pub after: Vec<Statement>,
     pub seed: u64,
     pub connections: usize,
     /// Requests in flight on one connection.

@@ -21,6 +21,8 @@ fn plan(address: String, rate: Option<f64>, seconds: f64) -> Plan {
     Plan {
         address,
         access: Access::default(),
+        before: Vec::new(),
+        after: Vec::new(),
         workload: Arc::new(Job::parse(JOB, Dialect::Words).expect("a job")),
         seed: 1,
         connections: 8,

@@ -16,7 +16,14 @@ use tare_load::report::{Document, Logs};
 
 use crate::options::{ProtocolName, RunOptions};
 
-pub(crate) fn run(plan: &Plan, options: &RunOptions) -> Result<End, LoadError> {
+/// What the caller has to know of a run beyond its document.
+pub(crate) struct Ended {
+    pub end: End,
+    /// Operations that were not right.
+    pub failed: u64,
+}
+
+pub(crate) fn run(plan: &Plan, options: &RunOptions) -> Result<Ended, LoadError> {
     match options.protocol {
         ProtocolName::Redis => run_with::<Resp>(plan, options),
         ProtocolName::Mysql => run_with::<Mysql>(plan, options),
@@ -24,7 +31,7 @@ pub(crate) fn run(plan: &Plan, options: &RunOptions) -> Result<End, LoadError> {
     }
 }
 
-fn run_with<P: Protocol>(plan: &Plan, options: &RunOptions) -> Result<End, LoadError> {
+fn run_with<P: Protocol>(plan: &Plan, options: &RunOptions) -> Result<Ended, LoadError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(LoadError::Thread)?;
@@ -53,5 +60,5 @@ fn run_with<P: Protocol>(plan: &Plan, options: &RunOptions) -> Result<End, LoadE
     let document = document.finish(plan, P::NAME, &outcome);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{document:#}").and_then(|()| out.flush()).map_err(LoadError::Output)?;
-    Ok(outcome.end)
+    Ok(Ended { failed: outcome.measure.failed() + outcome.measure.counts.missed, end: outcome.end })
 }

@@ -4,13 +4,16 @@ mod drive;
 mod options;
 mod plan;
 mod show;
+mod sysbench;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tare_load::drive::End;
 
+use drive::Ended;
 use options::{Action, Options};
+use plan::Phase;
 
 fn main() -> ExitCode {
     match act(Options::parse().action) {
@@ -25,11 +28,20 @@ fn main() -> ExitCode {
 fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
     match action {
         Action::Run(options) => {
-            let plan = plan::of(&options)?;
-            Ok(code_of(&drive::run(&plan, &options)?))
+            let plan = plan::of(&options, Phase::Run)?;
+            Ok(code_of(&drive::run(&plan, &options)?.end))
+        }
+        Action::Load(options) => {
+            let plan = plan::of(&options, Phase::Load)?;
+            let Ended { end, failed } = drive::run(&plan, &options)?;
+            if end == End::Complete && failed > 0 {
+                eprintln!("tare-load: {failed} records were not loaded; `errors` says why");
+                return Ok(ExitCode::from(5));
+            }
+            Ok(code_of(&end))
         }
         Action::Plan(options) => {
-            let plan = plan::of(&options.run)?;
+            let plan = plan::of(&options.run, Phase::Run)?;
             show::operations(&plan, options.first)?;
             Ok(ExitCode::SUCCESS)
         }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::sysbench::SysbenchOptions;
+
 /// Sends a database requests, closed loop or at intended times, and measures each reply.
 ///
 /// Answers are checked before their time counts. Latency is from the intended time, service time
@@ -20,15 +22,20 @@ Examples:
   tare-load run --protocol redis --address db:6379 --job job.yaml --connections 50 --duration 60
   tare-load run --protocol redis --address db:6379 --job job.yaml --rate 20000 --spacing poisson
   tare-load run --protocol redis --address db:6379 --job job.yaml --stages 10:1000,30:1000..9000
+  tare-load load --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
+  tare-load run --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
   tare-load plan --protocol redis --job job.yaml --seed 7 --first 20
 
 Exit codes: 0 complete; 1 this machine failed; 2 asked wrongly; 3 no connection or log-in;
-4 the server went away, with the document of what was counted until then; 130 interrupted.";
+4 the server went away, with the document of what was counted until then; 5 not all records were
+loaded; 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// Send, measure, and print one JSON document
     Run(Box<RunOptions>),
+    /// Make and fill the tables that the operations need, and print the same document
+    Load(Box<RunOptions>),
     /// Print the operations that a seed stands for, and send nothing
     Plan(Box<PlanOptions>),
 }
@@ -90,8 +97,8 @@ pub(crate) struct RunOptions {
     pub database: Option<String>,
 
     /// The operations: a job file in YAML or JSON
-    #[arg(long, value_name = "FILE")]
-    pub job: PathBuf,
+    #[arg(long, value_name = "FILE", conflicts_with = "sysbench")]
+    pub job: Option<PathBuf>,
     /// The same seed sends the same operations in the same order on each connection
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -157,4 +164,7 @@ pub(crate) struct RunOptions {
     /// Tell each window on standard error, as a line of JSON
     #[arg(long)]
     pub progress: bool,
+
+    #[command(flatten)]
+    pub sysbench: SysbenchOptions,
 }

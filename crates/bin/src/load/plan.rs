@@ -7,21 +7,25 @@ use std::time::Duration;
 use tare_load::LoadError;
 use tare_load::arrivals::{Arrivals, Spacing, Stage, Stages, read_trace};
 use tare_load::plan::{Length, Limits, Plan};
-use tare_load::protocol::Access;
+use tare_load::protocol::{Access, Statement};
 use tare_load::workload::Workload;
 use tare_load::workload::job::{Dialect, Job};
 
 use crate::options::{ProtocolName, RunOptions, SpacingName};
+use crate::sysbench;
 
 /// How long arrivals may wait where nothing else is said.
 const WAITING_S: f64 = 10.0;
 
-pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
-    let dialect = match options.protocol {
-        ProtocolName::Redis => Dialect::Words,
-        ProtocolName::Postgresql | ProtocolName::Mysql => Dialect::Sql,
-    };
-    let workload = Job::read(&options.job, dialect)?;
+/// Which of the two subcommands that send is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Run,
+    Load,
+}
+
+pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> {
+    let Asked { before, workload, after, operations } = asked(options, phase)?;
     if workload.has_steps() && options.depth > 1 {
         return Err(LoadError::Usage(
             "an operation of several steps waits for each reply, so --depth must be 1".to_owned(),
@@ -34,7 +38,9 @@ pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
     Ok(Plan {
         address: options.address.clone().unwrap_or_else(|| default_address(options.protocol)),
         access: access(options)?,
-        workload: Arc::new(workload),
+        before,
+        workload,
+        after,
         seed: options.seed,
         connections: options.connections as usize,
         depth: options.depth,
@@ -42,7 +48,7 @@ pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
         most_waiting: most_waiting(options, arrivals.as_ref()),
         arrivals,
         warm_up: seconds("--warm-up", options.warm_up, 0.0)?,
-        length: match options.operations {
+        length: match operations.or(options.operations) {
             Some(operations) => Length::Operations(operations),
             None => Length::Time(seconds("--duration", options.duration, 0.001)?),
         },
@@ -55,6 +61,37 @@ pub(crate) fn of(options: &RunOptions) -> Result<Plan, LoadError> {
         },
         receive_share: options.receive_share,
     })
+}
+
+/// What is to be done.
+pub(crate) struct Asked {
+    pub before: Vec<Statement>,
+    pub workload: Arc<dyn Workload>,
+    pub after: Vec<Statement>,
+    /// Of a workload that says itself when it is over.
+    pub operations: Option<u64>,
+}
+
+fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
+    if options.sysbench.sysbench.is_some() {
+        return sysbench::asked(options, phase);
+    }
+    let Some(job) = &options.job else {
+        return Err(LoadError::Usage(
+            "there is nothing to do: give a job by --job FILE, or one of sysbench's scripts by --sysbench SCRIPT".to_owned(),
+        ));
+    };
+    if phase == Phase::Load {
+        return Err(LoadError::Usage(
+            "a job file says nothing of loading: name one of sysbench's scripts by --sysbench, or `run` the job".to_owned(),
+        ));
+    }
+    let dialect = match options.protocol {
+        ProtocolName::Redis => Dialect::Words,
+        ProtocolName::Postgresql | ProtocolName::Mysql => Dialect::Sql,
+    };
+    let workload = Arc::new(Job::read(job, dialect)?);
+    Ok(Asked { before: Vec::new(), workload, after: Vec::new(), operations: None })
 }
 
 fn arrivals(options: &RunOptions) -> Result<Option<Arrivals>, LoadError> {

@@ -3,6 +3,7 @@
 mod connect;
 mod connection;
 mod flight;
+mod once;
 mod pace;
 mod run;
 mod shared;

@@ -8,6 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::connect::{self, Line};
 use super::connection::Connection;
+use super::once;
 use super::pace::Timeline;
 use super::shared::{Channels, End, Notice, Shared};
 use super::worker::Worker;
@@ -64,6 +65,7 @@ pub fn run<P: Protocol>(
     observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LoadError>,
 ) -> Result<Outcome, LoadError> {
     connect::make_room(plan.connections)?;
+    once::execute::<P>(plan, &plan.before)?;
     let started_ns = clock::monotonic_ns();
     let lines = connect::open_all::<P>(plan)?;
     let set_up = set_up(&lines, started_ns);
@@ -120,8 +122,12 @@ pub fn run<P: Protocol>(
         }
         gathered
     })?;
+    let end = shared.end();
+    if end == End::Complete {
+        once::execute::<P>(plan, &plan.after)?;
+    }
     Ok(Outcome {
-        end: shared.end(),
+        end,
         set_up,
         mark,
         end_ns: gathered.end_ns.min(timeline.end_ns),

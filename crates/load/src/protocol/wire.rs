@@ -41,6 +41,12 @@ impl Wire {
         self.stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
     }
 
+    /// Starts the time limit anew, for something that takes longer.
+    pub fn extend(&mut self, limit: Duration) {
+        self.deadline = Instant::now() + limit;
+        self.limit = limit;
+    }
+
     fn remaining(&self) -> Result<Duration, Fault> {
         let remaining = self.deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() { Err(self.timed_out()) } else { Ok(remaining) }

@@ -2,6 +2,7 @@
 
 pub mod job;
 pub mod numbers;
+pub mod sysbench;
 
 use crate::protocol::{Statement, Values};
 use crate::random::Random;
@@ -79,4 +80,6 @@ pub trait Workload: Send + Sync {
     fn draw(&self, stream: &mut Stream) -> Operation;
     /// The next request of `operation`, whose step it advances; its values go to `values`, which is empty.
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request;
+    /// The server answered the last request with an error, and others would follow: they may be others now.
+    fn failed(&self, _operation: &mut Operation) {}
 }

@@ -204,6 +204,9 @@ impl<P: Protocol> Worker<'_, P> {
             self.window.error(kind, code, line.protocol.message());
         }
         if !pending.last {
+            if matches!(outcome, Outcome::Error(_)) {
+                self.plan.workload.failed(&mut pending.operation);
+            }
             connection.continuing.push_back(pending);
             return;
         }

@@ -1,0 +1,191 @@
+//! sysbench's OLTP scripts: their options, named and defaulted as sysbench does.
+
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use tare_load::LoadError;
+use tare_load::workload::numbers::Zipfian;
+use tare_load::workload::sysbench::{
+    Counts, Draw, Engine, Fill, Script, Settings, Sysbench, after_filling, before_filling,
+};
+
+use crate::options::{ProtocolName, RunOptions};
+use crate::plan::{Asked, Phase};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum ScriptName {
+    OltpPointSelect,
+    OltpReadOnly,
+    OltpReadWrite,
+    OltpWriteOnly,
+    OltpUpdateIndex,
+    OltpUpdateNonIndex,
+    OltpInsert,
+    OltpDelete,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DrawName {
+    Uniform,
+    Gaussian,
+    Special,
+    Pareto,
+    /// As sysbench 1.1 has it
+    Zipfian,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "sysbench's OLTP scripts")]
+pub(crate) struct SysbenchOptions {
+    /// The operations: events of this script, on sysbench's tables
+    #[arg(long, value_enum, value_name = "SCRIPT", hide_possible_values = false)]
+    pub sysbench: Option<ScriptName>,
+    /// Tables: sbtest1, sbtest2, …
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub tables: u32,
+    /// Rows of each table
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "sysbench", value_parser = clap::value_parser!(u64).range(1..=2_147_483_647))]
+    pub table_size: u64,
+    /// Rows of a range
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "sysbench", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub range_size: u64,
+    /// How rows are drawn
+    #[arg(long, value_enum, default_value_t = DrawName::Special, requires = "sysbench")]
+    pub rand_type: DrawName,
+    /// gaussian and special: draws whose mean is taken
+    #[arg(long, value_name = "N", default_value_t = 12, requires = "sysbench", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rand_spec_iter: u32,
+    /// special: width of the band, in percent of the rows
+    #[arg(long, value_name = "PERCENT", default_value_t = 1, requires = "sysbench", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub rand_spec_pct: u8,
+    /// special: draws from the band, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 75, requires = "sysbench", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub rand_spec_res: u8,
+    /// pareto: its parameter h
+    #[arg(long, value_name = "H", default_value_t = 0.2, requires = "sysbench")]
+    pub rand_pareto_h: f64,
+    /// zipfian: its exponent
+    #[arg(long, value_name = "EXPONENT", default_value_t = 0.8, requires = "sysbench")]
+    pub rand_zipfian_exp: f64,
+    /// Point SELECTs of an event
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "sysbench")]
+    pub point_selects: u8,
+    /// No event has ranges, whatever the counts of ranges say
+    #[arg(long, requires = "sysbench")]
+    pub no_range_selects: bool,
+    /// Ranges of an event
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
+    pub simple_ranges: u8,
+    /// Ranges that are summed up
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
+    pub sum_ranges: u8,
+    /// Ranges that are ordered
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
+    pub order_ranges: u8,
+    /// Ranges that are ordered, without doubles
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
+    pub distinct_ranges: u8,
+    /// UPDATEs of the indexed column
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
+    pub index_updates: u8,
+    /// UPDATEs of another column
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
+    pub non_index_updates: u8,
+    /// DELETEs, each followed by an INSERT of the same row
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench")]
+    pub delete_inserts: u8,
+    /// Every statement is a transaction of its own
+    #[arg(long, requires = "sysbench")]
+    pub skip_trx: bool,
+}
+
+/// Of the script, its events or its tables.
+pub(crate) fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
+    let settings = settings(options)?;
+    let Settings { engine, tables, table_size, .. } = settings;
+    if phase == Phase::Run {
+        let workload = Sysbench::new(settings)
+            .map_err(|reason| LoadError::Usage(format!("--sysbench: {reason}")))?;
+        let (before, after) = (Vec::new(), Vec::new());
+        return Ok(Asked { before, workload: Arc::new(workload), after, operations: None });
+    }
+    let open = options.rate.is_some() || options.stages.is_some() || options.trace.is_some();
+    if open || options.operations.is_some() || options.warm_up > 0.0 {
+        return Err(LoadError::Usage(
+            "`load` has no rate, no warm-up and no number of operations: it ends when the tables are full".to_owned(),
+        ));
+    }
+    let fill = Fill::new(&settings);
+    Ok(Asked {
+        before: before_filling(engine, tables),
+        operations: Some(fill.operations()),
+        workload: Arc::new(fill),
+        after: after_filling(engine, tables, table_size),
+    })
+}
+
+fn settings(options: &RunOptions) -> Result<Settings, LoadError> {
+    let chosen = &options.sysbench;
+    let engine = match options.protocol {
+        ProtocolName::Mysql => Engine::Mysql,
+        ProtocolName::Postgresql => Engine::Postgresql,
+        ProtocolName::Redis => {
+            return Err(LoadError::Usage(
+                "--sysbench needs SQL: --protocol mysql or postgresql".to_owned(),
+            ));
+        }
+    };
+    let script = match chosen.sysbench {
+        None | Some(ScriptName::OltpPointSelect) => Script::PointSelect,
+        Some(ScriptName::OltpReadOnly) => Script::ReadOnly,
+        Some(ScriptName::OltpReadWrite) => Script::ReadWrite,
+        Some(ScriptName::OltpWriteOnly) => Script::WriteOnly,
+        Some(ScriptName::OltpUpdateIndex) => Script::UpdateIndex,
+        Some(ScriptName::OltpUpdateNonIndex) => Script::UpdateNonIndex,
+        Some(ScriptName::OltpInsert) => Script::Insert,
+        Some(ScriptName::OltpDelete) => Script::Delete,
+    };
+    Ok(Settings {
+        script,
+        engine,
+        tables: chosen.tables,
+        table_size: chosen.table_size,
+        range_size: chosen.range_size,
+        draw: draw(chosen)?,
+        counts: Counts {
+            point_selects: chosen.point_selects,
+            range_selects: !chosen.no_range_selects,
+            simple_ranges: chosen.simple_ranges,
+            sum_ranges: chosen.sum_ranges,
+            order_ranges: chosen.order_ranges,
+            distinct_ranges: chosen.distinct_ranges,
+            index_updates: chosen.index_updates,
+            non_index_updates: chosen.non_index_updates,
+            delete_inserts: chosen.delete_inserts,
+            skip_trx: chosen.skip_trx,
+        },
+    })
+}
+
+fn draw(chosen: &SysbenchOptions) -> Result<Draw, LoadError> {
+    let wrong = |what: &str| Err(LoadError::Usage(what.to_owned()));
+    let rounds = chosen.rand_spec_iter;
+    Ok(match chosen.rand_type {
+        DrawName::Uniform => Draw::Uniform,
+        DrawName::Gaussian => Draw::Gaussian { rounds },
+        DrawName::Special => Draw::Special {
+            rounds,
+            width: chosen.rand_spec_pct.into(),
+            values: chosen.rand_spec_res.into(),
+        },
+        DrawName::Pareto if chosen.rand_pareto_h > 0.0 && chosen.rand_pareto_h < 1.0 => {
+            Draw::pareto(chosen.rand_pareto_h)
+        }
+        DrawName::Pareto => return wrong("--rand-pareto-h must lie between 0 and 1"),
+        DrawName::Zipfian if (0.0..=10.0).contains(&chosen.rand_zipfian_exp) => {
+            Draw::Zipfian(Zipfian::new(chosen.table_size, chosen.rand_zipfian_exp))
+        }
+        DrawName::Zipfian => return wrong("--rand-zipfian-exp must be from 0 to 10"),
+    })
+}

@@ -1,0 +1,43 @@
+//! Statements that are executed once, beside the measurement: blocking, each on a connection of its own.
+
+use crate::error::{Fault, LoadError};
+use crate::plan::Plan;
+use crate::protocol::{Protocol, Reply, Statement, Status, Values, Wire};
+
+/// A table may be long in the making.
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// # Errors
+/// The first statement that cannot be executed.
+pub(super) fn execute<P: Protocol>(plan: &Plan, statements: &[Statement]) -> Result<(), LoadError> {
+    for statement in statements {
+        call::<P>(plan, statement)
+            .map_err(|source| LoadError::Connect { address: plan.address.clone(), source })?;
+    }
+    Ok(())
+}
+
+fn call<P: Protocol>(plan: &Plan, statement: &Statement) -> Result<(), Fault> {
+    let mut wire = Wire::connect(&plan.address, plan.limits.connect)?;
+    let mut protocol = P::open(&mut wire, &plan.access, std::slice::from_ref(statement))?;
+    let mut out = Vec::new();
+    protocol.encode(0, &Values::default(), 0, &mut out);
+    wire.extend(LIMIT);
+    wire.send(&out)?;
+    let reply: Reply = loop {
+        let decoded = protocol.decode(wire.fill(0)?);
+        let decoded = decoded.map_err(|reason| Fault::Malformed { protocol: P::NAME, reason })?;
+        wire.take(decoded.consumed)?;
+        match decoded.reply {
+            Some(reply) => break reply,
+            None => wire.read_more()?,
+        }
+    };
+    match reply.status {
+        Status::Error(_) => Err(Fault::Statement {
+            statement: statement.text.clone(),
+            message: protocol.message().to_owned(),
+        }),
+        Status::Done | Status::Missing => Ok(()),
+    }
+}
