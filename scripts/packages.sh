@@ -37,6 +37,7 @@ had_ganesha=$(command -v ganesha.nfsd || true)
 # Empty too.
 had_sshd=$(command -v sshd || true)
 had_rpcbind=$(command -v rpcbind || true)
+# Likewise, for the servers that tare-load is tried on.
 had_postgresql=$(command -v pg_lsclusters || true)
 had_mariadb=$(command -v mariadbd || true)
 ./apt_install.sh "needed to $purpose" "$@"

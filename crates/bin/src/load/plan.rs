@@ -73,8 +73,8 @@ pub(crate) struct Asked {
 }
 
 fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
-    if options.sysbench.sysbench.is_some() {
-        return sysbench::asked(options, phase);
+    if let Some(script) = options.sysbench.sysbench {
+        return sysbench::asked(options, script, phase);
     }
     let Some(job) = &options.job else {
         return Err(LoadError::Usage(

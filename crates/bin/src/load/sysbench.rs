@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tare_load::LoadError;
 use tare_load::workload::numbers::Zipfian;
@@ -11,19 +12,6 @@ use tare_load::workload::sysbench::{
 
 use crate::options::{ProtocolName, RunOptions};
 use crate::plan::{Asked, Phase};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum ScriptName {
-    OltpPointSelect,
-    OltpReadOnly,
-    OltpReadWrite,
-    OltpWriteOnly,
-    OltpUpdateIndex,
-    OltpUpdateNonIndex,
-    OltpInsert,
-    OltpDelete,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DrawName {
@@ -39,8 +27,8 @@ pub(crate) enum DrawName {
 #[command(next_help_heading = "sysbench's OLTP scripts")]
 pub(crate) struct SysbenchOptions {
     /// The operations: events of this script, on sysbench's tables
-    #[arg(long, value_enum, value_name = "SCRIPT", hide_possible_values = false)]
-    pub sysbench: Option<ScriptName>,
+    #[arg(long, value_name = "SCRIPT", value_parser = scripts())]
+    pub sysbench: Option<Script>,
     /// Tables: sbtest1, sbtest2, …
     #[arg(long, value_name = "N", default_value_t = 1, requires = "sysbench", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub tables: u32,
@@ -100,9 +88,19 @@ pub(crate) struct SysbenchOptions {
     pub skip_trx: bool,
 }
 
+fn scripts() -> impl TypedValueParser<Value = Script> {
+    PossibleValuesParser::new(Script::ALL.map(Script::name)).try_map(|name| {
+        Script::ALL.into_iter().find(|script| script.name() == name).ok_or("no such script")
+    })
+}
+
 /// Of the script, its events or its tables.
-pub(crate) fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
-    let settings = settings(options)?;
+pub(crate) fn asked(
+    options: &RunOptions,
+    script: Script,
+    phase: Phase,
+) -> Result<Asked, LoadError> {
+    let settings = settings(options, script)?;
     let Settings { engine, tables, table_size, .. } = settings;
     if phase == Phase::Run {
         let workload = Sysbench::new(settings)
@@ -125,7 +123,7 @@ pub(crate) fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadErr
     })
 }
 
-fn settings(options: &RunOptions) -> Result<Settings, LoadError> {
+fn settings(options: &RunOptions, script: Script) -> Result<Settings, LoadError> {
     let chosen = &options.sysbench;
     let engine = match options.protocol {
         ProtocolName::Mysql => Engine::Mysql,
@@ -135,16 +133,6 @@ fn settings(options: &RunOptions) -> Result<Settings, LoadError> {
                 "--sysbench needs SQL: --protocol mysql or postgresql".to_owned(),
             ));
         }
-    };
-    let script = match chosen.sysbench {
-        None | Some(ScriptName::OltpPointSelect) => Script::PointSelect,
-        Some(ScriptName::OltpReadOnly) => Script::ReadOnly,
-        Some(ScriptName::OltpReadWrite) => Script::ReadWrite,
-        Some(ScriptName::OltpWriteOnly) => Script::WriteOnly,
-        Some(ScriptName::OltpUpdateIndex) => Script::UpdateIndex,
-        Some(ScriptName::OltpUpdateNonIndex) => Script::UpdateNonIndex,
-        Some(ScriptName::OltpInsert) => Script::Insert,
-        Some(ScriptName::OltpDelete) => Script::Delete,
     };
     Ok(Settings {
         script,

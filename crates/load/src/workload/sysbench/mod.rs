@@ -102,8 +102,11 @@ impl Sysbench {
                 (rows, rows.saturating_mul(C_BYTES))
             }
             Part::SumRange => (1, 1),
-            Part::IndexUpdate | Part::NonIndexUpdate | Part::Delete => (1, 0),
-            Part::Reinsert | Part::Insert => (1, 0),
+            Part::IndexUpdate
+            | Part::NonIndexUpdate
+            | Part::Delete
+            | Part::Reinsert
+            | Part::Insert => (1, 0),
         };
         let may_miss = match part {
             Part::Delete => rows_deleted || rows_replaced,
@@ -120,6 +123,12 @@ impl Sysbench {
     fn range_end(&self, id: u64) -> i64 {
         (id + self.settings.range_size - 1) as i64
     }
+}
+
+/// `c` and `pad` of a new row.
+fn texts(random: &mut Random, values: &mut Values) {
+    values.text(|out| digits(10, random, out));
+    values.text(|out| digits(5, random, out));
 }
 
 fn statement(part: Part, table: u32, engine: Engine) -> Statement {
@@ -195,22 +204,17 @@ impl Workload for Sysbench {
                 values.text(|out| digits(10, &mut text, out));
                 values.integer(id as i64);
             }
-            Part::Reinsert | Part::Insert => {
-                let k = match part {
-                    Part::Reinsert => {
-                        values.integer(id as i64);
-                        self.settings.draw.id(self.settings.table_size, &mut random)
-                    }
-                    _ => {
-                        if self.settings.engine == Engine::Mysql {
-                            values.integer(0); // the server's next one
-                        }
-                        id
-                    }
-                };
-                values.integer(k as i64);
-                values.text(|out| digits(10, &mut text, out));
-                values.text(|out| digits(5, &mut text, out));
+            Part::Reinsert => {
+                values.integer(id as i64);
+                values.integer(self.settings.draw.id(self.settings.table_size, &mut random) as i64);
+                texts(&mut text, values);
+            }
+            Part::Insert => {
+                if self.settings.engine == Engine::Mysql {
+                    values.integer(0); // the server's next one
+                }
+                values.integer(id as i64);
+                texts(&mut text, values);
             }
         }
         let statement = match part {

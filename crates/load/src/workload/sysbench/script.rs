@@ -58,6 +58,17 @@ pub(super) struct Step {
 }
 
 impl Script {
+    pub const ALL: [Self; 8] = [
+        Self::PointSelect,
+        Self::ReadOnly,
+        Self::ReadWrite,
+        Self::WriteOnly,
+        Self::UpdateIndex,
+        Self::UpdateNonIndex,
+        Self::Insert,
+        Self::Delete,
+    ];
+
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
