@@ -10,6 +10,9 @@ use tare_load::plan::{Length, Limits, Plan};
 use tare_load::protocol::{Access, Statement};
 use tare_load::workload::Workload;
 use tare_load::workload::job::{Dialect, Job};
+use tare_load::workload::sysbench::{
+    Engine, Fill, Script, Sysbench, after_filling, before_filling,
+};
 
 use crate::options::{ProtocolName, RunOptions, SpacingName};
 use crate::sysbench;
@@ -64,17 +67,17 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
 }
 
 /// What is to be done.
-pub(crate) struct Asked {
-    pub before: Vec<Statement>,
-    pub workload: Arc<dyn Workload>,
-    pub after: Vec<Statement>,
+struct Asked {
+    before: Vec<Statement>,
+    workload: Arc<dyn Workload>,
+    after: Vec<Statement>,
     /// Of a workload that says itself when it is over.
-    pub operations: Option<u64>,
+    operations: Option<u64>,
 }
 
 fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
     if let Some(script) = options.sysbench.sysbench {
-        return sysbench::asked(options, script, phase);
+        return sysbench_asked(options, script, phase);
     }
     let Some(job) = &options.job else {
         return Err(LoadError::Usage(
@@ -92,6 +95,38 @@ fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
     };
     let workload = Arc::new(Job::read(job, dialect)?);
     Ok(Asked { before: Vec::new(), workload, after: Vec::new(), operations: None })
+}
+
+/// The events of one of sysbench's scripts, or its tables.
+fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<Asked, LoadError> {
+    let wrong = |what: &str| LoadError::Usage(what.to_owned());
+    let engine = match options.protocol {
+        ProtocolName::Mysql => Engine::Mysql,
+        ProtocolName::Postgresql => Engine::Postgresql,
+        ProtocolName::Redis => {
+            return Err(wrong("--sysbench needs SQL: --protocol mysql or postgresql"));
+        }
+    };
+    let settings = sysbench::settings(&options.sysbench, script, engine)?;
+    if phase == Phase::Run {
+        let workload = Sysbench::new(settings)
+            .map_err(|reason| LoadError::Usage(format!("--sysbench: {reason}")))?;
+        let (before, after) = (Vec::new(), Vec::new());
+        return Ok(Asked { before, workload: Arc::new(workload), after, operations: None });
+    }
+    let open = options.rate.is_some() || options.stages.is_some() || options.trace.is_some();
+    if open || options.operations.is_some() || options.warm_up > 0.0 {
+        return Err(wrong(
+            "`load` has no rate, no warm-up and no number of operations: it ends when the tables are full",
+        ));
+    }
+    let fill = Fill::new(&settings);
+    Ok(Asked {
+        before: before_filling(engine, settings.tables),
+        operations: Some(fill.operations()),
+        workload: Arc::new(fill),
+        after: after_filling(engine, settings.tables, settings.table_size),
+    })
 }
 
 fn arrivals(options: &RunOptions) -> Result<Option<Arrivals>, LoadError> {

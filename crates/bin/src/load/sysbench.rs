@@ -1,17 +1,10 @@
 //! sysbench's OLTP scripts: their options, named and defaulted as sysbench does.
 
-use std::sync::Arc;
-
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tare_load::LoadError;
 use tare_load::workload::numbers::Zipfian;
-use tare_load::workload::sysbench::{
-    Counts, Draw, Engine, Fill, Script, Settings, Sysbench, after_filling, before_filling,
-};
-
-use crate::options::{ProtocolName, RunOptions};
-use crate::plan::{Asked, Phase};
+use tare_load::workload::sysbench::{Counts, Draw, Engine, Script, Settings};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DrawName {
@@ -94,46 +87,12 @@ fn scripts() -> impl TypedValueParser<Value = Script> {
     })
 }
 
-/// Of the script, its events or its tables.
-pub(crate) fn asked(
-    options: &RunOptions,
+/// What a script is asked to do on such a server.
+pub(crate) fn settings(
+    chosen: &SysbenchOptions,
     script: Script,
-    phase: Phase,
-) -> Result<Asked, LoadError> {
-    let settings = settings(options, script)?;
-    let Settings { engine, tables, table_size, .. } = settings;
-    if phase == Phase::Run {
-        let workload = Sysbench::new(settings)
-            .map_err(|reason| LoadError::Usage(format!("--sysbench: {reason}")))?;
-        let (before, after) = (Vec::new(), Vec::new());
-        return Ok(Asked { before, workload: Arc::new(workload), after, operations: None });
-    }
-    let open = options.rate.is_some() || options.stages.is_some() || options.trace.is_some();
-    if open || options.operations.is_some() || options.warm_up > 0.0 {
-        return Err(LoadError::Usage(
-            "`load` has no rate, no warm-up and no number of operations: it ends when the tables are full".to_owned(),
-        ));
-    }
-    let fill = Fill::new(&settings);
-    Ok(Asked {
-        before: before_filling(engine, tables),
-        operations: Some(fill.operations()),
-        workload: Arc::new(fill),
-        after: after_filling(engine, tables, table_size),
-    })
-}
-
-fn settings(options: &RunOptions, script: Script) -> Result<Settings, LoadError> {
-    let chosen = &options.sysbench;
-    let engine = match options.protocol {
-        ProtocolName::Mysql => Engine::Mysql,
-        ProtocolName::Postgresql => Engine::Postgresql,
-        ProtocolName::Redis => {
-            return Err(LoadError::Usage(
-                "--sysbench needs SQL: --protocol mysql or postgresql".to_owned(),
-            ));
-        }
-    };
+    engine: Engine,
+) -> Result<Settings, LoadError> {
     Ok(Settings {
         script,
         engine,
