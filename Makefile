@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help fuzz demo hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load setup engine engine-stop clean
+.PHONY: help fuzz demo demo-pair hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -15,6 +15,9 @@ help: ## This list
 
 demo: ## Set up, run the study percona-2016 at demo scale, show overheads and the HTML report
 	@scripts/demo.sh
+
+demo-pair: ## Two test hosts, grambow-2018's setups I to IV between them, the path of each; the hosts are removed (root)
+	@scripts/demo_pair.sh
 
 calibrate: setup ## Set up, then prove this machine for MINUTES (60), adding to what is known of it
 	@scripts/packages.sh demo

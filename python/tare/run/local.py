@@ -15,7 +15,7 @@ from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.path import observe_path
 from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import orphans, sweep
-from tare.errors import EnvironmentLacks, RunFailed, TareError
+from tare.errors import EnvironmentLacks, RunFailed, StudyError, TareError
 from tare.images import Image, ImageConfig, Workshop
 from tare.images.image_store import ImageStore
 from tare.images.prepare import prepare
@@ -161,8 +161,19 @@ def refuse_without_rights(
     deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
 ) -> None:
     """Raise `EnvironmentLacks` where this user on this machine could not run the plan; nothing is started."""
+    refuse_one_host(plan)
     with local_engine() as engine:
         check_rights(plan, local_machine(plan, engine, None, layout, deployments), engine, disk_bytes)
+
+
+def refuse_one_host(plan: Plan) -> None:
+    """Raise `StudyError` where an arm's client needs a host of its own: this machine is one."""
+    for arm in plan.study.arms:
+        if arm.settings.client is not None and arm.settings.client.own_host:
+            raise StudyError(
+                f"study {plan.study.name}: the client of the arm {arm.name} needs a host of its own (`own_host`)",
+                hint="give a site of two hosts: --sites sites.yaml; `make hosts` makes two to try with",
+            )
 
 
 def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import blocks, completeness, cpus, disk, load, series
+from tare.analyze.validity import between, blocks, completeness, cpus, disk, load, series
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
@@ -22,6 +22,9 @@ RULES: Mapping[str, Rule] = {
     "errors": completeness.errors,
     "under-delivery": completeness.under_delivery,
     "client-bottleneck": load.client_bottleneck,
+    "one-kernel": between.one_kernel,
+    "wire-bound": between.wire_bound,
+    "client-host-bound": between.client_host_bound,
     "not-disk-bound": disk.not_disk_bound,
     "machine-shift": load.machine_shift,
     "machine-noise": load.machine_noise,

@@ -192,7 +192,9 @@ def part_of_machine(run: RunRecord, kind: str) -> float | None:
         return float(machine[kind] / total) if kind in machine else None
     if kind == "idle":
         return float((machine.get("idle", 0.0) + machine.get("iowait", 0.0)) / total)
-    own = [_used(run, side) for side in _sides(run)]
+    # A client on another machine is no part of this one's time; on one kernel both hosts have the same.
+    apart = run.between is not None and not run.between.get("one_boot")
+    own = [_used(run, side) for side in _sides(run) if not (apart and side == "client")]
     if (run.path or {}).get("hop") == "docker-proxy":
         own.append(number_at(run.usage, ("proxy_cpu_s",)))
     if (served := number_at(run.usage, ("storage_cpu_s",))) is not None:

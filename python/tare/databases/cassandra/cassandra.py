@@ -22,7 +22,7 @@ from tare.databases.cassandra.effective import (
 from tare.databases.cassandra.nodetool import CLASSPATH, HOME, YAML_FILE, jmx_port, must, nodetool
 from tare.databases.cassandra.release import V3_11, Release
 from tare.databases.cassandra.settings import checked, render_yaml
-from tare.databases.extensions import node_address
+from tare.databases.extensions import node_address, own_address
 from tare.sites import Completed
 
 LOGBACK_FILE, LOG_FILE = "logback.xml", "system.log"
@@ -156,7 +156,7 @@ def _found_at(plan: ServerPlan) -> Mapping[str, object]:
             "seed_provider": _seeds(address),
             "listen_address": address,
             "rpc_address": plan.listen,
-            "broadcast_rpc_address": "127.0.0.1",
+            "broadcast_rpc_address": own_address(plan.listen),
         }
     return {
         "seed_provider": _seeds(plan.member.seed),
@@ -187,6 +187,5 @@ def _logback(plan: ServerPlan) -> str:
 
 
 def _query(plan: ServerPlan, inside: Exec, query: str) -> Completed:
-    address = "127.0.0.1" if plan.member is None else plan.listen
-    argv = ("python3", "-I", "-S", "-", address, str(plan.port), query)
+    argv = ("python3", "-I", "-S", "-", own_address(plan.listen), str(plan.port), query)
     return inside(argv, _QUERY_TIMEOUT_S, inspect.getsource(cql_query).encode())

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
+from tare.databases.extensions import own_address
 from tare.databases.ferretdb import together
 from tare.databases.mongodb import mongo_query
 from tare.databases.mongodb.mongodb import FERRETDB, flat, who_answers
@@ -136,7 +137,8 @@ def _steps(plan: ServerPlan) -> Sequence[Sequence[str]]:
 
 
 def _ask(plan: ServerPlan, inside: Exec, commands: Sequence[Mapping[str, Any]]) -> Completed:
-    argv = ("python3", "-I", "-S", "-", "127.0.0.1", str(plan.port), *(repr(dict(command)) for command in commands))
+    at = (own_address(plan.listen), str(plan.port))
+    argv = ("python3", "-I", "-S", "-", *at, *(repr(dict(command)) for command in commands))
     return inside(argv, _ASK_TIMEOUT_S, inspect.getsource(mongo_query).encode())
 
 
