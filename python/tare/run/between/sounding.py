@@ -6,7 +6,7 @@ import json
 import statistics
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,7 @@ class Wire:
             tare_bound_s=self.clock.bound_s,
             before=sounding,
             throughput=self.throughput,
+            sides={side: asdict(device) for side, device in self.devices.items()},
         )
 
     def after(self, room: str, found: Between) -> Between:

@@ -68,6 +68,10 @@ _HOST = {
 """Facts of the host that decide a result and may be changed under a running study."""
 
 
+_WIRE = {"device": "interface", "gateway": "gateway", "mtu": "MTU", "speed_mbit": "link speed", "qdisc": "queue"}
+"""Of a side of the wire; round trips and throughput vary by chance, and are told in the record alone."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One property of one run. `keys`: dotted keys of a study, any of which varies it."""
@@ -134,6 +138,21 @@ def host_readings(record: RunRecord) -> Iterator[Reading]:
     for key, name in _HOST.items():
         if key in record.host:
             yield Reading(f"{_OF_HOST}{name}", record.host[key])
+        if key in (record.client_host or {}):
+            yield Reading(f"{_OF_HOST}{name} of the client's host", (record.client_host or {})[key])
+    yield from _wire_readings(record)
+
+
+def _wire_readings(record: RunRecord) -> Iterator[Reading]:
+    """Of a run between two hosts: which they are, and how each reaches the other."""
+    between = record.between or {}
+    for side, whose in (("sut", "the SUT's host"), ("client", "the client's host")):
+        seen = (between.get("sides") or {}).get(side) or {}
+        if between:
+            yield Reading(f"{_OF_HOST}name of {whose}", between[side])
+        for key, name in _WIRE.items():
+            if key in seen:
+                yield Reading(f"{_OF_HOST}{name} of {whose} to the other", seen[key])
 
 
 def of_host(name: str) -> bool:
