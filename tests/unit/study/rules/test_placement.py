@@ -95,3 +95,23 @@ def test_a_level_that_makes_a_bridged_client_impossible_is_the_one_named(text: s
     )
     with pytest.raises(StudyError, match=r"factors\.path\.levels\.published\.sut\.network: from a namespace"):
         loads(bridged, registry)
+
+
+@pytest.mark.parametrize(
+    ("sut", "client", "key"),
+    [
+        ("host", "host", None),
+        ("host", "bridge", None),
+        ("published-address", "bridge", None),
+        ("bridge", "host", None),
+        ("published-loopback", "host", "sut"),
+        ("bridge", "shared", "client"),
+    ],
+)
+def test_a_client_on_a_host_of_its_own_takes_ways_that_leave_the_host(
+    sut: str, client: str, key: str | None
+) -> None:
+    server = SutSpec(image="i", database="d", deployment="container", network=NetworkKind(sut))
+    placed = ClientSpec(image="i", deployment="container", network=NetworkKind(client), own_host=True)
+    refusal = refuse_placement(server, placed, sut_isolates=True, client_isolates=True)
+    assert (None if refusal is None else refusal.keys[0]) == (None if key is None else (key, "network"))
