@@ -1,0 +1,68 @@
+//! Answers, and what went wrong in words or numbers that the other side turns into a sentence.
+
+use std::io;
+
+use serde_json::{Map, Value, json};
+
+/// What a request came to. `parts`: the data, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Answer {
+    pub(crate) head: Map<String, Value>,
+    pub(crate) parts: Vec<Vec<u8>>,
+}
+
+/// Why a request came to nothing.
+pub(crate) enum Fault {
+    /// The system said no: the caller knows what was being done.
+    System(io::Error),
+    /// A program that did not end in time, and was killed.
+    TimedOut,
+    /// Nothing by this name, where the caller wants to tell that from a failure.
+    Absent,
+    Other(String),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl From<rustix::io::Errno> for Fault {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::System(error.into())
+    }
+}
+
+impl Answer {
+    pub(crate) fn of(value: Value) -> Self {
+        let mut head = Map::new();
+        head.insert("ok".to_owned(), value);
+        Self { head, parts: Vec::new() }
+    }
+
+    pub(crate) fn done() -> Self {
+        Self::of(json!({}))
+    }
+
+    pub(crate) fn with(value: Value, parts: Vec<Vec<u8>>) -> Self {
+        Self { parts, ..Self::of(value) }
+    }
+
+    pub(crate) fn fault(fault: &Fault) -> Self {
+        let told = match fault {
+            Fault::System(error) => match error.raw_os_error() {
+                Some(number) => {
+                    json!({"kind": "system", "errno": number, "what": error.to_string()})
+                }
+                None => json!({"kind": "other", "what": error.to_string()}),
+            },
+            Fault::TimedOut => json!({"kind": "timeout"}),
+            Fault::Absent => json!({"kind": "absent"}),
+            Fault::Other(what) => json!({"kind": "other", "what": what}),
+        };
+        let mut head = Map::new();
+        head.insert("error".to_owned(), told);
+        Self { head, parts: Vec::new() }
+    }
+}

@@ -1,0 +1,279 @@
+//! Removing what this agent's entries in the ledger name, when the tare that it acts for does not come back.
+//!
+//! The order is that of `tare clean`: users before what they use. Caches stay: their entries are to be kept.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Component, Path};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::Failure;
+use crate::engine::Engine;
+use crate::identity::Identity;
+use crate::ledger::{Entry, Ledger};
+
+const ORDER: [&str; 9] =
+    ["container", "process", "cgroup", "mount", "server", "link", "network", "volume", "path"];
+const GRACE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(10);
+/// Parts of a path that may be removed at all: a damaged ledger must not cost a home or a system directory.
+const SHALLOWEST: usize = 3;
+
+/// Remove it all. What could not be removed is told on standard error, and stays in the ledger.
+pub(crate) fn clear(ledger: &Ledger, engine: &str) {
+    let mut entries = match ledger.entries() {
+        Ok(entries) => entries,
+        Err(error) => return eprintln!("tare-agent: the ledger cannot be read: {error}"),
+    };
+    entries.retain(|entry| !entry.keep && entry.owner == ledger.owner());
+    entries.reverse();
+    entries.sort_by_key(|entry| ORDER.iter().position(|kind| *kind == entry.kind));
+    for entry in entries {
+        let done = remove(&entry, engine)
+            .and_then(|()| Ok(ledger.forget(entry.kind.clone(), entry.ident.clone())?));
+        if let Err(failure) = done {
+            eprintln!("tare-agent: {} {} could not be removed: {failure}", entry.kind, entry.ident);
+        }
+    }
+}
+
+fn remove(entry: &Entry, engine: &str) -> Result<(), Failure> {
+    let ident = entry.ident.as_str();
+    match entry.kind.as_str() {
+        "process" | "server" => end(ident),
+        "cgroup" => clear_cgroup(ident),
+        "mount" => unmount_at(ident),
+        "link" => remove_link(ident),
+        "path" => remove_tree(ident),
+        kind => Engine { socket: engine }.remove(kind, ident),
+    }
+}
+
+/// Signals go through a pidfd, so they reach this process or none.
+fn end(ident: &str) -> Result<(), Failure> {
+    let Some(process) = Identity::parse(ident) else { return Ok(()) }; // of another boot
+    let pid = Pid::from_raw(process.pid as i32).ok_or("no process has this pid")?;
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(()) };
+    for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, PATIENCE)] {
+        let deadline = Instant::now() + patience;
+        if process.alive() {
+            let _gone = pidfd_send_signal(&handle, signal);
+        }
+        while process.alive() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+    }
+    if process.alive() { Err("it does not end, not even by SIGKILL".into()) } else { Ok(()) }
+}
+
+/// Members may fork while they are killed, and a v1 cgroup stays busy until the last one is reaped.
+fn clear_cgroup(path: &str) -> Result<(), Failure> {
+    if path.is_empty()
+        || !Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+    {
+        return Err("it names no cgroup of tare's".into());
+    }
+    let deadline = Instant::now() + PATIENCE;
+    for mount in mounts(|kind| kind.starts_with("cgroup"))? {
+        let tree = Path::new(&mount).join(path);
+        while tree.exists() {
+            kill_members(&tree)?;
+            if remove_cgroups(&tree).is_ok() {
+                break;
+            }
+            if Instant::now() > deadline {
+                return Err("it still holds processes".into());
+            }
+            std::thread::sleep(LOOK);
+        }
+        let mut above = tree.parent();
+        while let Some(folder) = above.filter(|folder| folder.as_os_str() != mount.as_str()) {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+            above = folder.parent();
+        }
+    }
+    Ok(())
+}
+
+fn kill_members(tree: &Path) -> io::Result<()> {
+    let members = fs::read_to_string(tree.join("cgroup.procs")).unwrap_or_default();
+    for pid in members.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
+        let _gone = rustix::process::kill_process(pid, Signal::KILL);
+    }
+    children(tree)?.iter().try_for_each(|child| kill_members(child))
+}
+
+fn remove_cgroups(tree: &Path) -> io::Result<()> {
+    children(tree)?.iter().try_for_each(|child| remove_cgroups(child))?;
+    fs::remove_dir(tree)
+}
+
+fn children(tree: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+    let entries = fs::read_dir(tree)?.collect::<io::Result<Vec<_>>>()?;
+    Ok(entries
+        .iter()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(std::fs::DirEntry::path)
+        .collect())
+}
+
+fn unmount_at(target: &str) -> Result<(), Failure> {
+    refuse_wide(target)?;
+    // One mount may lie over another.
+    while mounts(|_| true)?.contains(target) {
+        unmount(target, UnmountFlags::DETACH | UnmountFlags::FORCE)?;
+    }
+    Ok(())
+}
+
+fn remove_link(name: &str) -> Result<(), Failure> {
+    if !Path::new("/sys/class/net").join(name).exists() {
+        return Ok(());
+    }
+    let done = Command::new("ip").args(["link", "delete", "dev", name]).output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&done.stderr).trim().to_owned().into())
+}
+
+/// Nothing is removed while a mount is left below it: that must not reach into what was only lent.
+fn remove_tree(path: &str) -> Result<(), Failure> {
+    refuse_wide(path)?;
+    for target in
+        mounts(|_| true)?.iter().rev().filter(|target| Path::new(target).starts_with(path))
+    {
+        unmount_at(target)?;
+    }
+    let done = match fs::symlink_metadata(path) {
+        Ok(about) if about.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match done {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn refuse_wide(path: &str) -> Result<(), Failure> {
+    let parts: Vec<_> = Path::new(path).components().collect();
+    if parts.first() != Some(&Component::RootDir)
+        || parts.len() < SHALLOWEST
+        || parts.contains(&Component::ParentDir)
+    {
+        return Err("it is no path that tare would have made".into());
+    }
+    Ok(())
+}
+
+/// Mount points of file systems of the wanted types, parents before what is below them.
+fn mounts(wanted: impl Fn(&str) -> bool) -> io::Result<BTreeSet<String>> {
+    Ok(parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?, wanted))
+}
+
+fn parse_mounts(mountinfo: &str, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let lines = mountinfo.lines().filter_map(|line| {
+        let (about, kind) = line.split_once(" - ")?;
+        wanted(kind.split(' ').next()?).then(|| about.split(' ').nth(4).map(unescaped))?
+    });
+    lines.collect()
+}
+
+/// Blanks, tabs, newlines and backslashes stand as three octal digits (`proc_pid_mountinfo(5)`).
+fn unescaped(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('\\') {
+        plain.push_str(before);
+        if let Some(byte) = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            plain.push(byte.into());
+            rest = &after[3..];
+        } else {
+            plain.push('\\');
+            rest = after;
+        }
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger_with(folder: &Path, entries: &[(&str, &str, bool)]) -> Ledger {
+        let ledger = Ledger::new(folder.join("ledger"), "me".into());
+        for (kind, ident, keep) in entries {
+            ledger.note((*kind).into(), (*ident).into(), *keep).unwrap();
+        }
+        ledger
+    }
+
+    #[test]
+    fn own_paths_go_and_what_is_kept_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["run/deep", "cache"] {
+            fs::create_dir_all(place(name)).unwrap();
+        }
+        let ledger = ledger_with(
+            folder.path(),
+            &[("path", &place("run"), false), ("path", &place("cache"), true)],
+        );
+        Ledger::new(folder.path().join("ledger"), "other".into())
+            .note("path".into(), place("ledger"), false)
+            .unwrap();
+        clear(&ledger, "/nowhere");
+        assert!(!Path::new(&place("run")).exists() && Path::new(&place("cache")).exists());
+        assert_eq!(ledger.entries().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_removed_stays_in_the_ledger_and_holds_up_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run").display().to_string();
+        fs::create_dir_all(&path).unwrap();
+        let ledger = ledger_with(
+            folder.path(),
+            &[("container", "x", false), ("path", "/etc", false), ("path", &path, false)],
+        );
+        clear(&ledger, "/nowhere/engine");
+        let left: Vec<_> = ledger.entries().unwrap().into_iter().map(|entry| entry.ident).collect();
+        assert_eq!(left, ["x", "/etc"]);
+    }
+
+    #[test]
+    fn a_process_is_ended_and_one_of_its_pid_is_spared() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let identity = Identity::of(child.id()).unwrap();
+        end(&Identity { started_ticks: identity.started_ticks + 1, ..identity.clone() }.ident())
+            .unwrap();
+        assert!(identity.alive());
+        end(&identity.ident()).unwrap();
+        assert!(!child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn wide_paths_are_refused() {
+        for path in ["/", "/var", "relative/path/x", "/var/lib/../../etc"] {
+            assert!(refuse_wide(path).is_err(), "{path}");
+        }
+        assert!(refuse_wide("/var/lib").is_ok());
+    }
+
+    #[test]
+    fn mount_points_are_read_with_their_blanks() {
+        let text = "1 2 0:1 / /a\\040b rw - tmpfs x rw\n1 2 0:1 / /sys/fs/cgroup rw shared:1 - cgroup2 x rw\n";
+        assert_eq!(
+            parse_mounts(text, |kind| kind == "tmpfs").into_iter().collect::<Vec<_>>(),
+            ["/a b"]
+        );
+    }
+}

@@ -1,0 +1,327 @@
+//! The daemon: answers over one connection at a time, outlives each, and ends when nobody has spoken for a lease.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufReader};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{timerfd_create, timerfd_settime};
+use serde_json::json;
+
+use crate::Failure;
+use crate::answer::{Answer, Fault};
+use crate::frame::{self, Message, Messages};
+use crate::identity::{Identity, boot_id};
+use crate::ledger::Ledger;
+use crate::outcomes::{Arrived, Outcomes};
+use crate::program::Cancel;
+use crate::request::{self, FORMAT, Request};
+use crate::work::Workplace;
+
+/// Until a tare has said how long to wait for it.
+const FIRST_LEASE: Duration = Duration::from_secs(60);
+const SHORTEST_LEASE_S: f64 = 0.1;
+const LONGEST_LEASE_S: f64 = 7.0 * 86400.0;
+/// Of a thread that answers one request.
+const STACK: usize = 256 << 10;
+const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+struct Daemon {
+    identity: Identity,
+    home: PathBuf,
+    place: PathBuf,
+    work: Workplace,
+    outcomes: Outcomes,
+    lease: Lease,
+    /// The tare that is spoken for. Held while what another one left is cleared up.
+    epoch: Mutex<Option<String>>,
+    /// The connection, for its end: whoever writes to it may be stuck.
+    line: Mutex<Option<UnixStream>>,
+    speaker: Mutex<Option<UnixStream>>,
+}
+
+/// `serve HOME PLACE`, with a listening socket as standard input. PLACE is this session's folder.
+pub(crate) fn serve(words: &[OsString]) -> Result<(), Failure> {
+    let [home, place] = words else { return Err("serve HOME PLACE".into()) };
+    let (home, place) = (PathBuf::from(home), PathBuf::from(place));
+    let listener: UnixListener = io::stdin().as_fd().try_clone_to_owned()?.into();
+    rustix::process::setsid()?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    std::env::set_current_dir("/")?;
+    let identity = Identity::own()?;
+    let daemon = Arc::new(Daemon {
+        work: Workplace::new(Ledger::new(home.join("agent/ledger"), identity.ident())),
+        identity,
+        home,
+        place,
+        outcomes: Outcomes::default(),
+        lease: Lease::new()?,
+        epoch: Mutex::default(),
+        line: Mutex::default(),
+        speaker: Mutex::default(),
+    });
+    daemon.wait(&listener)
+}
+
+impl Daemon {
+    /// Sleeps until somebody connects or the lease may be over.
+    fn wait(self: &Arc<Self>, listener: &UnixListener) -> Result<(), Failure> {
+        loop {
+            let mut watched = [
+                PollFd::new(listener, PollFlags::IN),
+                PollFd::new(&self.lease.timer, PollFlags::IN),
+            ];
+            match poll(&mut watched, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let [connected, due] = watched.map(|each| !each.revents().is_empty());
+            if due && self.lease.over()? {
+                eprintln!("tare-agent: the lease is over: clearing up");
+                self.vanish();
+                return Ok(());
+            }
+            if connected {
+                let (stream, _) = listener.accept()?;
+                let daemon = Arc::clone(self);
+                thread::Builder::new().stack_size(STACK).spawn(move || daemon.converse(stream))?;
+            }
+        }
+    }
+
+    /// Clear up; then nobody but this process knows of it any more.
+    fn vanish(&self) {
+        self.clear();
+        // Nobody may make the folder anew before it is removed.
+        let lock = fs::File::open(self.home.join("agent/lock"));
+        if let Ok(lock) = &lock {
+            let _alone = rustix::fs::flock(lock, rustix::fs::FlockOperation::LockExclusive);
+        }
+        if let Err(error) = fs::remove_dir_all(&self.place) {
+            eprintln!("tare-agent: {} cannot be removed: {error}", self.place.display());
+        }
+    }
+
+    fn clear(&self) {
+        self.outcomes.clear();
+        self.work.clear();
+    }
+
+    fn converse(self: Arc<Self>, stream: UnixStream) {
+        if let Err(error) = self.listen(stream) {
+            eprintln!("tare-agent: a connection broke: {error}");
+        }
+    }
+
+    fn listen(self: &Arc<Self>, stream: UnixStream) -> io::Result<()> {
+        let mut messages = Messages::new(BufReader::new(stream.try_clone()?));
+        let Some(first) = messages.next()? else { return Ok(()) };
+        if !self.greet(first, stream)? {
+            return Ok(());
+        }
+        while let Some(message) = messages.next()? {
+            self.lease.heard();
+            self.arrive(message)?;
+        }
+        Ok(())
+    }
+
+    /// The first message of a connection. Whether it is to be spoken to.
+    fn greet(&self, message: Message, stream: UnixStream) -> io::Result<bool> {
+        let id = message.id;
+        let refuse = |what: String| {
+            let answer = Answer::fault(&Fault::Other(what));
+            frame::write(&stream, id, answer.head, &[]).map(|()| false)
+        };
+        let (epoch, lease_s, engine) = match request::parse(message.head) {
+            Ok((Request::Hello { format, epoch, lease_s, engine }, _)) if format == FORMAT => {
+                (epoch, lease_s, engine)
+            }
+            Ok((Request::Hello { format, .. }, _)) => {
+                return refuse(format!("it speaks format {FORMAT}, and was asked for {format}"));
+            }
+            Ok(_) => return refuse("it was asked for something before it was greeted".to_owned()),
+            Err(error) => return refuse(error.to_string()),
+        };
+        self.lease
+            .last(Duration::from_secs_f64(lease_s.clamp(SHORTEST_LEASE_S, LONGEST_LEASE_S)))?;
+        let mut spoken_for = lock(&self.epoch);
+        if let Some(before) = lock(&self.line).replace(stream.try_clone()?) {
+            let _ended = before.shutdown(Shutdown::Both);
+        }
+        if spoken_for.as_ref().is_some_and(|before| *before != epoch) {
+            eprintln!(
+                "tare-agent: another tare has come in the place of one that died: clearing up"
+            );
+            self.clear();
+            self.lease.heard();
+        }
+        *spoken_for = Some(epoch);
+        self.work.use_engine(engine);
+        let answer = Answer::of(self.about()?);
+        let mut speaker = lock(&self.speaker);
+        frame::write(&stream, id, answer.head, &[])?;
+        *speaker = Some(stream);
+        Ok(true)
+    }
+
+    /// Who and where this is. `place`: what two names for one host have in common.
+    fn about(&self) -> io::Result<serde_json::Value> {
+        let home = fs::metadata(&self.home)?;
+        Ok(json!({
+            "agent": self.identity.ident(), "boot_id": boot_id(), "home": self.home,
+            "uid": rustix::process::geteuid().as_raw(),
+            "place": format!("{}:{}:{}", boot_id(), home.dev(), home.ino()),
+        }))
+    }
+
+    fn arrive(self: &Arc<Self>, message: Message) -> io::Result<()> {
+        let Message { id, head, data } = message;
+        let (request, acks) = match request::parse(head) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.say(id, &Answer::fault(&Fault::Other(error.to_string())));
+                return Ok(());
+            }
+        };
+        self.outcomes.acknowledge(&acks);
+        match request {
+            Request::Ack => return Ok(()),
+            Request::Cancel { of } => {
+                self.outcomes.cancel(of);
+                return Ok(());
+            }
+            Request::Bye => {
+                self.vanish();
+                self.say(id, &Answer::done());
+                std::process::exit(0);
+            }
+            _ => {}
+        }
+        let cancel = Cancel::new()?;
+        match self.outcomes.arrive(id, &cancel) {
+            Arrived::Underway => {}
+            Arrived::Done(answer) => self.say(id, &answer),
+            Arrived::New => {
+                let daemon = Arc::clone(self);
+                thread::Builder::new().stack_size(STACK).spawn(move || {
+                    let kept = request.kept();
+                    let answer = daemon.work.answer(request, &data, &cancel);
+                    let answer = answer.unwrap_or_else(|fault| Answer::fault(&fault));
+                    daemon.outcomes.finish(id, kept.then(|| answer.clone()));
+                    daemon.say(id, &answer);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What does not arrive is asked for again on the next connection.
+    fn say(&self, id: u64, answer: &Answer) {
+        let mut speaker = lock(&self.speaker);
+        let parts: Vec<&[u8]> = answer.parts.iter().map(Vec::as_slice).collect();
+        if let Some(stream) = speaker.as_ref()
+            && frame::write(stream, id, answer.head.clone(), &parts).is_err()
+        {
+            *speaker = None;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long to wait for a tare that does not speak. The timer is set anew only when it is due, not at every word.
+struct Lease {
+    timer: OwnedFd,
+    began: Instant,
+    lease_ms: AtomicU64,
+    heard_ms: AtomicU64,
+}
+
+impl Lease {
+    fn new() -> io::Result<Self> {
+        let lease = Self {
+            timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?,
+            began: Instant::now(),
+            lease_ms: AtomicU64::new(0),
+            heard_ms: AtomicU64::new(0),
+        };
+        lease.last(FIRST_LEASE)?;
+        Ok(lease)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+
+    fn heard(&self) {
+        self.heard_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// It lasts that long from now on.
+    fn last(&self, lease: Duration) -> io::Result<()> {
+        self.heard();
+        self.lease_ms.store(lease.as_millis() as u64, Ordering::Relaxed);
+        self.set(lease)
+    }
+
+    /// Whether it is over; where it is not, the timer is set to when it may be.
+    fn over(&self) -> io::Result<bool> {
+        let end = self.heard_ms.load(Ordering::Relaxed) + self.lease_ms.load(Ordering::Relaxed);
+        let left = end.saturating_sub(self.now_ms());
+        if left == 0 {
+            return Ok(true);
+        }
+        self.set(Duration::from_millis(left))?;
+        Ok(false)
+    }
+
+    fn set(&self, after: Duration) -> io::Result<()> {
+        let value =
+            Timespec { tv_sec: after.as_secs() as i64, tv_nsec: after.subsec_nanos().into() };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
+        Ok(())
+    }
+}
+
+/// The daemon's $PATH: sshd's for programs may lack where administration's programs are.
+pub(crate) fn path_with_sbin(path: &str) -> String {
+    let mut folders: Vec<&str> = path.split(':').filter(|folder| !folder.is_empty()).collect();
+    folders.extend(SBIN.iter().filter(|place| !path.split(':').any(|folder| folder == **place)));
+    folders.join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_in_time_puts_the_end_off() {
+        let lease = Lease::new().unwrap();
+        lease.last(Duration::from_millis(200)).unwrap();
+        thread::sleep(Duration::from_millis(120));
+        lease.heard();
+        thread::sleep(Duration::from_millis(120));
+        assert!(!lease.over().unwrap());
+        thread::sleep(Duration::from_millis(120));
+        assert!(lease.over().unwrap());
+    }
+
+    #[test]
+    fn programs_of_administration_are_found() {
+        assert_eq!(path_with_sbin("/usr/bin:/sbin"), "/usr/bin:/sbin:/usr/local/sbin:/usr/sbin");
+    }
+}

@@ -1,0 +1,245 @@
+//! Files written, read and listed.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::answer::Fault;
+use crate::frame::MOST_DATA;
+
+/// Their content is not stored but told, so that nothing can be renamed into their place.
+const PSEUDO: [&str; 2] = ["/proc/", "/sys/"];
+const NO_SUCH_PROCESS: i32 = 3;
+/// Of names for files under way.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// Write whole or not at all, except below /proc and /sys.
+pub(crate) fn put(path: &str, mode: u32, content: &[u8]) -> Result<(), Fault> {
+    if PSEUDO.iter().any(|place| path.starts_with(place)) {
+        return Ok(OpenOptions::new().write(true).open(path)?.write_all(content)?);
+    }
+    let scratch =
+        format!("{path}.{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let written = write_new(&scratch, mode, content).and_then(|()| fs::rename(&scratch, path));
+    if written.is_err() {
+        let _absent = fs::remove_file(&scratch);
+    }
+    Ok(written?)
+}
+
+fn write_new(path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.set_permissions(Permissions::from_mode(mode))?; // whatever the umask
+    file.write_all(content)
+}
+
+/// Files that arrive in parts, so that those of a tare that never came back can be removed.
+#[derive(Default)]
+pub(crate) struct Parts(Mutex<BTreeSet<String>>);
+
+impl Parts {
+    pub(crate) fn put(&self, scratch: &str, offset: u64, content: &[u8]) -> Result<(), Fault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scratch.to_owned());
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(scratch)?;
+        let written = file.write_all_at(content, offset);
+        if written.is_err() {
+            // Of a full disk nothing more is to be had by keeping a part.
+            let _absent = fs::remove_file(scratch);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(scratch);
+        }
+        Ok(written?)
+    }
+
+    /// Put the parts into their place, where they are all there.
+    pub(crate) fn whole(
+        &self,
+        scratch: &str,
+        path: &str,
+        mode: u32,
+        size: u64,
+    ) -> Result<(), Fault> {
+        let file = File::open(scratch)?;
+        let length = file.metadata()?.len();
+        if length != size {
+            return Err(Fault::Other(format!("{length} of {size} bytes have arrived")));
+        }
+        file.set_permissions(Permissions::from_mode(mode))?;
+        fs::rename(scratch, path)?;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(scratch);
+        Ok(())
+    }
+
+    pub(crate) fn remove_all(&self) {
+        for scratch in std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+            let _absent = fs::remove_file(scratch);
+        }
+    }
+}
+
+/// Up to `limit` bytes from `offset`, and whether the file ends there. `Fault::Absent` where there is no file, or none
+/// any more of a process that has gone.
+pub(crate) fn read(path: &str, offset: u64, limit: u64) -> Result<(Vec<u8>, bool), Fault> {
+    let limit = limit.min(MOST_DATA as u64) as usize;
+    read_file(path, offset, limit).map_err(|error| {
+        let absent = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        if absent || error.raw_os_error() == Some(NO_SUCH_PROCESS) {
+            Fault::Absent
+        } else {
+            error.into()
+        }
+    })
+}
+
+fn read_file(path: &str, offset: u64, limit: usize) -> io::Result<(Vec<u8>, bool)> {
+    let mut file = File::open(path)?;
+    let mut content = Vec::new();
+    let mut block = vec![0; limit.min(1 << 16)];
+    loop {
+        let wanted = block.len().min(limit - content.len());
+        let read = if offset == 0 {
+            file.read(&mut block[..wanted]) // pseudo-files may know no other way
+        } else {
+            file.read_at(&mut block[..wanted], offset + content.len() as u64)
+        };
+        match read {
+            Ok(0) => return Ok((content, wanted > 0)),
+            Ok(length) => content.extend_from_slice(&block[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if content.len() == limit {
+            return Ok((content, false));
+        }
+    }
+}
+
+/// What `path` is and, of a directory, all that is below it, parents first. Paths are relative to it.
+pub(crate) fn list(path: &str) -> Result<Vec<Value>, Fault> {
+    let mut found = Vec::new();
+    let root = Path::new(path);
+    let about = fs::metadata(root)?; // as a copy of a file does, follow a link that was named itself
+    found.push(entry("", &about, None)?);
+    if about.is_dir() {
+        below(root, "", &mut found)?;
+    }
+    Ok(found)
+}
+
+fn below(folder: &Path, prefix: &str, found: &mut Vec<Value>) -> Result<(), Fault> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for each in entries {
+        let name = each.file_name().into_string().map_err(|name| {
+            Fault::Other(format!("the name {} is not UTF-8", name.to_string_lossy()))
+        })?;
+        let relative = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+        let about = each.path().symlink_metadata()?;
+        let link = if about.is_symlink() { Some(fs::read_link(each.path())?) } else { None };
+        found.push(entry(&relative, &about, link.as_deref())?);
+        if about.is_dir() {
+            below(&each.path(), &relative, found)?;
+        }
+    }
+    Ok(())
+}
+
+fn entry(path: &str, about: &fs::Metadata, link: Option<&Path>) -> Result<Value, Fault> {
+    let kind = match () {
+        () if about.is_symlink() => "link",
+        () if about.is_dir() => "directory",
+        () if about.is_file() => "file",
+        () => return Err(Fault::Other(format!("{path} is neither file, directory nor link"))),
+    };
+    let modified_ns = i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec());
+    Ok(json!({
+        "path": path, "kind": kind, "mode": about.mode() & 0o7777, "size": about.len(),
+        "modified_ns": modified_ns as i64, "link": link,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_with_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f").into_os_string().into_string().unwrap();
+        put(&path, 0o644, b"old and longer").ok().unwrap();
+        put(&path, 0o600, b"new").ok().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn parts_count_only_when_all_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let [scratch, path] =
+            ["scratch", "file"].map(|name| folder.path().join(name).display().to_string());
+        let parts = Parts::default();
+        parts.put(&scratch, 0, b"abc").ok().unwrap();
+        assert!(parts.whole(&scratch, &path, 0o640, 6).is_err() && !Path::new(&path).exists());
+        parts.put(&scratch, 3, b"def").ok().unwrap();
+        parts.put(&scratch, 3, b"def").ok().unwrap();
+        parts.whole(&scratch, &path, 0o640, 6).ok().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"abcdef");
+    }
+
+    #[test]
+    fn parts_of_nobody_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = folder.path().join("scratch").display().to_string();
+        let parts = Parts::default();
+        parts.put(&scratch, 0, b"abc").ok().unwrap();
+        parts.remove_all();
+        assert!(!Path::new(&scratch).exists());
+    }
+
+    #[test]
+    fn absent_is_told_from_empty_and_from_forbidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(path("empty"), b"").unwrap();
+        assert!(matches!(read(&path("empty"), 0, 10), Ok((content, true)) if content.is_empty()));
+        assert!(matches!(read(&path("absent"), 0, 10), Err(Fault::Absent)));
+        assert!(matches!(read(&path("empty/below"), 0, 10), Err(Fault::Absent)));
+        assert!(matches!(read(&folder.path().display().to_string(), 0, 10), Err(Fault::System(_))));
+        assert!(matches!(read("/proc/self/status", 0, 1 << 20), Ok((_, true))));
+    }
+
+    #[test]
+    fn a_long_file_comes_in_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f").display().to_string();
+        fs::write(&path, b"abcdef").unwrap();
+        assert!(matches!(read(&path, 0, 4), Ok((content, false)) if content == b"abcd"));
+        assert!(matches!(read(&path, 4, 4), Ok((content, true)) if content == b"ef"));
+    }
+
+    #[test]
+    fn a_directory_is_listed_parents_first_with_its_links() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("d")).unwrap();
+        fs::write(folder.path().join("d/f"), b"x").unwrap();
+        std::os::unix::fs::symlink("/nowhere", folder.path().join("l")).unwrap();
+        let found = list(&folder.path().display().to_string()).ok().unwrap();
+        let told: Vec<_> = found
+            .iter()
+            .map(|each| (each["path"].as_str().unwrap(), each["kind"].as_str().unwrap()))
+            .collect();
+        assert_eq!(told, [("", "directory"), ("d", "directory"), ("d/f", "file"), ("l", "link")]);
+        assert_eq!(found[3]["link"], "/nowhere");
+    }
+}

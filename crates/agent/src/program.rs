@@ -1,0 +1,278 @@
+//! A program run to its end, in a process group of its own that is killed whole when the time is up.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::answer::Fault;
+use crate::frame::MOST_DATA;
+use crate::request::Program;
+
+/// How long the pipes of a killed program are read on; a descendant that left its group may hold them open.
+const DRAIN: Duration = Duration::from_secs(1);
+const MOST_OUTPUT: usize = MOST_DATA / 2;
+/// Between looks at a program that closed both outputs and goes on.
+const LOOK: Duration = Duration::from_millis(5);
+
+pub(crate) struct Ended {
+    /// Exit code; negative: the signal.
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// Ends a program from another thread.
+#[derive(Clone)]
+pub(crate) struct Cancel(Arc<OwnedFd>);
+
+impl Cancel {
+    /// # Errors
+    /// Where no more files may be opened.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    pub(crate) fn now(&self) {
+        if let Err(error) = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()) {
+            eprintln!("tare-agent: a program could not be cancelled: {error}");
+        }
+    }
+}
+
+/// The command, with the environment that was asked for.
+pub(crate) fn command(name: &str, arguments: &[String], program: &Program) -> Command {
+    let mut command = Command::new(name);
+    command.args(arguments);
+    if let Some(env) = &program.env {
+        command.env_clear().envs(env);
+    }
+    command
+}
+
+pub(crate) fn run(
+    program: &Program,
+    stdin: &[u8],
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<Ended, Fault> {
+    let Some((name, arguments)) = program.argv.split_first() else {
+        return Err(Fault::Other("no program was named".to_owned()));
+    };
+    let mut child = command(name, arguments, program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let done = communicate(&mut child, stdin, Instant::now() + limit, cancel);
+    if done.is_err() {
+        kill_group(&mut child);
+    }
+    done
+}
+
+fn communicate(
+    child: &mut Child,
+    stdin: &[u8],
+    deadline: Instant,
+    cancel: &Cancel,
+) -> Result<Ended, Fault> {
+    let mut input = child.stdin.take().map(|pipe| Input { pipe, left: stdin });
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(Fault::Other("the program has no outputs".to_owned()));
+    };
+    let (mut stdout, mut stderr) = (Output::of(stdout)?, Output::of(stderr)?);
+    if let Some(open) = &input {
+        ioctl_fionbio(&open.pipe, true)?;
+    }
+    if stdin.is_empty() {
+        input = None;
+    }
+    while stdout.pipe.is_some() || stderr.pipe.is_some() {
+        wait(input.as_ref(), &[&stdout, &stderr], cancel, deadline)?;
+        if input.as_mut().is_some_and(Input::feed) {
+            input = None;
+        }
+        stdout.take()?;
+        stderr.take()?;
+    }
+    drop(input);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() >= deadline {
+            return Err(Fault::TimedOut);
+        }
+        std::thread::sleep(LOOK);
+    };
+    let code = status.code().unwrap_or_else(|| -status.signal().unwrap_or(0));
+    Ok(Ended { code, stdout: stdout.read, stderr: stderr.read })
+}
+
+/// Until one of the pipes can be used.
+fn wait(
+    input: Option<&Input<'_>>,
+    outputs: &[&Output],
+    cancel: &Cancel,
+    deadline: Instant,
+) -> Result<(), Fault> {
+    let mut watched = vec![PollFd::new(&*cancel.0, PollFlags::IN)];
+    watched.extend(input.map(|open| PollFd::new(&open.pipe, PollFlags::OUT)));
+    watched.extend(
+        outputs
+            .iter()
+            .filter_map(|output| output.pipe.as_ref())
+            .map(|pipe| PollFd::new(pipe, PollFlags::IN)),
+    );
+    let left = deadline.saturating_duration_since(Instant::now());
+    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+    match poll(&mut watched, Some(&left)) {
+        Ok(0) => return Err(Fault::TimedOut),
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if watched[0].revents().is_empty() {
+        Ok(())
+    } else {
+        Err(Fault::Other("it was cancelled".to_owned()))
+    }
+}
+
+struct Input<'a> {
+    pipe: ChildStdin,
+    left: &'a [u8],
+}
+
+impl Input<'_> {
+    /// Whether all of it is written, or nobody reads it any more.
+    fn feed(&mut self) -> bool {
+        while !self.left.is_empty() {
+            match self.pipe.write(self.left) {
+                Ok(length) => self.left = &self.left[length..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return true,
+            }
+        }
+        true
+    }
+}
+
+struct Output {
+    pipe: Option<std::fs::File>,
+    read: Vec<u8>,
+}
+
+impl Output {
+    fn of(pipe: impl Into<OwnedFd>) -> Result<Self, Fault> {
+        let pipe: OwnedFd = pipe.into();
+        ioctl_fionbio(pipe.as_fd(), true)?;
+        Ok(Self { pipe: Some(pipe.into()), read: Vec::new() })
+    }
+
+    /// All that is there now.
+    fn take(&mut self) -> Result<(), Fault> {
+        let Some(pipe) = &mut self.pipe else { return Ok(()) };
+        let mut block = [0; 1 << 14];
+        loop {
+            match pipe.read(&mut block) {
+                Ok(0) => {
+                    self.pipe = None;
+                    return Ok(());
+                }
+                Ok(length) if self.read.len() + length > MOST_OUTPUT => {
+                    let most = MOST_OUTPUT >> 20;
+                    return Err(Fault::Other(format!(
+                        "it printed more than {most} MiB, and was killed"
+                    )));
+                }
+                Ok(length) => self.read.extend_from_slice(&block[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn kill_group(child: &mut Child) {
+    if let Some(group) = Pid::from_raw(child.id() as i32) {
+        let _gone = kill_process_group(group, Signal::KILL);
+    }
+    let deadline = Instant::now() + DRAIN;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        Program { argv: vec!["sh".into(), "-c".into(), script.into()], env: None }
+    }
+
+    fn run_for(script: &str, stdin: &[u8], limit: Duration) -> Result<Ended, Fault> {
+        run(&shell(script), stdin, limit, &Cancel::new().unwrap())
+    }
+
+    #[test]
+    fn code_and_both_outputs_come_back() {
+        let done =
+            run_for("cat; echo oops >&2; exit 3", b"hello", Duration::from_secs(10)).ok().unwrap();
+        assert_eq!(
+            (done.code, &done.stdout[..], &done.stderr[..]),
+            (3, &b"hello"[..], &b"oops\n"[..])
+        );
+    }
+
+    #[test]
+    fn much_input_and_output_do_not_wait_for_each_other() {
+        let much = vec![b'x'; 5 << 20];
+        let done =
+            run_for("cat; cat /dev/zero | head -c 300000 >&2", &much, Duration::from_secs(30))
+                .ok()
+                .unwrap();
+        assert_eq!((done.stdout.len(), done.stderr.len()), (much.len(), 300_000));
+    }
+
+    #[test]
+    fn a_program_that_does_not_read_its_input_ends() {
+        let much = vec![b'x'; 5 << 20];
+        assert_eq!(run_for("exit 0", &much, Duration::from_secs(10)).ok().unwrap().code, 0);
+    }
+
+    #[test]
+    fn a_signal_is_a_negative_code() {
+        assert_eq!(run_for("kill -9 $$", b"", Duration::from_secs(10)).ok().unwrap().code, -9);
+    }
+
+    #[test]
+    fn the_time_limit_holds_though_a_descendant_has_the_pipes() {
+        let began = Instant::now();
+        let done = run_for("setsid sleep 5 & wait", b"", Duration::from_millis(200));
+        assert!(matches!(done, Err(Fault::TimedOut)) && began.elapsed() < Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_program_can_be_cancelled() {
+        let cancel = Cancel::new().unwrap();
+        let late = cancel.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            late.now();
+        });
+        let began = Instant::now();
+        assert!(run(&shell("sleep 30"), b"", Duration::from_secs(20), &cancel).is_err());
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,151 @@
+//! What the daemon can be asked.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Version of frames and requests; a daemon refuses every other.
+pub(crate) const FORMAT: u32 = 1;
+
+/// A program with its surroundings. `env`: the whole environment, the daemon's own where there is none.
+#[derive(Deserialize, Clone)]
+pub(crate) struct Program {
+    pub(crate) argv: Vec<String>,
+    pub(crate) env: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// First on every connection. `epoch`: the tare that speaks; another than before has the place of one that died.
+    /// `engine`: the socket of the container engine.
+    Hello {
+        format: u32,
+        epoch: String,
+        lease_s: f64,
+        engine: String,
+    },
+    Ping,
+    /// The data is standard input.
+    Run {
+        #[serde(flatten)]
+        program: Program,
+        limit_s: f64,
+    },
+    /// `held`: wait for `release` before the program begins.
+    Start {
+        #[serde(flatten)]
+        program: Program,
+        stdout: String,
+        stderr: String,
+        held: bool,
+    },
+    Release {
+        pid: u32,
+    },
+    Abandon {
+        pid: u32,
+    },
+    Put {
+        path: String,
+        mode: u32,
+    },
+    PutPart {
+        scratch: String,
+        offset: u64,
+    },
+    PutWhole {
+        scratch: String,
+        path: String,
+        mode: u32,
+        size: u64,
+    },
+    /// Up to `limit` bytes from `offset`; `whole` in the answer where the file ends there.
+    Read {
+        path: String,
+        offset: u64,
+        limit: u64,
+    },
+    List {
+        path: String,
+    },
+    Note {
+        kind: String,
+        ident: String,
+        keep: bool,
+    },
+    Forget {
+        kind: String,
+        ident: String,
+    },
+    Entries,
+    /// End the program of the request `of`, whose own answer nobody waits for any more.
+    Cancel {
+        of: u64,
+    },
+    /// Carries acknowledgements alone.
+    Ack,
+    /// Clear up and end.
+    Bye,
+}
+
+impl Request {
+    /// Whether doing it twice is another thing than doing it once: then its answer is kept until acknowledged.
+    pub(crate) fn kept(&self) -> bool {
+        matches!(
+            self,
+            Self::Run { .. }
+                | Self::Start { .. }
+                | Self::Release { .. }
+                | Self::Put { .. }
+                | Self::PutWhole { .. }
+        )
+    }
+}
+
+/// The request in a message's head, and the ids of answers that its sender has received.
+pub(crate) fn parse(
+    mut head: Map<String, Value>,
+) -> Result<(Request, Vec<u64>), serde_json::Error> {
+    let acks = match head.remove("acks") {
+        Some(ids) => serde_json::from_value(ids)?,
+        None => Vec::new(),
+    };
+    Ok((serde_json::from_value(Value::Object(head))?, acks))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parsed(value: &Value) -> Result<(Request, Vec<u64>), serde_json::Error> {
+        parse(value.as_object().cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_request_brings_acknowledgements_along() {
+        let (request, acks) = parsed(&json!({
+            "op": "run", "argv": ["true"], "env": null, "limit_s": 1.5, "acks": [3, 4]
+        }))
+        .unwrap();
+        assert!(matches!(request, Request::Run { limit_s: 1.5, .. }) && request.kept());
+        assert_eq!(acks, [3, 4]);
+    }
+
+    #[test]
+    fn what_can_be_done_twice_is_not_kept() {
+        assert!(!parsed(&json!({"op": "ping"})).unwrap().0.kept());
+        assert!(
+            !parsed(&json!({"op": "put_part", "scratch": "/x", "offset": 0})).unwrap().0.kept()
+        );
+    }
+
+    #[test]
+    fn an_unknown_request_is_an_error() {
+        assert!(parsed(&json!({"op": "format_disk"})).is_err());
+        assert!(parsed(&json!({})).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! Programs that were started and go on by themselves.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Access, Mode, OFlags, access, open};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::answer::Fault;
+use crate::hold::{GO, READY};
+use crate::identity::Identity;
+use crate::request::Program;
+
+const GRACE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a program of ours may take to come up or to become another.
+const QUICK: Duration = Duration::from_secs(30);
+
+struct One {
+    child: Child,
+    identity: Identity,
+    /// While it waits for its word.
+    line: Option<UnixStream>,
+}
+
+#[derive(Default)]
+pub(crate) struct Started(Mutex<Vec<One>>);
+
+impl Started {
+    pub(crate) fn start(
+        &self,
+        program: &Program,
+        stdout: &str,
+        stderr: &str,
+        held: bool,
+    ) -> Result<Identity, Fault> {
+        self.reap();
+        let (name, arguments) = program
+            .argv
+            .split_first()
+            .ok_or_else(|| Fault::Other("no program was named".to_owned()))?;
+        let found = find(name).ok_or(Fault::Absent)?;
+        let (mut line, other) = UnixStream::pair()?;
+        line.set_read_timeout(Some(QUICK))?;
+        let mut command = Command::new("/proc/self/exe");
+        if let Some(env) = &program.env {
+            command.env_clear().envs(env);
+        }
+        let mut child = command
+            .arg("hold")
+            .arg(found)
+            .args(arguments)
+            .stdin(OwnedFd::from(other))
+            .stdout(output(stdout)?)
+            .stderr(output(stderr)?)
+            .spawn()?;
+        drop(command); // it has the other end of the line, whose closing is to be seen
+        let mut ready = [0];
+        if line.read(&mut ready)? == 0 || ready[0] != READY {
+            let _status = child.wait()?;
+            return Err(Fault::Other("it ended before it began".to_owned()));
+        }
+        let identity = Identity::of(child.id())?;
+        let mut one = One { child, identity: identity.clone(), line: Some(line) };
+        if !held && let Err(fault) = begin(&mut one) {
+            let _status = one.child.wait()?;
+            return Err(fault);
+        }
+        self.all().push(one);
+        Ok(identity)
+    }
+
+    /// Let a held program begin.
+    pub(crate) fn release(&self, pid: u32) -> Result<(), Fault> {
+        let mut all = self.all();
+        let one = all
+            .iter_mut()
+            .find(|one| one.identity.pid == pid)
+            .ok_or_else(|| Fault::Other(format!("no held program has the pid {pid}")))?;
+        begin(one)
+    }
+
+    /// Let a held program never begin.
+    pub(crate) fn abandon(&self, pid: u32) {
+        for one in self.all().iter_mut().filter(|one| one.identity.pid == pid) {
+            one.line = None;
+        }
+        self.reap();
+    }
+
+    /// Collect what has ended, so that no zombie is taken for a living process.
+    pub(crate) fn reap(&self) {
+        self.all().retain_mut(|one| matches!(one.child.try_wait(), Ok(None)));
+    }
+
+    /// End all that still runs, with their process groups.
+    pub(crate) fn end_all(&self) {
+        let mut all = self.all();
+        for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, QUICK)] {
+            for one in all.iter_mut() {
+                one.line = None;
+                if let Some(group) = Pid::from_raw(one.identity.pid as i32) {
+                    let _gone = kill_process_group(group, signal);
+                }
+            }
+            let deadline = Instant::now() + patience;
+            while !all.is_empty() && Instant::now() < deadline {
+                all.retain_mut(|one| matches!(one.child.try_wait(), Ok(None)));
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<One>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Give the word, and wait until the program has begun or could not.
+fn begin(one: &mut One) -> Result<(), Fault> {
+    let Some(mut line) = one.line.take() else { return Ok(()) };
+    line.write_all(&[GO])?;
+    let mut told = Vec::new();
+    line.read_to_end(&mut told)?;
+    match told.try_into().map(i32::from_be_bytes) {
+        Ok(errno) => Err(Fault::System(io::Error::from_raw_os_error(errno))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// An output begins anew, and grows at its end whoever writes to it.
+fn output(path: &str) -> Result<Stdio, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
+    open(path, flags, Mode::from_raw_mode(0o644)).map(Stdio::from)
+}
+
+/// The program as execvp(3) would find it, `None` where there is none that may be run.
+fn find(name: &str) -> Option<PathBuf> {
+    let may_run = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| may_run(path));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| may_run(path))
+}

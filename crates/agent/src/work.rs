@@ -1,0 +1,117 @@
+//! What the daemon does when it is asked.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::answer::{Answer, Fault};
+use crate::clearing;
+use crate::files::{self, Parts};
+use crate::identity::Identity;
+use crate::ledger::Ledger;
+use crate::program::{self, Cancel};
+use crate::request::Request;
+use crate::started::Started;
+
+/// Of programs that wait longer, nobody would see the end.
+const LONGEST_S: f64 = 366.0 * 86400.0;
+
+/// The host, with what has been started and begun on it.
+pub(crate) struct Workplace {
+    started: Started,
+    parts: Parts,
+    ledger: Ledger,
+    engine: Mutex<String>,
+}
+
+impl Workplace {
+    pub(crate) fn new(ledger: Ledger) -> Self {
+        let engine = Mutex::new("/var/run/docker.sock".to_owned());
+        Self { started: Started::default(), parts: Parts::default(), ledger, engine }
+    }
+
+    pub(crate) fn use_engine(&self, socket: String) {
+        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = socket;
+    }
+
+    /// End and remove all that is here because of this agent's tare.
+    pub(crate) fn clear(&self) {
+        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.started.end_all();
+        self.parts.remove_all();
+        clearing::clear(&self.ledger, &engine);
+    }
+
+    pub(crate) fn answer(
+        &self,
+        request: Request,
+        data: &[u8],
+        cancel: &Cancel,
+    ) -> Result<Answer, Fault> {
+        match request {
+            Request::Run { program, limit_s } => {
+                self.started.reap();
+                let limit = Duration::from_secs_f64(limit_s.clamp(0.0, LONGEST_S));
+                let done = program::run(&program, data, limit, cancel)?;
+                let told = json!({"code": done.code, "stdout": done.stdout.len()});
+                Ok(Answer::with(told, vec![done.stdout, done.stderr]))
+            }
+            Request::Start { program, stdout, stderr, held } => {
+                let identity = self.started.start(&program, &stdout, &stderr, held)?;
+                Ok(Answer::of(
+                    json!({"pid": identity.pid, "started_ticks": identity.started_ticks}),
+                ))
+            }
+            Request::Release { pid } => self.started.release(pid).map(|()| Answer::done()),
+            Request::Abandon { pid } => {
+                self.started.abandon(pid);
+                Ok(Answer::done())
+            }
+            Request::Put { path, mode } => files::put(&path, mode, data).map(|()| Answer::done()),
+            Request::PutPart { scratch, offset } => {
+                self.parts.put(&scratch, offset, data).map(|()| Answer::done())
+            }
+            Request::PutWhole { scratch, path, mode, size } => {
+                self.parts.whole(&scratch, &path, mode, size).map(|()| Answer::done())
+            }
+            Request::Read { path, offset, limit } => {
+                self.started.reap();
+                let (content, whole) = files::read(&path, offset, limit)?;
+                Ok(Answer::with(json!({"whole": whole}), vec![content]))
+            }
+            Request::List { path } => {
+                let listing = serde_json::Value::from(files::list(&path)?).to_string();
+                Ok(Answer::with(json!({}), vec![listing.into_bytes()]))
+            }
+            Request::Note { kind, ident, keep } => {
+                self.ledger.note(kind, ident, keep)?;
+                Ok(Answer::done())
+            }
+            Request::Forget { kind, ident } => {
+                self.ledger.forget(kind, ident)?;
+                Ok(Answer::done())
+            }
+            Request::Entries => self.entries(),
+            Request::Ping => Ok(Answer::done()),
+            Request::Hello { .. } | Request::Cancel { .. } | Request::Ack | Request::Bye => {
+                Err(Fault::Other("this is no work".to_owned()))
+            }
+        }
+    }
+
+    fn entries(&self) -> Result<Answer, Fault> {
+        let entries = self.ledger.entries()?;
+        let told: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                let living = Identity::parse(&entry.owner).is_some_and(|owner| owner.alive());
+                json!({
+                    "kind": entry.kind, "ident": entry.ident, "owner": entry.owner, "keep": entry.keep,
+                    "living": living,
+                })
+            })
+            .collect();
+        Ok(Answer::with(json!({}), vec![serde_json::Value::from(told).to_string().into_bytes()]))
+    }
+}

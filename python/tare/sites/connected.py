@@ -1,0 +1,117 @@
+"""A site of sites.yaml with its hosts connected: hosts, one ledger over all, and each host's home and engine."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tare.errors import EnvironmentLacks
+from tare.sites import Host, Site
+from tare.sites.file import HostSpec, SiteSpec, SshSpec, called
+from tare.sites.layout import Layout, default_layout
+from tare.sites.ledger import Ledger
+from tare.sites.local import LocalHost
+from tare.sites.process import boot_id
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites.ssh.dialing import Dialer, SshDialer, agent_program
+from tare.sites.ssh.engine import ForwardedEngine
+from tare.sites.ssh.host import SshHost
+from tare.sites.ssh.ledger import AgentLedger, SiteLedger
+from tare.sites.ssh.link import Link
+
+Dial = Callable[[SshSpec], Dialer]
+
+
+@dataclass(frozen=True)
+class ConnectedSite:
+    """`homes`: name of a host → TARE_HOME there. `links`: of the hosts over SSH."""
+
+    spec: SiteSpec
+    site: Site
+    ledger: Ledger
+    homes: Mapping[str, Layout]
+    links: Mapping[str, Link]
+    _stack: ExitStack = field(repr=False)
+
+    def host_spec(self, host: Host) -> HostSpec:
+        """What the file says of one of the site's hosts."""
+        return next(spec for spec in self.spec.hosts if called(spec) == host.name)
+
+    def engine_url(self, host: Host) -> str | None:
+        """Where the host's container engine can be reached from here until the site is left; `None`: as ever."""
+        spec = self.host_spec(host)
+        if not isinstance(spec, SshSpec):
+            return None
+        forwarded = ForwardedEngine(spec)
+        self._stack.callback(forwarded.close)
+        return forwarded.url
+
+
+@contextmanager
+def connected(
+    spec: SiteSpec, *, session: str | None = None, layout: Layout | None = None, dial: Dial | None = None
+) -> Iterator[ConnectedSite]:
+    """Connect to every host of the site. Raises `EnvironmentLacks` with one sentence for the first that refuses.
+
+    `session`: a tare that comes again under the same name finds its agents, and that they have cleared up what an
+    earlier one left (`session_of`); without one, nothing is found again.
+    """
+    layout = layout or default_layout()
+    dial = dial or _by_ssh(session or secrets.token_hex(8))
+    with ExitStack() as stack:
+        hosts: dict[str, Host] = {}
+        links: dict[str, Link] = {}
+        for each in spec.hosts:
+            name = called(each)
+            if isinstance(each, SshSpec):
+                links[name] = Link(name, dial(each), engine=each.engine)
+                stack.callback(links[name].close)
+                hosts[name] = SshHost(links[name])
+            else:
+                hosts[name] = LocalHost(name)
+        _refuse_two_names(links, hosts, layout)
+        there = {name: AgentLedger(link) for name, link in links.items()}
+        homes = {name: Layout(Path(links[name].agent.home)) if name in links else layout for name in hosts}
+        ledger = SiteLedger(SqliteLedger(layout.ledger), there)
+        yield ConnectedSite(spec, _site(spec, hosts), ledger, homes, links, stack)
+
+
+def session_of(store: Path) -> str:
+    """The session of whoever writes to a store: the same when a study that was broken off goes on."""
+    here = boot_id(LocalHost())
+    return hashlib.sha256(f"{store.absolute()}\0{here}".encode()).hexdigest()[:16]
+
+
+def _by_ssh(session: str) -> Dial:
+    agent = agent_program()
+    return lambda spec: SshDialer(spec, session, agent)
+
+
+def _site(spec: SiteSpec, hosts: Mapping[str, Host]) -> Site:
+    nodes = tuple(hosts[called(each)] for each in spec.nodes)
+    addresses = {called(each): each.address for each in spec.hosts if isinstance(each, SshSpec) and each.address}
+    return Site(
+        sut=nodes[0],
+        client=hosts[called(spec.client)],
+        labels={"site": spec.name},
+        nodes=nodes if len(nodes) > 1 else (),
+        addresses=addresses,
+    )
+
+
+def _refuse_two_names(links: Mapping[str, Link], hosts: Mapping[str, Host], layout: Layout) -> None:
+    """Two names may lead to one machine without looking alike; then server and client would share it unsaid."""
+    seen: dict[str, str] = {}
+    if (here := next((name for name in hosts if name not in links), None)) is not None and layout.home.exists():
+        about = layout.home.stat()
+        seen[f"{boot_id(hosts[here])}:{about.st_dev}:{about.st_ino}"] = here
+    for name, link in links.items():
+        if (other := seen.setdefault(link.agent.place, name)) != name:
+            raise EnvironmentLacks(
+                f"{other} and {name} are one host under two names",
+                hint="write the same host for both, or give each part a host of its own",
+            )

@@ -1,0 +1,87 @@
+"""The container engine of a host, by a socket here that OpenSSH's client forwards to the engine's there."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from tare.errors import EnvironmentLacks
+from tare.sites.file import SshSpec
+from tare.sites.ssh.dialing import ssh_argv
+from tare.sites.ssh.refusals import refusal
+
+_UP_S = 40.0
+_DOWN_S = 5.0
+_LOOK_S = 0.02
+_PAUSE_S = 1.0
+_FORWARD = ("-o", "ExitOnForwardFailure=yes", "-o", "StreamLocalBindUnlink=yes")
+
+
+class ForwardedEngine:
+    """Up while it is not closed; a connection that breaks is made anew. `url`: what an engine's client connects to.
+
+    The user whom `ssh` names needs the right to use the engine's socket: sudo does not reach that far.
+    """
+
+    def __init__(self, spec: SshSpec) -> None:
+        self._spec = spec
+        self._folder = Path(tempfile.mkdtemp(prefix="tare-"))  # for this user alone
+        self._socket = self._folder / "engine.sock"
+        self._closed = threading.Event()
+        self.url = f"unix://{self._socket}"
+        try:
+            self._process = self._start()
+            self._wait()
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        self._keeper = threading.Thread(target=self._keep, name=f"engine of {spec.called}", daemon=True)
+        self._keeper.start()
+
+    def close(self) -> None:
+        """End the connection and remove the socket."""
+        self._closed.set()
+        _end(self._process)
+        self._keeper.join(timeout=_UP_S)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        forward = (*_FORWARD, "-N", "-L", f"{self._socket}:{self._spec.engine}")
+        with (self._folder / "errors").open("wb") as errors:
+            return subprocess.Popen(
+                [*ssh_argv(self._spec), *forward, "--", self._spec.ssh],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+            )  # fmt: skip
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _UP_S
+        while not self._socket.exists():
+            if (code := self._process.poll()) is not None:
+                raise refusal(self._spec, code, (self._folder / "errors").read_text(errors="replace"))
+            if time.monotonic() > deadline:
+                _end(self._process)
+                raise EnvironmentLacks(
+                    f"the engine's socket on {self._spec.called} was not forwarded in {_UP_S:g} s"
+                )
+            time.sleep(_LOOK_S)
+
+    def _keep(self) -> None:
+        while not self._closed.is_set():
+            self._process.wait()
+            if not self._closed.wait(_PAUSE_S):
+                self._process = self._start()
+        _end(self._process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_DOWN_S)
+        return
+    process.kill()
+    process.wait(timeout=_DOWN_S)

@@ -1,0 +1,83 @@
+"""Frames of the agent's stream, as crates/agent/src/frame.rs has them: `length u32, id u64, kind u8, payload`.
+
+A message is a head, a JSON object whose `data` says how many bytes follow, and frames with these.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_START = struct.Struct(">IQc")
+_COUNTED = _START.size - 4
+"""Bytes that the length counts beside the payload."""
+_MOST_PAYLOAD = 1 << 20
+MOST_DATA = 64 << 20
+"""No message carries more; longer files go in parts."""
+
+
+class DamagedStream(Exception):
+    """What arrives is no frame; the connection is of no further use."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One request or answer. `head` lacks the key `data`."""
+
+    id: int
+    head: Mapping[str, Any]
+    data: bytes = b""
+
+
+def encoded(message: Message) -> bytes:
+    """Its frames."""
+    head = {**message.head, "data": len(message.data)} if message.data else message.head
+    starts = range(0, len(message.data), _MOST_PAYLOAD)
+    data = [_frame(message.id, b"D", message.data[start : start + _MOST_PAYLOAD]) for start in starts]
+    return b"".join([_frame(message.id, b"H", json.dumps(head).encode()), *data])
+
+
+def _frame(number: int, kind: bytes, payload: bytes) -> bytes:
+    return _START.pack(len(payload) + _COUNTED, number, kind) + payload
+
+
+class Decoder:
+    """Bytes as they come → whole messages."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+        self._begun: dict[int, tuple[dict[str, Any], int, list[bytes]]] = {}
+
+    def feed(self, received: bytes) -> Sequence[Message]:
+        """The messages that end with these bytes. Raises `DamagedStream`."""
+        self._waiting += received
+        return [
+            message for number, kind, payload in self._frames() for message in self._take(number, kind, payload)
+        ]
+
+    def _frames(self) -> Iterator[tuple[int, bytes, bytes]]:  # id, kind, payload
+        while len(self._waiting) >= _START.size:
+            length, number, kind = _START.unpack_from(self._waiting)
+            if not _COUNTED <= length <= _COUNTED + _MOST_PAYLOAD:
+                raise DamagedStream(f"a frame of {length} bytes")
+            if len(self._waiting) < 4 + length:
+                return
+            payload = bytes(self._waiting[_START.size : 4 + length])
+            del self._waiting[: 4 + length]
+            yield number, kind, payload
+
+    def _take(self, number: int, kind: bytes, payload: bytes) -> Iterator[Message]:
+        if kind == b"H":
+            head = json.loads(payload)
+            self._begun[number] = (head, int(head.pop("data", 0)), [])
+        elif kind == b"D" and number in self._begun:
+            self._begun[number][2].append(payload)
+        else:
+            raise DamagedStream(f"a frame of kind {kind!r} without a head")
+        head, wanted, parts = self._begun[number]
+        if sum(map(len, parts)) >= wanted:
+            del self._begun[number]
+            yield Message(number, head, b"".join(parts))

@@ -1,0 +1,200 @@
+"""A host over SSH: the five methods of `Host`, done by the agent there."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tare.errors import RunFailed, TimedOut
+from tare.sites import Completed, Output, Process
+from tare.sites.ssh.frames import MOST_DATA
+from tare.sites.ssh.link import Link, Refused
+
+_PART = 4 << 20
+"""Bytes of a long file that go at once: what a broken connection costs again."""
+_PSEUDO = ("/proc/", "/sys/")
+
+
+class SshHost:
+    """Errors and limits are those of `LocalHost`. `python3` is the host's own, from $PATH.
+
+    A call without a time limit of its own has the link's; a connection that comes back in time is not noticed.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.name = link.name
+        self._link = link
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run to the end, in a process group of its own that is killed whole when the time is up."""
+        if len(stdin) > MOST_DATA:
+            raise RunFailed(f"{_spoken(argv)} would be given {len(stdin)} bytes on {self.name}: put them in a file")
+        try:
+            answer = self._link.ask("run", stdin, timeout_s=timeout_s, limit_s=timeout_s, **_program(argv, env))
+        except Refused as refused:
+            if refused.kind == "timeout":
+                raise self._late(argv, timeout_s) from refused
+            raise RunFailed(f"{argv[0]} cannot be run on {self.name}: {_reason(refused)}") from refused
+        split = answer.told["stdout"]
+        done = Completed(tuple(argv), answer.told["code"], answer.data[:split], answer.data[split:])
+        if check and done.code != 0:
+            raise RunFailed(f"{_spoken(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
+        return done
+
+    def _late(self, argv: Sequence[str], timeout_s: float) -> TimedOut:
+        return TimedOut(f"{_spoken(argv)} did not end within {timeout_s:g} s on {self.name} and was killed")
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Output,
+        env: Mapping[str, str] | None = None,
+        announce: Callable[[Process], None] | None = None,
+    ) -> Process:
+        """Start in a session of its own, standard input empty; the output files begin anew.
+
+        With `announce` the agent holds the program back until it is told that the process stands in the ledger.
+        """
+        fields = {**_program(argv, env), "stdout": output.stdout, "stderr": output.stderr}
+        try:
+            told = self._link.ask("start", held=announce is not None, **fields).told
+            process = Process(told["pid"], told["started_ticks"], self._link.agent.boot_id)
+            if announce is not None:
+                self._announced(process, announce)
+        except Refused as refused:
+            why = "no such program may be run there" if announce else os.strerror(2)
+            why = why if refused.kind == "absent" else _reason(refused)
+            raise RunFailed(f"{argv[0]} cannot be started on {self.name}: {why}") from refused
+        return process
+
+    def _announced(self, process: Process, announce: Callable[[Process], None]) -> None:
+        try:
+            announce(process)
+        except BaseException:
+            self._link.ask("abandon", pid=process.pid)
+            raise
+        self._link.ask("release", pid=process.pid)
+
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
+        """Write whole or not at all (a rename), except below /proc and /sys."""
+        try:
+            if isinstance(source, bytes) or source.stat().st_size <= _PART:
+                content = source if isinstance(source, bytes) else source.read_bytes()
+                if len(content) <= _PART or target.startswith(_PSEUDO):
+                    self._link.ask("put", content, path=target, mode=mode)
+                else:
+                    self._put_parts(_parts_of(content), target, mode)
+            else:
+                with source.open("rb") as file:
+                    self._put_parts(_parts_from(file), target, mode)
+        except Refused as refused:
+            raise RunFailed(f"{target} cannot be written on {self.name}: {_reason(refused)}") from refused
+
+    def _put_parts(self, parts: Iterator[bytes], target: str, mode: int) -> None:
+        scratch, size = f"{target}.{secrets.token_hex(16)}", 0
+        for part in parts:
+            self._link.ask("put_part", part, scratch=scratch, offset=size)
+            size += len(part)
+        self._link.ask("put_whole", scratch=scratch, path=target, mode=mode, size=size)
+
+    def get(self, source: str, target: Path) -> None:
+        """Copy a file or a directory; links are copied as links."""
+        try:
+            found = json.loads(self._link.ask("list", path=source).data)
+            if found[0]["kind"] == "directory":
+                target.mkdir(parents=True, exist_ok=True)
+                for entry in found[1:]:
+                    self._get_entry(source, target, entry)
+                for entry in reversed([each for each in found if each["kind"] == "directory"]):
+                    _as_it_was(target / entry["path"], entry)
+            else:
+                self._get_file(source, target)
+        except Refused as refused:
+            raise RunFailed(f"{source} cannot be copied from {self.name}: {_reason(refused)}") from refused
+        except OSError as error:
+            raise RunFailed(f"{source} cannot be copied from {self.name}: {error}") from error
+
+    def _get_entry(self, source: str, target: Path, entry: Mapping[str, Any]) -> None:
+        place = target / entry["path"]
+        if entry["kind"] == "directory":
+            place.mkdir(exist_ok=True)
+        elif entry["kind"] == "link":
+            place.symlink_to(entry["link"])
+        else:
+            self._get_file(f"{source}/{entry['path']}", place)
+            _as_it_was(place, entry)
+
+    def _get_file(self, source: str, target: Path) -> None:
+        """Under another name until it is whole."""
+        scratch = target.with_name(f"{target.name}.{secrets.token_hex(16)}")
+        try:
+            with scratch.open("wb") as file:
+                for part in self._parts(source):
+                    file.write(part)
+            scratch.replace(target)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+    def read(self, path: str) -> bytes | None:
+        """`None` for a file that is not there, and for one of a process that has gone."""
+        try:
+            return b"".join(self._parts(path))
+        except Refused as refused:
+            if refused.kind == "absent":
+                return None
+            raise RunFailed(f"{path} cannot be read on {self.name}: {_reason(refused)}") from refused
+
+    def _parts(self, path: str) -> Iterator[bytes]:
+        offset, whole = 0, False
+        while not whole:
+            answer = self._link.ask("read", path=path, offset=offset, limit=_PART)
+            yield answer.data
+            offset, whole = offset + len(answer.data), answer.told["whole"]
+
+
+def _program(argv: Sequence[str], env: Mapping[str, str] | None) -> dict[str, Any]:
+    return {"argv": list(argv), "env": None if env is None else dict(env)}
+
+
+def _parts_of(content: bytes) -> Iterator[bytes]:
+    return (content[start : start + _PART] for start in range(0, len(content), _PART))
+
+
+def _parts_from(file: BinaryIO) -> Iterator[bytes]:
+    while part := file.read(_PART):
+        yield part
+
+
+def _as_it_was(place: Path, entry: Mapping[str, Any]) -> None:
+    """Mode and time, as a copy of a tree keeps them."""
+    place.chmod(entry["mode"])
+    os.utime(place, ns=(entry["modified_ns"], entry["modified_ns"]))
+
+
+def _reason(refused: Refused) -> str:
+    if refused.kind == "absent":
+        return os.strerror(2)
+    return refused.what if refused.errno is None else os.strerror(refused.errno)
+
+
+def _spoken(argv: Sequence[str]) -> str:
+    """The program and its first words: enough to know it, too little to carry a password."""
+    return " ".join([Path(argv[0]).name, *argv[1:2]])
+
+
+def _last_line(done: Completed) -> str:
+    lines = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace").splitlines()
+    return lines[-1] if lines else "it printed nothing"

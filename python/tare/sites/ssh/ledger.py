@@ -1,0 +1,89 @@
+"""The ledger of each host on that host, which its agent keeps, and one ledger over all hosts of a site."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tare.errors import EnvironmentLacks
+from tare.sites.ledger import Kind, Ledger, Made
+from tare.sites.process import from_ident
+from tare.sites.ssh.link import Link, Refused
+
+
+class AgentLedger:
+    """Kept by the agent, the owner of what is noted: it lives as long as its tare does, and a lease more."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:  # noqa: ARG002 - the one host
+        """About to be made."""
+        self._ask("note", kind=kind.value, ident=ident, keep=keep)
+
+    def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:  # noqa: ARG002 - the one host
+        """Seen to be gone."""
+        self._ask("forget", kind=kind.value, ident=ident)
+
+    def entries(self) -> tuple[Made, ...]:
+        """In order of removal: by kind, then the youngest first."""
+        return tuple(self._made(entry) for entry in self._entries())
+
+    def abandoned(self) -> tuple[Made, ...]:
+        """Entries whose agent lives no more."""
+        return tuple(self._made(entry) for entry in self._entries() if not entry["keep"] and not entry["living"])
+
+    def _entries(self) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = json.loads(self._ask("entries"))
+        order = list(Kind)
+        entries.reverse()
+        return sorted(entries, key=lambda entry: order.index(Kind(entry["kind"])))
+
+    def _made(self, entry: Mapping[str, Any]) -> Made:
+        owner = from_ident(entry["owner"])
+        return Made(Kind(entry["kind"]), entry["ident"], self._link.name, owner, entry["keep"])
+
+    def _ask(self, op: str, **fields: Any) -> bytes:
+        try:
+            return self._link.ask(op, **fields).data
+        except Refused as refused:
+            raise EnvironmentLacks(
+                f"the ledger on {self._link.name} cannot be used: {refused.what}",
+                hint="make room there, or give the host another `home` in sites.yaml",
+            ) from refused
+
+
+class SiteLedger:
+    """What is noted of a host stands in the ledger on that host. `here`: of all hosts that are not in `there`."""
+
+    def __init__(self, here: Ledger, there: Mapping[str, Ledger]) -> None:
+        self._here = here
+        self._there = there
+
+    def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
+        """About to be made, by this process."""
+        self._of(host).note(kind, ident, host=host, keep=keep)
+
+    def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
+        """Seen to be gone."""
+        self._of(host).forget(kind, ident, host=host)
+
+    def entries(self) -> tuple[Made, ...]:
+        """All that stands in any, in order of removal."""
+        return self._ordered([made for ledger in self._all() for made in ledger.entries()])
+
+    def abandoned(self) -> tuple[Made, ...]:
+        """Of every host, entries whose owner lives no more."""
+        return self._ordered([made for ledger in self._all() for made in ledger.abandoned()])
+
+    def _of(self, host: str) -> Ledger:
+        return self._there.get(host, self._here)
+
+    def _all(self) -> tuple[Ledger, ...]:
+        return (self._here, *self._there.values())
+
+    @staticmethod
+    def _ordered(made: list[Made]) -> tuple[Made, ...]:
+        order = list(Kind)
+        return tuple(sorted(made, key=lambda entry: order.index(entry.kind)))

@@ -1,0 +1,306 @@
+"""The conversation with one agent: requests by id, answered over whichever connection there is.
+
+A connection that breaks is made anew while the agent's lease lasts, and what was not answered is asked again: the
+agent does no request twice. docs/reference/agent.md has the rules of both sides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.sites.ssh.dialing import Dialer, Line
+from tare.sites.ssh.frames import DamagedStream, Decoder, Message, encoded
+
+FORMAT = 1
+LEASE_S = 120.0
+"""How long an agent waits for its tare before it clears up."""
+QUIET_S = 60.0
+"""Limit of requests that have none of their own: long enough for a connection that comes back."""
+_GRACE_S = 5.0
+"""How much longer than the agent itself the answer of a program's time limit may take."""
+_HELLO_S = 60.0  # greeted, an agent may first clear up after a tare that died
+_BYE_S = 60.0
+_PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
+_ONCE = frozenset({"run", "start", "release", "put", "put_whole"})
+"""What an agent that was started anew meanwhile must not be asked again."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request came to."""
+
+    told: Mapping[str, Any]
+    data: bytes
+
+
+class Refused(Exception):
+    """The agent's answer is that it could not. `errno`: of the system, where that is the reason."""
+
+    def __init__(self, kind: str, what: str, errno: int | None) -> None:
+        super().__init__(what)
+        self.kind = kind
+        self.what = what
+        self.errno = errno
+
+
+@dataclass
+class _Pending:
+    message: Message
+    over: threading.Event = field(default_factory=threading.Event)
+    answer: Message | None = None
+    lost: str | None = None
+
+
+@dataclass(frozen=True)
+class Agent:
+    """Who answered. `place`: the same for two names of one host. `home`: TARE_HOME there."""
+
+    ident: str
+    boot_id: str
+    home: str
+    uid: int
+    place: str
+
+
+class Link:
+    """Safe to be used by several threads. `engine`: the socket of the host's container engine."""
+
+    def __init__(
+        self, name: str, dialer: Dialer, *, lease_s: float = LEASE_S, engine: str = "/var/run/docker.sock"
+    ) -> None:
+        self.name = name
+        self._dialer = dialer
+        self._lease_s = lease_s
+        self._engine = engine
+        self._epoch = secrets.token_hex(16)
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._next = secrets.randbits(48)  # answers to another tare's requests are none to ours
+        self._pending: dict[int, _Pending] = {}
+        self._acks: list[int] = []
+        self._line: Line | None = None
+        self._closed = threading.Event()
+        self._down_since: float | None = None
+        self._why_down = ""
+        self._given_up = False
+        line, self.agent = self._greeted()
+        self._line = line
+        self._keeper = threading.Thread(target=self._keep, args=(line,), name=f"link to {name}", daemon=True)
+        self._keeper.start()
+
+    def ask(self, op: str, data: bytes = b"", *, timeout_s: float = QUIET_S, **fields: Any) -> Answer:
+        """The agent's answer. Raises `Refused`, and `TimedOut` or `RunFailed` where none came.
+
+        `timeout_s`: an answer that is later by some seconds is still taken while the connection stands.
+        """
+        pending = self._sent(op, data, fields, timeout_s)
+        try:
+            in_time = pending.over.wait(timeout_s) or (self._down_since is None and pending.over.wait(_GRACE_S))
+        except BaseException:
+            self._drop(pending)
+            raise
+        if not in_time:
+            self._drop(pending)
+            raise self._unanswered(op, timeout_s)
+        if pending.lost is not None:
+            raise RunFailed(pending.lost)
+        assert pending.answer is not None  # noqa: S101 - for the type alone
+        return _told(pending.answer)
+
+    def close(self, *, bye: bool = True) -> None:
+        """End the conversation. `bye`: the agent clears up and ends at once; else when its lease is over."""
+        if bye and self._down_since is None and not self._closed.is_set():
+            with contextlib.suppress(TareError, Refused):
+                self.ask("bye", timeout_s=_BYE_S)
+        self._closed.set()
+        if self._line is not None:
+            self._line.break_off()
+        self._keeper.join(timeout=_HELLO_S)
+
+    def break_off(self) -> None:
+        """Cut the connection as a fault of the network would; it is made anew."""
+        if (line := self._line) is not None:
+            line.break_off()
+
+    def _sent(self, op: str, data: bytes, fields: Mapping[str, Any], timeout_s: float) -> _Pending:
+        with self._lock:
+            self._next += 1
+            acks, self._acks = self._acks, []
+            head = {"op": op, **fields, **({"acks": acks} if acks else {})}
+            pending = _Pending(Message(self._next, head, data))
+            self._pending[pending.message.id] = pending
+            if self._given_up or self._closed.is_set():
+                pending.lost = self._lost_words()
+                pending.over.set()
+                del self._pending[pending.message.id]
+        if (line := self._line) is not None:
+            self._write(line, encoded(pending.message), timeout_s)
+        return pending
+
+    def _write(self, line: Line, content: bytes, limit_s: float) -> None:
+        """All of it or the connection's end: half a frame would spoil all that follow."""
+        deadline = time.monotonic() + limit_s
+        if not self._writing.acquire(timeout=limit_s):
+            line.break_off()
+            return
+        try:
+            left = memoryview(content)
+            while left:
+                if not select.select([], [line.outward], [], max(0.0, deadline - time.monotonic()))[1]:
+                    line.break_off()
+                    return
+                with contextlib.suppress(BlockingIOError):
+                    left = left[os.write(line.outward, left) :]
+        except (OSError, ValueError):  # broken: the keeper sees its end too
+            line.break_off()
+        finally:
+            self._writing.release()
+
+    def _drop(self, pending: _Pending) -> None:
+        """Nobody waits for it any more, so a program ends."""
+        number = pending.message.id
+        with self._lock:
+            self._pending.pop(number, None)
+            self._acks.append(number)
+            self._next += 1
+            cancel = Message(self._next, {"op": "cancel", "of": number})
+        if (line := self._line) is not None:
+            self._write(line, encoded(cancel), _GRACE_S)
+
+    def _unanswered(self, op: str, timeout_s: float) -> RunFailed:
+        if self._down_since is not None:
+            return TimedOut(f"{self.name} is out of reach, so `{op}` was not answered within {timeout_s:g} s: "
+                            f"{self._why_down}")  # fmt: skip
+        return TimedOut(f"the agent on {self.name} did not answer `{op}` within {timeout_s:g} s")
+
+    def _lost_words(self) -> str:
+        if self._closed.is_set():
+            return f"the connection to {self.name} has been closed"
+        return (
+            f"{self.name} was out of reach for {self._lease_s:g} s, and its agent has cleared up: {self._why_down}"
+        )
+
+    def _greeted(self) -> tuple[Line, Agent]:
+        """A new connection on which the agent has said who it is."""
+        line = self._dialer.dial()
+        fields = {"format": FORMAT, "epoch": self._epoch, "lease_s": self._lease_s, "engine": self._engine}
+        self._write(line, encoded(Message(0, {"op": "hello", **fields})), _HELLO_S)
+        decoder, deadline = Decoder(), time.monotonic() + _HELLO_S
+        try:
+            while select.select([line.inward], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                if not (received := os.read(line.inward, 1 << 16)):
+                    break
+                for message in decoder.feed(received):
+                    told = _told(message).told
+                    agent = Agent(told["agent"], told["boot_id"], told["home"], told["uid"], told["place"])
+                    return line, agent
+        except (Refused, DamagedStream) as error:
+            line.close()
+            raise EnvironmentLacks(f"the agent on {self.name} cannot be spoken to: {error}") from error
+        words = line.last_words()
+        line.break_off()
+        line.close()
+        raise EnvironmentLacks(f"the agent on {self.name} does not answer: {words or 'the connection ended'}")
+
+    def _keep(self, line: Line) -> None:
+        """Listen while the connection stands, then make another."""
+        while True:
+            why = self._listen(line)
+            self._line, self._down_since = None, time.monotonic()
+            words = line.last_words()
+            line.break_off()
+            with self._writing:
+                line.close()
+            self._why_down = words.splitlines()[-1] if words else why
+            again = self._again()
+            if again is None:
+                self._give_up()
+                return
+            line = again
+
+    def _listen(self, line: Line) -> str:
+        """Until the connection ends; why it did."""
+        decoder, heard = Decoder(), time.monotonic()
+        pause_s = min(self._lease_s / 4, 15.0)
+        while not self._closed.is_set():
+            try:
+                if select.select([line.inward], [], [], pause_s)[0]:
+                    if not (received := os.read(line.inward, 1 << 18)):
+                        return "the connection ended"
+                    heard = time.monotonic()
+                    for message in decoder.feed(received):
+                        self._settle(message)
+                    continue
+            except (OSError, ValueError, DamagedStream) as error:
+                return f"the connection broke: {error}"
+            if time.monotonic() - heard > 3 * pause_s:
+                return f"nothing was heard for {3 * pause_s:g} s"
+            self._write(line, encoded(Message(0, {"op": "ping"})), pause_s)
+        return "it was closed"
+
+    def _settle(self, message: Message) -> None:
+        with self._lock:
+            pending = self._pending.pop(message.id, None)
+            if message.id:
+                self._acks.append(message.id)
+        if pending is not None:
+            pending.answer = message
+            pending.over.set()
+
+    def _again(self) -> Line | None:
+        """Another connection, `None` when the lease is over or the conversation is."""
+        attempt = 0
+        while not self._closed.is_set():
+            if time.monotonic() - (self._down_since or 0.0) > self._lease_s:
+                return None
+            self._closed.wait(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
+            attempt += 1
+            if self._closed.is_set():
+                return None
+            try:
+                line, agent = self._greeted()
+            except TareError as error:
+                self._why_down = error.what
+                continue
+            self._resume(line, agent)
+            return line
+        return None
+
+    def _resume(self, line: Line, agent: Agent) -> None:
+        """Ask again what was not answered; of an agent that was started anew, only what may be done twice."""
+        anew = agent.ident != self.agent.ident
+        self.agent = agent
+        with self._lock:
+            if anew:
+                for number, pending in list(self._pending.items()):
+                    if pending.message.head["op"] in _ONCE:
+                        pending.lost = f"the agent on {self.name} ended while it was at work and was started anew"
+                        pending.over.set()
+                        del self._pending[number]
+            waiting = [pending.message for pending in self._pending.values()]
+            self._line, self._down_since = line, None
+        for message in waiting:
+            self._write(line, encoded(message), QUIET_S)
+
+    def _give_up(self) -> None:
+        with self._lock:
+            self._given_up = True
+            for pending in self._pending.values():
+                pending.lost = self._lost_words()
+                pending.over.set()
+            self._pending.clear()
+
+
+def _told(message: Message) -> Answer:
+    if (error := message.head.get("error")) is not None:
+        raise Refused(str(error.get("kind")), str(error.get("what", "")), error.get("errno"))
+    return Answer(message.head.get("ok", {}), message.data)

@@ -1,0 +1,36 @@
+"""What kept ssh(1) or sudo(8) from letting tare in, as one sentence with what to do."""
+
+from __future__ import annotations
+
+from tare.errors import EnvironmentLacks
+from tare.sites.file import SshSpec
+
+
+def refusal(spec: SshSpec, code: int | None, words: str) -> EnvironmentLacks:
+    """From the exit code and what was said on standard error."""
+    host = spec.called
+    last = words.splitlines()[-1].strip() if words.strip() else f"ssh ended with {code}"
+    by_hand = f"ssh {spec.ssh}" if spec.ssh_config is None else f"ssh -F {spec.ssh_config} {spec.ssh}"
+    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in words:
+        return EnvironmentLacks(
+            f"the host key of {host} is not the one that is known: it was set up anew, or another machine answers",
+            hint="ask who runs it; when that is explained, take the old key away with ssh-keygen -R",
+        )
+    if "host key is known" in words or "Host key verification failed" in words:
+        return EnvironmentLacks(
+            f"the host key of {host} is not known here",
+            hint=f"compare it once by hand: {by_hand}",
+        )
+    if "Permission denied" in words and "sudo" not in words and "agent" not in last:
+        return EnvironmentLacks(
+            f"{host} lets none of this user's keys in ({last})",
+            hint=f"until this works without a question, nothing else will: {by_hand} true",
+        )
+    if "sudo:" in words or "sudo" in last:
+        return EnvironmentLacks(
+            f"sudo on {host} does not start tare's agent without a password ({last})",
+            hint="docs/guides/two-hosts.md has the line for sudoers",
+        )
+    if code == 255 or code is None:
+        return EnvironmentLacks(f"{host} cannot be reached: {last}", hint=f"does this work? {by_hand} true")
+    return EnvironmentLacks(f"tare's agent did not start on {host}: {last.removeprefix('tare-agent: ')}")
