@@ -82,7 +82,8 @@ def running(place: Path) -> Iterator[Sshd]:
         Path("/run/sshd").mkdir(exist_ok=True)
     shutil.copy(place / "client.pub", place / "authorized_keys")
     (place / "sshd_config").write_text(
-        f"ListenAddress 127.0.0.1\nPort {sshd.port}\nHostKey {place}/host\nAuthorizedKeysFile {place}/authorized_keys\n"
+        f"ListenAddress 127.0.0.1\nPort {sshd.port}\nHostKey {place}/host\n"
+        f"AuthorizedKeysFile {place}/authorized_keys\n"
         f"StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nMaxStartups 100\n"
         f"SetEnv PATH={os.environ['PATH']}\n"
     )

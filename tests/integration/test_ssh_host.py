@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
+from tests.integration.sshd import Sshd, running, trust
+from tests.unit.sites.host_contract import HostContract, until
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
@@ -24,8 +26,6 @@ from tare.sites.process import alive, from_ident
 from tare.sites.ssh.dialing import SshDialer, agent_program
 from tare.sites.ssh.host import SshHost
 from tare.sites.ssh.link import Link
-from tests.integration.sshd import Sshd, running, trust
-from tests.unit.sites.host_contract import HostContract, until
 
 pytestmark = pytest.mark.skipif(
     shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin") is None and "CI" not in os.environ,
@@ -159,7 +159,7 @@ def test_a_full_disk_is_told(sshd: Sshd, home: Path, tmp_path: Path) -> None:
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)], check=True, timeout=30)
     try:
-        with pytest.raises(EnvironmentLacks, match="could not be copied to far: .*No space left"):
+        with pytest.raises(EnvironmentLacks, match=r"could not be copied to far: .*No space left"):
             Link("far", dialer(sshd, small))
         link = Link("far", dialer(sshd, home))
         with pytest.raises(Exception, match=f"{small}/x cannot be written on far: No space left on device"):
