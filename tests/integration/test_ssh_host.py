@@ -82,20 +82,20 @@ def refused(sshd: Sshd, home: Path, **keys: object) -> str:
 def test_an_unknown_host_key_is_refused(sshd: Sshd, home: Path) -> None:
     trust(sshd, None)
     try:
-        told = refused(sshd, home)
+        sentence = refused(sshd, home)
     finally:
         trust(sshd, "host")
-    assert "the host key of far is not known here (compare it once by hand: ssh -F" in told
+    assert "the host key of far is not known here (compare it once by hand: ssh -F" in sentence
     assert not (sshd.place / "known_hosts").read_text().count("\n") > 1
 
 
 def test_a_changed_host_key_is_refused(sshd: Sshd, home: Path) -> None:
     trust(sshd, "stranger")
     try:
-        told = refused(sshd, home)
+        sentence = refused(sshd, home)
     finally:
         trust(sshd, "host")
-    assert "the host key of far is not the one that is known" in told
+    assert "the host key of far is not the one that is known" in sentence
 
 
 def test_a_key_that_is_not_let_in_is_told(sshd: Sshd, home: Path, tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_a_key_that_is_not_let_in_is_told(sshd: Sshd, home: Path, tmp_path: Path
 def test_a_host_out_of_reach_is_told(sshd: Sshd, home: Path, tmp_path: Path) -> None:
     config = tmp_path / "ssh_config"
     config.write_text(sshd.config.read_text().replace(f"Port {sshd.port}", "Port 1"))
-    told = refused(sshd, home, ssh_config=str(config))
-    assert "far cannot be reached: ssh: connect to host 127.0.0.1 port 1: Connection refused" in told
+    sentence = refused(sshd, home, ssh_config=str(config))
+    assert "far cannot be reached: ssh: connect to host 127.0.0.1 port 1: Connection refused" in sentence
     nowhere = "no.such.host.invalid"
     config.write_text(sshd.config.read_text().replace("HostName 127.0.0.1", f"HostName {nowhere}"))
     assert f"far cannot be reached: ssh: Could not resolve hostname {nowhere}" in refused(
@@ -118,8 +118,8 @@ def test_a_host_out_of_reach_is_told(sshd: Sshd, home: Path, tmp_path: Path) -> 
 
 def test_a_machine_of_another_kind_is_told(sshd: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "s390x")
-    told = refused(sshd, home)
-    assert f"far is a {os.uname().machine} machine, and tare has an agent for s390x only" in told
+    sentence = refused(sshd, home)
+    assert f"far is a {os.uname().machine} machine, and tare has an agent for s390x only" in sentence
 
 
 def test_sudo_that_asks_is_told(sshd: Sshd, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,8 +191,8 @@ def test_a_connection_cut_again_and_again_loses_nothing(sshd: Sshd, link: Link, 
     host = SshHost(link)
     for n in range(5):
         sshd.cut()
-        host.run(["sh", "-c", f"echo {n} >>{tmp_path}/told"], timeout_s=40)
-    assert (tmp_path / "told").read_text() == "0\n1\n2\n3\n4\n"
+        host.run(["sh", "-c", f"echo {n} >>{tmp_path}/order"], timeout_s=40)
+    assert (tmp_path / "order").read_text() == "0\n1\n2\n3\n4\n"
 
 
 def test_a_site_is_connected_with_one_ledger_over_its_hosts(sshd: Sshd, home: Path, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ impl Answer {
     }
 
     pub(crate) fn fault(fault: &Fault) -> Self {
-        let told = match fault {
+        let reason = match fault {
             Fault::System(error) => match error.raw_os_error() {
                 Some(number) => {
                     json!({"kind": "system", "errno": number, "what": error.to_string()})
@@ -62,7 +62,7 @@ impl Answer {
             Fault::Other(what) => json!({"kind": "other", "what": what}),
         };
         let mut head = Map::new();
-        head.insert("error".to_owned(), told);
+        head.insert("error".to_owned(), reason);
         Self { head, parts: Vec::new() }
     }
 }

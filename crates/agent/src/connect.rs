@@ -56,11 +56,11 @@ fn default_home() -> Result<PathBuf, Failure> {
 /// HOME/agent, which only this user may enter: whoever may speak to the daemon may do what this user may.
 fn private_folder(home: &Path) -> Result<PathBuf, Failure> {
     let folder = home.join("agent");
-    let told = |error: io::Error| format!("{} cannot be made: {error}", folder.display());
-    fs::create_dir_all(home).map_err(told)?;
+    let cannot_be_made = |error: io::Error| format!("{} cannot be made: {error}", folder.display());
+    fs::create_dir_all(home).map_err(cannot_be_made)?;
     match DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(told(error).into());
+            return Err(cannot_be_made(error).into());
         }
         _ => {}
     }

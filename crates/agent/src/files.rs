@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::answer::Fault;
 use crate::frame::MOST_DATA;
 
-/// Their content is not stored but told, so that nothing can be renamed into their place.
+/// Their content is not stored but listed, so that nothing can be renamed into their place.
 const PSEUDO: [&str; 2] = ["/proc/", "/sys/"];
 const NO_SUCH_PROCESS: i32 = 3;
 /// Of names for files under way.
@@ -235,11 +235,11 @@ mod tests {
         fs::write(folder.path().join("d/f"), b"x").unwrap();
         std::os::unix::fs::symlink("/nowhere", folder.path().join("l")).unwrap();
         let found = list(&folder.path().display().to_string()).ok().unwrap();
-        let told: Vec<_> = found
+        let listed: Vec<_> = found
             .iter()
             .map(|each| (each["path"].as_str().unwrap(), each["kind"].as_str().unwrap()))
             .collect();
-        assert_eq!(told, [("", "directory"), ("d", "directory"), ("d/f", "file"), ("l", "link")]);
+        assert_eq!(listed, [("", "directory"), ("d", "directory"), ("d/f", "file"), ("l", "link")]);
         assert_eq!(found[3]["link"], "/nowhere");
     }
 }

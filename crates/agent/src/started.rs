@@ -126,10 +126,10 @@ impl Started {
 fn begin(one: &mut One) -> Result<(), Fault> {
     let Some(mut line) = one.line.take() else { return Ok(()) };
     line.write_all(&[GO])?;
-    let mut told = Vec::new();
-    line.read_to_end(&mut told)?;
-    match told.try_into().map(i32::from_be_bytes) {
-        Ok(errno) => Err(Fault::System(io::Error::from_raw_os_error(errno))),
+    let mut errno = Vec::new();
+    line.read_to_end(&mut errno)?;
+    match errno.try_into().map(i32::from_be_bytes) {
+        Ok(number) => Err(Fault::System(io::Error::from_raw_os_error(number))),
         Err(_) => Ok(()),
     }
 }

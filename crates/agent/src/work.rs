@@ -54,8 +54,8 @@ impl Workplace {
                 self.started.reap();
                 let limit = Duration::from_secs_f64(limit_s.clamp(0.0, LONGEST_S));
                 let done = program::run(&program, data, limit, cancel)?;
-                let told = json!({"code": done.code, "stdout": done.stdout.len()});
-                Ok(Answer::with(told, vec![done.stdout, done.stderr]))
+                let ended = json!({"code": done.code, "stdout": done.stdout.len()});
+                Ok(Answer::with(ended, vec![done.stdout, done.stderr]))
             }
             Request::Start { program, stdout, stderr, held } => {
                 let identity = self.started.start(&program, &stdout, &stderr, held)?;
@@ -102,7 +102,7 @@ impl Workplace {
 
     fn entries(&self) -> Result<Answer, Fault> {
         let entries = self.ledger.entries()?;
-        let told: Vec<_> = entries
+        let listed: Vec<_> = entries
             .iter()
             .map(|entry| {
                 let living = Identity::parse(&entry.owner).is_some_and(|owner| owner.alive());
@@ -112,6 +112,6 @@ impl Workplace {
                 })
             })
             .collect();
-        Ok(Answer::with(json!({}), vec![serde_json::Value::from(told).to_string().into_bytes()]))
+        Ok(Answer::with(json!({}), vec![serde_json::Value::from(listed).to_string().into_bytes()]))
     }
 }

@@ -79,16 +79,16 @@ class HostContract:
         host.run(["kill", child.read_text().strip()], timeout_s=5)
 
     def test_several_threads_may_ask_at_once(self, host: Host) -> None:
-        told: list[str] = []
+        outputs: list[str] = []
         threads = [
-            threading.Thread(target=lambda n=n: told.append(host.run(["echo", str(n)], timeout_s=30).text))
+            threading.Thread(target=lambda n=n: outputs.append(host.run(["echo", str(n)], timeout_s=30).text))
             for n in range(8)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(told) == [f"{n}\n" for n in range(8)]
+        assert sorted(outputs) == [f"{n}\n" for n in range(8)]
 
     def test_start_returns_at_once_and_writes_to_files(self, host: Host, output: Output, tmp_path: Path) -> None:
         process = host.start(["sh", "-c", "echo out; echo err >&2; exec sleep 60"], output=output)
@@ -109,10 +109,10 @@ class HostContract:
     def test_what_is_announced_begins_only_afterwards_and_is_the_same_process(
         self, host: Host, output: Output, tmp_path: Path
     ) -> None:
-        told: list[Process] = []
+        announced: list[Process] = []
 
         def announce(process: Process) -> None:
-            told.append(process)
+            announced.append(process)
             time.sleep(0.2)
             assert alive(host, process)
             assert not (tmp_path / "out").read_text()
@@ -121,18 +121,18 @@ class HostContract:
         words = ["two words", "$HOME", "*", ""]
         process = host.start(["python3", "-I", "-S", "-c", script, *words], output=output, announce=announce)
         assert wait_for(tmp_path / "out") == f"{process.pid} '' two words $HOME * \n"
-        assert told == [process]
+        assert announced == [process]
 
     def test_what_cannot_be_announced_never_begins(self, host: Host, output: Output, tmp_path: Path) -> None:
-        told: list[Process] = []
+        announced: list[Process] = []
 
         def announce(process: Process) -> None:
-            told.append(process)
+            announced.append(process)
             raise RunFailed("the ledger cannot be used")
 
         with pytest.raises(RunFailed, match="the ledger cannot be used"):
             host.start(["touch", str(tmp_path / "began")], output=output, announce=announce)
-        until(lambda: not alive(host, told[0]))
+        until(lambda: not alive(host, announced[0]))
         assert not (tmp_path / "began").exists()
 
     def test_what_begins_after_a_word_gets_its_environment(
@@ -142,13 +142,13 @@ class HostContract:
         assert wait_for(tmp_path / "out") == "this\n"
 
     def test_a_missing_program_is_one_clear_failure_and_not_announced(self, host: Host, output: Output) -> None:
-        told: list[Process] = []
+        announced: list[Process] = []
         cannot = f"no-such-program cannot be started on {host.name}: "
         with pytest.raises(RunFailed, match=f"{cannot}no such program may be run there"):
-            host.start(["no-such-program"], output=output, announce=told.append)
+            host.start(["no-such-program"], output=output, announce=announced.append)
         with pytest.raises(RunFailed, match=f"{cannot}No such file"):
             host.start(["no-such-program"], output=output)
-        assert told == []
+        assert announced == []
 
     def test_a_started_process_that_ended_is_not_alive_and_leaves_no_zombie(
         self, host: Host, output: Output

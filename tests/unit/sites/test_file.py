@@ -94,12 +94,12 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("right", "wrong", "told"), FAULTS, ids=[told for _, _, told in FAULTS])
-def test_each_fault_is_told_with_its_line_key_and_hint(right: str, wrong: str, told: str) -> None:
+@pytest.mark.parametrize(("right", "wrong", "sentence"), FAULTS, ids=[sentence for _, _, sentence in FAULTS])
+def test_each_fault_is_told_with_its_line_key_and_hint(right: str, wrong: str, sentence: str) -> None:
     assert right in GOOD
     with pytest.raises(StudyError) as raised:
         resolve(parse(GOOD.replace(right, wrong, 1), "s"))
-    assert told in str(raised.value)
+    assert sentence in str(raised.value)
 
 
 def test_the_schema_for_editors_fits_what_is_read() -> None:

@@ -47,8 +47,8 @@ class SshHost:
             if refused.kind == "timeout":
                 raise self._late(argv, timeout_s) from refused
             raise RunFailed(f"{argv[0]} cannot be run on {self.name}: {_reason(refused)}") from refused
-        split = answer.told["stdout"]
-        done = Completed(tuple(argv), answer.told["code"], answer.data[:split], answer.data[split:])
+        split = answer.fields["stdout"]
+        done = Completed(tuple(argv), answer.fields["code"], answer.data[:split], answer.data[split:])
         if check and done.code != 0:
             raise RunFailed(f"{_spoken(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
         return done
@@ -70,8 +70,8 @@ class SshHost:
         """
         fields = {**_program(argv, env), "stdout": output.stdout, "stderr": output.stderr}
         try:
-            told = self._link.ask("start", held=announce is not None, **fields).told
-            process = Process(told["pid"], told["started_ticks"], self._link.agent.boot_id)
+            begun = self._link.ask("start", held=announce is not None, **fields).fields
+            process = Process(begun["pid"], begun["started_ticks"], self._link.agent.boot_id)
             if announce is not None:
                 self._announced(process, announce)
         except Refused as refused:
@@ -162,7 +162,7 @@ class SshHost:
         while not whole:
             answer = self._link.ask("read", path=path, offset=offset, limit=_PART)
             yield answer.data
-            offset, whole = offset + len(answer.data), answer.told["whole"]
+            offset, whole = offset + len(answer.data), answer.fields["whole"]
 
 
 def _program(argv: Sequence[str], env: Mapping[str, str] | None) -> dict[str, Any]:

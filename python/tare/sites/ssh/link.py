@@ -38,7 +38,7 @@ _ONCE = frozenset({"run", "start", "release", "put", "put_whole"})
 class Answer:
     """What a request came to."""
 
-    told: Mapping[str, Any]
+    fields: Mapping[str, Any]
     data: bytes
 
 
@@ -114,7 +114,7 @@ class Link:
         if pending.lost is not None:
             raise RunFailed(pending.lost)
         assert pending.answer is not None  # noqa: S101 - for the type alone
-        return _told(pending.answer)
+        return _answer_of(pending.answer)
 
     def close(self, *, bye: bool = True) -> None:
         """End the conversation. `bye`: the agent clears up and ends at once; else when its lease is over."""
@@ -200,8 +200,8 @@ class Link:
                 if not (received := os.read(line.inward, 1 << 16)):
                     break
                 for message in decoder.feed(received):
-                    told = _told(message).told
-                    agent = Agent(told["agent"], told["boot_id"], told["home"], told["uid"], told["place"])
+                    about = _answer_of(message).fields
+                    agent = Agent(about["agent"], about["boot_id"], about["home"], about["uid"], about["place"])
                     return line, agent
         except (Refused, DamagedStream) as error:
             line.close()
@@ -300,7 +300,7 @@ class Link:
             self._pending.clear()
 
 
-def _told(message: Message) -> Answer:
+def _answer_of(message: Message) -> Answer:
     if (error := message.head.get("error")) is not None:
         raise Refused(str(error.get("kind")), str(error.get("what", "")), error.get("errno"))
     return Answer(message.head.get("ok", {}), message.data)
