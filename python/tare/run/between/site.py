@@ -68,7 +68,7 @@ def refuse_between(plan: Plan, site: Site) -> None:
         if why is not None:
             raise StudyError(
                 f"study {plan.study.name}: the arm {arm.name} cannot have its client on another host: {why}",
-                hint="leave the arm out (`only`, `exclude`), use host, bridge or published-address, or run it "
+                hint="leave the arm out (`only`, `exclude`), use host or published-address for the SUT, or run it "
                 "without --sites",
             )
 

@@ -9,7 +9,7 @@ from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
 from tare.study.model import ArmSettings, Placement, StorageSpec
-from tare.study.rules.placement import NEAR
+from tare.study.rules.placement import REACHES_OTHERS, SERVES_OTHERS
 from tare.study.values import CgroupPlace, NetworkKind, cpu_set, size_bytes
 
 _GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
@@ -60,11 +60,9 @@ def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
 
 def promised_between(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     """The same of a client on another host; none where there is no such way."""
-    if sut in NEAR or client in NEAR:
+    if sut not in SERVES_OTHERS or client not in REACHES_OTHERS:
         return frozenset()
-    if sut is NetworkKind.HOST:
-        return frozenset({Hop.WIRE})
-    return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
+    return frozenset({Hop.WIRE}) if sut is NetworkKind.HOST else _CARRIED
 
 
 def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:

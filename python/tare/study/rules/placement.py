@@ -14,8 +14,10 @@ from tare.study.registry import Usable
 from tare.study.values import CgroupPlace, NetworkKind
 from tare.workloads import Parameters
 
-NEAR = frozenset({NetworkKind.SHARED, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.USER, NetworkKind.TAP})
-"""What ends at the host: nothing on another one is reached by it."""
+SERVES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.PUBLISHED_ADDRESS})
+"""Of the SUT: the networks that other hosts reach. None has a route to a container's own address."""
+REACHES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE})
+"""Of the client: those from which it reaches another host."""
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
 
 
@@ -106,10 +108,10 @@ def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
 
 def _apart(sut: SutSpec, client: ClientSpec) -> Refusal | None:
     """Of a client on another host."""
-    for side, placed in (("sut", sut), ("client", client)):
-        if placed.network in NEAR:
+    for side, placed, far in (("sut", sut, SERVES_OTHERS), ("client", client, REACHES_OTHERS)):
+        if placed.network not in far:
             why = f"`{placed.network.value}` ends at the host, and `own_host` puts the client on another"
-            hint = f"use {'host, bridge or published-address' if side == 'sut' else 'host or bridge'}"
+            hint = f"use {' or '.join(sorted(each.value for each in far))}"
             return Refusal(((side, "network"), ("client", "own_host")), why, f"{hint}, or leave `own_host` out")
     return None
 

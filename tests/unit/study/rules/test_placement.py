@@ -103,9 +103,9 @@ def test_a_level_that_makes_a_bridged_client_impossible_is_the_one_named(text: s
         ("host", "host", None),
         ("host", "bridge", None),
         ("published-address", "bridge", None),
-        ("bridge", "host", None),
+        ("bridge", "host", "sut"),
         ("published-loopback", "host", "sut"),
-        ("bridge", "shared", "client"),
+        ("host", "shared", "client"),
     ],
 )
 def test_a_client_on_a_host_of_its_own_takes_ways_that_leave_the_host(
