@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.cli.running import planned
+from tare.cli.siting import SiteOption, SitesOption, chosen_site
 from tare.knowledge.advice_text import plain
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate, slow_starts
@@ -23,6 +24,7 @@ from tare.plan.model import Plan
 from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
 from tare.protocols.pilot import is_piloted, most_s
 from tare.protocols.registry import rule_of
+from tare.run.between.reaching import reached_site
 from tare.run.local import refuse_without_rights
 from tare.study.model import Study
 
@@ -46,19 +48,27 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
     elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
+    sites: SitesOption = None,
+    site: SiteOption = None,
 ) -> None:
     """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
     from tare.databases.registry import DATABASES
     from tare.workloads.registry import WORKLOADS
 
+    where = chosen_site(sites, site)
     made = planned(study, scale, seed, blocks)
     expected = estimate(made, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
     if output is Format.JSON:
         sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
     else:
         show(made, expected, Console(highlight=False, soft_wrap=False))
-    if not elsewhere:
+    if elsewhere:
+        return
+    if where is None:
         refuse_without_rights(made, expected.disk_bytes)
+    else:
+        with reached_site(where) as reached:
+            reached.refuse(made)
 
 
 def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:

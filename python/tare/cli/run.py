@@ -13,6 +13,7 @@ from rich.console import Console
 from tare.calibrate.quote import quote_for
 from tare.cli.running import carried_out, planned
 from tare.cli.serve import page_beside
+from tare.cli.siting import SiteOption, SitesOption, chosen_site
 from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import readable
 from tare.report.rows.quantities import with_quantities
@@ -44,12 +45,15 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
     serve: Annotated[bool, typer.Option("--serve", help="Show the run as a page meanwhile.")] = False,  # noqa: FBT002 - an option, given by name
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0: any that is free.")] = 0,
+    sites: SitesOption = None,
+    site: SiteOption = None,
 ) -> None:
     """Run a study, or go on with one that was broken off; every finished run is kept."""
+    where = chosen_site(sites, site)
     plan = planned(study, scale, seed, blocks)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
-    with carried_out(plan, path, quiet=quiet, beside=page) as writer:
+    with carried_out(plan, path, quiet=quiet, beside=page, site=where) as writer:
         done = StudyState.from_records(writer.records())
         ending = ending_of(plan, done)
         if ending is not None:

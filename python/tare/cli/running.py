@@ -18,6 +18,7 @@ from tare.plan.estimate import estimate
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.plural import counted
+from tare.run.between.reaching import ReachedSite, reached_site
 from tare.run.ending import ending_of
 from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupted, Interrupts
@@ -25,6 +26,7 @@ from tare.run.local import local_engine, local_machine, refuse_without_rights
 from tare.run.parity.references import References, until_refused
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState, finished, remaining
+from tare.sites.file import SiteSpec
 from tare.sites.layout import default_layout
 from tare.store import Writer, open_store, resume_store
 from tare.study.catalogue import find_study
@@ -72,21 +74,28 @@ SIGNALLED = 128
 
 @contextmanager
 def carried_out(
-    plan: Plan, path: Path, *, quiet: bool, beside: AbstractContextManager[object] | None = None
+    plan: Plan,
+    path: Path,
+    *,
+    quiet: bool,
+    beside: AbstractContextManager[object] | None = None,
+    site: SiteSpec | None = None,
 ) -> Iterator[Writer]:
     """The store at `path`, held, once all remaining runs are made; a signal ends the command with its number.
 
-    `beside`: entered for as long as runs are made.
+    `beside`: entered for as long as runs are made. `site`: where, if not on this machine alone.
     """
-    if not _finished(path, plan):
-        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)  # before there is a store
     interrupts = Interrupts()
-    with resume_store(path, plan) as writer, interrupts.installed():
+    with (
+        _site_for(plan, path, site) as reached,  # before there is a store
+        resume_store(path, plan) as writer,
+        interrupts.installed(),
+    ):
         try:
             done = StudyState.from_records(writer.records())
             if remaining(plan, done):
                 with beside or nullcontext():
-                    _run(plan, writer, done, interrupts, quiet=quiet)
+                    _run(plan, writer, done, interrupts, reached, quiet=quiet)
         except Interrupted as interrupted:
             good = len(StudyState.from_records(writer.records()).good)
             sys.stderr.write(
@@ -97,6 +106,20 @@ def carried_out(
         yield writer
 
 
+@contextmanager
+def _site_for(plan: Plan, path: Path, site: SiteSpec | None) -> Iterator[ReachedSite | None]:
+    """The site, connected; `None` for this machine. Raises where what is meant cannot run the plan."""
+    if _finished(path, plan):
+        yield None
+    elif site is None:
+        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
+        yield None
+    else:
+        with reached_site(site, path) as reached:
+            reached.refuse(plan)
+            yield reached
+
+
 def _finished(path: Path, plan: Plan) -> bool:
     """Whether the store has it all: then neither rights nor an engine are needed to show it."""
     try:
@@ -105,14 +128,24 @@ def _finished(path: Path, plan: Plan) -> bool:
         return False
 
 
-def _run(plan: Plan, writer: Writer, done: StudyState, interrupts: Interrupts, *, quiet: bool) -> None:
+def _run(  # noqa: PLR0913 - all that runs are made of
+    plan: Plan,
+    writer: Writer,
+    done: StudyState,
+    interrupts: Interrupts,
+    reached: ReachedSite | None,
+    *,
+    quiet: bool,
+) -> None:
     herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     with (
         local_engine() as engine,
         progress(plan, done, quiet=quiet) as shown,
         with_status_file(herald, shown) as observer,
     ):
-        machine = replace(local_machine(plan, engine, interrupts), references=References(writer.records()))
+        here = local_machine(plan, engine, interrupts)
+        machine = here if reached is None else reached.machine(plan, here, interrupts)
+        machine = replace(machine, references=References(writer.records()))
         runs = execute(plan, machine, Destination(writer.id, done, writer.staging), observer)
         for records in until_refused(runs, observer):
             writer.commit_all(records)

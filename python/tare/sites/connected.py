@@ -11,12 +11,13 @@ from pathlib import Path
 
 from tare.errors import EnvironmentLacks
 from tare.sites import Host, Site
-from tare.sites.file import HostSpec, SiteSpec, SshSpec, called
+from tare.sites.file import LOCAL, HostSpec, SiteSpec, SshSpec, called
 from tare.sites.layout import Layout, default_layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.sites.process import boot_id
 from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites.ssh.address import address_of, own_address
 from tare.sites.ssh.dialing import Dialer, SshDialer, agent_program
 from tare.sites.ssh.engine import ForwardedEngine
 from tare.sites.ssh.host import SshHost
@@ -93,7 +94,9 @@ def _by_ssh(session: str) -> Dial:
 
 def _site(spec: SiteSpec, hosts: Mapping[str, Host]) -> Site:
     nodes = tuple(hosts[called(each)] for each in spec.nodes)
-    addresses = {called(each): each.address for each in spec.hosts if isinstance(each, SshSpec) and each.address}
+    addresses = {called(each): address_of(each) for each in spec.hosts if isinstance(each, SshSpec)}
+    if LOCAL in hosts and addresses:
+        addresses[LOCAL] = own_address(next(iter(addresses.values())))
     return Site(
         sut=nodes[0],
         client=hosts[called(spec.client)],

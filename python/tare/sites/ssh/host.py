@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from tare.errors import RunFailed, TimedOut
 from tare.sites import Completed, Output, Process
+from tare.sites.ssh.carried import Carried
 from tare.sites.ssh.frames import MOST_DATA
 from tare.sites.ssh.link import Link, Refused
 
@@ -22,12 +23,14 @@ _PSEUDO = ("/proc/", "/sys/")
 class SshHost:
     """Errors and limits are those of `LocalHost`. `python3` is the host's own, from $PATH.
 
+    tare's own programs, named by their paths here, are copied to the host when they are first run there.
     A call without a time limit of its own has the link's; a connection that comes back in time is not noticed.
     """
 
     def __init__(self, link: Link) -> None:
         self.name = link.name
         self._link = link
+        self._carried = Carried(link)
 
     def run(
         self,
@@ -42,7 +45,9 @@ class SshHost:
         if len(stdin) > MOST_DATA:
             raise RunFailed(f"{_spoken(argv)} would be given {len(stdin)} bytes on {self.name}: put them in a file")
         try:
-            answer = self._link.ask("run", stdin, timeout_s=timeout_s, limit_s=timeout_s, **_program(argv, env))
+            answer = self._link.ask(
+                "run", stdin, timeout_s=timeout_s, limit_s=timeout_s, **self._program(argv, env)
+            )
         except Refused as refused:
             if refused.kind == "timeout":
                 raise self._late(argv, timeout_s) from refused
@@ -52,6 +57,10 @@ class SshHost:
         if check and done.code != 0:
             raise RunFailed(f"{_spoken(argv)} ended with {done.code} on {self.name}: {_last_line(done)}")
         return done
+
+    def _program(self, argv: Sequence[str], env: Mapping[str, str] | None) -> dict[str, Any]:
+        place = self._carried.place_of(argv[0])
+        return {"argv": [place, *argv[1:]], "env": None if env is None else dict(env)}
 
     def _late(self, argv: Sequence[str], timeout_s: float) -> TimedOut:
         return TimedOut(f"{_spoken(argv)} did not end within {timeout_s:g} s on {self.name} and was killed")
@@ -68,7 +77,7 @@ class SshHost:
 
         With `announce` the agent holds the program back until it is told that the process stands in the ledger.
         """
-        fields = {**_program(argv, env), "stdout": output.stdout, "stderr": output.stderr}
+        fields = {**self._program(argv, env), "stdout": output.stdout, "stderr": output.stderr}
         try:
             begun = self._link.ask("start", held=announce is not None, **fields).fields
             process = Process(begun["pid"], begun["started_ticks"], self._link.agent.boot_id)
@@ -163,10 +172,6 @@ class SshHost:
             answer = self._link.ask("read", path=path, offset=offset, limit=_PART)
             yield answer.data
             offset, whole = offset + len(answer.data), answer.fields["whole"]
-
-
-def _program(argv: Sequence[str], env: Mapping[str, str] | None) -> dict[str, Any]:
-    return {"argv": list(argv), "env": None if env is None else dict(env)}
 
 
 def _parts_of(content: bytes) -> Iterator[bytes]:

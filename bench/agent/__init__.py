@@ -1,0 +1,1 @@
+"""What a call through the agent costs, beside plain SSH: see `python -m bench.agent --help`."""

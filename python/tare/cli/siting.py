@@ -1,0 +1,25 @@
+"""The options `--sites` and `--site`, which plan, run, doctor and clean share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tare.errors import StudyError
+from tare.sites.file import SiteSpec, load_sites
+
+SitesOption = Annotated[
+    Path | None, typer.Option("--sites", help="A file of sites: other hosts than this machine.")
+]
+SiteOption = Annotated[str | None, typer.Option("--site", help="Which site of that file (default: the first).")]
+
+
+def chosen_site(sites: Path | None, site: str | None) -> SiteSpec | None:
+    """The site that is meant, `None` for this machine. Raises `StudyError`."""
+    if sites is not None:
+        return load_sites(sites).chosen(site)
+    if site is not None:
+        raise StudyError("--site names a site of a file, and no file was given", hint="add --sites FILE")
+    return None

@@ -1,0 +1,113 @@
+"""A site of sites.yaml, connected, as the machine that runs are made on: engines and rights of each host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from docker import DockerClient
+
+from tare.deployments import Right
+from tare.deployments.registry import DEPLOYMENTS
+from tare.errors import EnvironmentLacks, StudyError
+from tare.images.image_store import ImageStore
+from tare.plan.model import Plan
+from tare.run.between.site import Home, Reached, refuse_between, site_machine
+from tare.run.interrupts import Interrupts
+from tare.run.machine import Machine
+from tare.sites import Host
+from tare.sites.connected import ConnectedSite, connected, session_of
+from tare.sites.engine import connect
+from tare.sites.file import SiteSpec
+from tare.sites.layout import home_on
+from tare.study.model import Placement
+
+_PING_S = 60.0
+_QUICK_S = 30.0
+
+
+@dataclass(frozen=True)
+class ReachedSite:
+    """A connected site with the engine of each host, or why none answers there (`no_engine`)."""
+
+    found: ConnectedSite
+    reached: Mapping[str, Reached]
+    no_engine: Mapping[str, str]
+
+    def refuse(self, plan: Plan) -> None:
+        """Raise `StudyError` or `EnvironmentLacks` with all that keeps the plan from being run on the site."""
+        refuse_between(plan, self.found.site)
+        if problems := list(self._lacking(plan)):
+            listed = "".join(f"\n  - {problem}" for problem in problems)
+            name = self.found.spec.name
+            raise EnvironmentLacks(f"the site {name} cannot run {plan.study.name}; nothing was started:{listed}")
+
+    def machine(self, plan: Plan, here: Machine, interrupts: Interrupts) -> Machine:
+        """The site as a machine. `here`: the machine tare runs on, where images are made ready."""
+        home = Home(here.prepare, ImageStore(here.layout, here.ledger), self.found.ledger)
+        return site_machine(plan, self.found.site, self.reached, home, interrupts)
+
+    def _lacking(self, plan: Plan) -> Iterator[str]:
+        """A sentence each with the host's name and what to do."""
+        sides: dict[str, list[Placement]] = {}
+        for arm in plan.study.arms:
+            for side, placement in arm.settings.sides.items():
+                host = self.found.site.sut if side == "sut" else self.found.site.client
+                sides.setdefault(host.name, []).append(placement)
+        for name, placements in sides.items():
+            yield from self._lacking_on(self.reached[name], placements)
+
+    def _lacking_on(self, reached: Reached, placements: list[Placement]) -> Iterator[str]:
+        host, name = reached.host, reached.host.name
+        needs = {right for each in placements for right in DEPLOYMENTS[each.deployment].needs}
+        by_tare = any(
+            each.limits.in_cgroups and Right.ENGINE not in DEPLOYMENTS[each.deployment].needs for each in placements
+        )
+        if (Right.ROOT in needs or by_tare) and host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
+            what = "root is needed for bare tasks and control groups"
+            yield f"{name}: {what}; log in as root, or give it `sudo: true`"
+        if Right.ENGINE in needs and name in self.no_engine:
+            yield f"{name}: a container engine is needed: {self.no_engine[name]}"
+        if host.run(["sh", "-c", "command -v python3"], timeout_s=_QUICK_S, check=False).code != 0:
+            yield f"{name}: python3 is needed, by which tare starts bare tasks and measures the wire; install it"
+        if (fault := home_on(host, str(reached.layout.home)).fault) is not None:
+            yield f"{name}: {fault}; give the host another `home` in sites.yaml"
+
+
+@contextmanager
+def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedSite]:
+    """Connected while this lasts. `store`: whose study goes on where it was broken off.
+
+    Raises `EnvironmentLacks` where a host cannot be reached, `StudyError` for a site on which no run can be made.
+    """
+    if len(spec.nodes) > 1 or spec.nodes[0] == spec.client:
+        what = "several hosts for the SUT" if len(spec.nodes) > 1 else "one host for both parts"
+        hint = "name one host for `sut` and another for `client`"
+        if len(spec.nodes) == 1:
+            hint += ", or run tare on that host"
+        raise StudyError(f"the site {spec.name} has {what}, on which no study can be run yet", hint=hint)
+    session = None if store is None else session_of(store)
+    with ExitStack() as stack:
+        found = stack.enter_context(connected(spec, session=session))
+        reached: dict[str, Reached] = {}
+        no_engine: dict[str, str] = {}
+        for host in found.site.hosts:
+            engine = engine_of(found, host, stack)
+            if isinstance(engine, EnvironmentLacks):
+                no_engine[host.name] = str(engine)
+            reached[host.name] = Reached(
+                host, found.homes[host.name], None if isinstance(engine, EnvironmentLacks) else engine
+            )
+        yield ReachedSite(found, reached, no_engine)
+
+
+def engine_of(found: ConnectedSite, host: Host, stack: ExitStack) -> DockerClient | EnvironmentLacks:
+    """A client of the host's engine until `stack` ends, or why there is none."""
+    try:
+        client = connect(found.engine_url(host), timeout_s=_PING_S)
+    except EnvironmentLacks as error:
+        return error
+    stack.callback(client.close)
+    return client

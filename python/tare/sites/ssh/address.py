@@ -1,0 +1,40 @@
+"""The address by which a host is reached where sites.yaml names none."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+
+from tare.errors import EnvironmentLacks
+from tare.sites.file import SshSpec
+from tare.sites.ssh.dialing import ssh_argv
+
+_LIMIT_S = 10.0
+_ANY_PORT = 9
+"""No packet goes there: a connected UDP socket only asks the kernel for its route."""
+
+
+def address_of(spec: SshSpec) -> str:
+    """`address`, else where ssh(1) would go. Raises `EnvironmentLacks` where that has no address."""
+    if spec.address is not None:
+        return spec.address
+    argv = [*ssh_argv(spec), "-G", "--", spec.ssh]
+    done = subprocess.run(argv, capture_output=True, check=False, timeout=_LIMIT_S, stdin=subprocess.DEVNULL)
+    words = (line.partition(" ") for line in done.stdout.decode(errors="replace").splitlines())
+    name = next((value for key, _, value in words if key == "hostname"), "")
+    with contextlib.suppress(OSError):
+        for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM):
+            return str(address[0])
+    raise EnvironmentLacks(
+        f"{spec.called} has no address by which the other hosts reach it: {name or spec.ssh} is not known here",
+        hint="give the host an `address` in sites.yaml",
+    )
+
+
+def own_address(other: str) -> str:
+    """Of the machine that tare runs on, the address on the way to `other`."""
+    family = socket.AF_INET6 if ":" in other else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as way:
+        way.connect((other, _ANY_PORT))
+        return str(way.getsockname()[0])

@@ -1,0 +1,69 @@
+"""What `tare doctor --sites` says of the wire between two hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tare.doctor import Verdict
+from tare.doctor.between import between_lines, offloads
+from tare.run.between.clocks import Offset
+from tare.run.between.sounding import Between, RoundTrip, Sounding, Throughput
+from tare.run.between.wire import Side
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
+
+SIDE = Side(device="eth1", source="192.168.7.2", gateway=None, mtu=1500, speed_mbit=10_000, qdisc="mq")
+OTHER = replace(SIDE, source="192.168.7.3")
+GOOD = Between(
+    sut="db",
+    client="load",
+    addresses={"db": "192.168.7.2", "load": "192.168.7.3"},
+    one_boot=False,
+    tare_bound_s=0.0005,
+    before=Sounding(Offset(12.0, 0.00002, 5.0), 0.0, RoundTrip(0.00004, 0.00005, 200, 0)),
+    throughput=Throughput(1.1e9, 1.2e9),
+)
+ETHTOOL = (
+    b"Features for eth1:\ntcp-segmentation-offload: on\ngeneric-receive-offload: off [fixed]\nrx-checksumming: on\n"
+)
+
+
+def told(between: Between = GOOD, sut: Side = SIDE, client: Side = OTHER) -> dict[str, tuple[Verdict, str]]:
+    lines = between_lines(between, {"sut": sut, "client": client}, {"sut": "GRO on", "client": None})
+    return {line.name: (line.verdict, line.found) for line in lines}
+
+
+def test_a_good_wire_is_all_ok() -> None:
+    found = told()
+    assert {verdict for verdict, _ in found.values()} == {Verdict.OK}
+    assert found["clocks"][1] == "known to ±20 µs between the hosts, ±500 µs to tare"
+    assert found["round trip"][1] == "40 µs at least, 50 µs in the median of 200, by UDP"
+    assert found["throughput"][1] == "8800 Mbit/s to the SUT, 9600 Mbit/s to the client, one TCP connection"
+    assert found["route of db"][1] == "eth1, MTU 1500, 10000 Mbit/s, qdisc mq"
+    assert found["offloads of load"][1] == "cannot be read: ethtool is not there"
+
+
+def test_what_spoils_results_is_a_warning() -> None:
+    lossy = replace(GOOD.before, round_trip=RoundTrip(0.00004, 0.00005, 150, 50))
+    assert told(replace(GOOD, one_boot=True))["kernels"][0] is Verdict.WARNING
+    assert told(replace(GOOD, before=lossy))["round trip"] == (
+        Verdict.WARNING, "40 µs at least, 50 µs in the median of 150, by UDP; 50 lost"
+    )  # fmt: skip
+    loose = replace(GOOD.before, clocks=Offset(12.0, 0.02, 5.0))
+    assert told(replace(GOOD, before=loose))["clocks"][0] is Verdict.WARNING
+    assert told(sut=replace(SIDE, gateway="192.168.7.1"))["route of db"][0] is Verdict.WARNING
+    assert told(sut=replace(SIDE, source="10.0.0.2"))["route of db"][0] is Verdict.WARNING
+    assert told(sut=replace(SIDE, mtu=1400))["route of db"][0] is Verdict.WARNING
+    assert told(sut=replace(SIDE, mtu=9000))["MTU"] == (Verdict.WARNING, "1500 and 9000")
+
+
+def test_no_route_is_no_study() -> None:
+    nowhere = Side(None, None, None, None, None, None)
+    assert told(client=nowhere)["route of load"][0] is Verdict.CANNOT
+
+
+def test_offloads_are_read_where_ethtool_is() -> None:
+    host = FakeHost(answers={("ethtool", "-k", "eth1"): Completed((), 0, ETHTOOL)})
+    assert offloads(host, "eth1") == "TSO on, GRO off"
+    assert offloads(FakeHost(), "eth1") is None
+    assert offloads(host, None) is None
