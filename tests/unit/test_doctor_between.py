@@ -28,13 +28,13 @@ ETHTOOL = (
 )
 
 
-def told(between: Between = GOOD, sut: Side = SIDE, client: Side = OTHER) -> dict[str, tuple[Verdict, str]]:
+def lines_of(between: Between = GOOD, sut: Side = SIDE, client: Side = OTHER) -> dict[str, tuple[Verdict, str]]:
     lines = between_lines(between, {"sut": sut, "client": client}, {"sut": "GRO on", "client": None})
     return {line.name: (line.verdict, line.found) for line in lines}
 
 
 def test_a_good_wire_is_all_ok() -> None:
-    found = told()
+    found = lines_of()
     assert {verdict for verdict, _ in found.values()} == {Verdict.OK}
     assert found["clocks"][1] == "known to ±20 µs between the hosts, ±500 µs to tare"
     assert found["round trip"][1] == "40 µs at least, 50 µs in the median of 200, by UDP"
@@ -45,21 +45,21 @@ def test_a_good_wire_is_all_ok() -> None:
 
 def test_what_spoils_results_is_a_warning() -> None:
     lossy = replace(GOOD.before, round_trip=RoundTrip(0.00004, 0.00005, 150, 50))
-    assert told(replace(GOOD, one_boot=True))["kernels"][0] is Verdict.WARNING
-    assert told(replace(GOOD, before=lossy))["round trip"] == (
+    assert lines_of(replace(GOOD, one_boot=True))["kernels"][0] is Verdict.WARNING
+    assert lines_of(replace(GOOD, before=lossy))["round trip"] == (
         Verdict.WARNING, "40 µs at least, 50 µs in the median of 150, by UDP; 50 lost"
     )  # fmt: skip
     loose = replace(GOOD.before, clocks=Offset(12.0, 0.02, 5.0))
-    assert told(replace(GOOD, before=loose))["clocks"][0] is Verdict.WARNING
-    assert told(sut=replace(SIDE, gateway="192.168.7.1"))["route of db"][0] is Verdict.WARNING
-    assert told(sut=replace(SIDE, source="10.0.0.2"))["route of db"][0] is Verdict.WARNING
-    assert told(sut=replace(SIDE, mtu=1400))["route of db"][0] is Verdict.WARNING
-    assert told(sut=replace(SIDE, mtu=9000))["MTU"] == (Verdict.WARNING, "1500 and 9000")
+    assert lines_of(replace(GOOD, before=loose))["clocks"][0] is Verdict.WARNING
+    assert lines_of(sut=replace(SIDE, gateway="192.168.7.1"))["route of db"][0] is Verdict.WARNING
+    assert lines_of(sut=replace(SIDE, source="10.0.0.2"))["route of db"][0] is Verdict.WARNING
+    assert lines_of(sut=replace(SIDE, mtu=1400))["route of db"][0] is Verdict.WARNING
+    assert lines_of(sut=replace(SIDE, mtu=9000))["MTU"] == (Verdict.WARNING, "1500 and 9000")
 
 
 def test_no_route_is_no_study() -> None:
     nowhere = Side(None, None, None, None, None, None)
-    assert told(client=nowhere)["route of load"][0] is Verdict.CANNOT
+    assert lines_of(client=nowhere)["route of load"][0] is Verdict.CANNOT
 
 
 def test_offloads_are_read_where_ethtool_is() -> None:

@@ -48,12 +48,14 @@ def sounded(found: ConnectedSite) -> tuple[Line, ...]:
             remove_tree(site.sut, room)
             found.ledger.forget(Kind.PATH, room, host=site.sut.name)
     hosts = {"sut": site.sut, "client": site.client}
-    told = {part: offloads(host, wire.devices[part].device) for part, host in hosts.items()}
-    return tuple(between_lines(between, wire.devices, told))
+    features = {part: offloads(host, wire.devices[part].device) for part, host in hosts.items()}
+    return tuple(between_lines(between, wire.devices, features))
 
 
-def between_lines(between: Between, sides: Mapping[str, Side], told: Mapping[str, str | None]) -> Iterator[Line]:
-    """`told`: what each side says of its offloads."""
+def between_lines(
+    between: Between, sides: Mapping[str, Side], features: Mapping[str, str | None]
+) -> Iterator[Line]:
+    """`features`: what each side says of its offloads."""
     if between.one_boot:
         yield warning(
             "kernels",
@@ -66,7 +68,7 @@ def between_lines(between: Between, sides: Mapping[str, Side], told: Mapping[str
         yield _throughput(between.throughput)
     for part, name in (("sut", between.sut), ("client", between.client)):
         yield _route(name, between.addresses[name], sides[part])
-        yield ok(f"offloads of {name}", told[part] or "cannot be read: ethtool is not there")
+        yield ok(f"offloads of {name}", features[part] or "cannot be read: ethtool is not there")
     mtus = {sides[part].mtu for part in ("sut", "client")} - {None}
     if len(mtus) > 1:
         yield warning(

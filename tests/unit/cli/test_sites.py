@@ -1,4 +1,4 @@
-"""`--sites` and `--site` of plan, run, doctor and clean: what is wrong is told before anything is done."""
+"""`--sites` and `--site` of plan, run, doctor and clean: what is wrong is sentence before anything is done."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "sentence"),
     [
         (["--site", "pair"], "--site names a site of a file, and no file was given"),
         (["--sites", "none.yaml"], "cannot read none.yaml: No such file"),
         (["--sites", "sites.yaml", "--site", "pear"], "sites.yaml has no site 'pear' (did you mean \"pair\"?)"),
     ],
 )
-def test_a_site_that_is_not_there_is_told(call: list[str], options: list[str], told: str, tmp_path: Path) -> None:
+def test_a_site_that_is_not_there_is_told(
+    call: list[str], options: list[str], sentence: str, tmp_path: Path
+) -> None:
     done = CliRunner().invoke(app, [*call, *options])
     assert isinstance(done.exception, StudyError)
-    assert told in str(done.exception)
+    assert sentence in str(done.exception)
     assert not (tmp_path / "store").exists()
 
 
