@@ -28,7 +28,7 @@ QUIET_S = 60.0
 _GRACE_S = 5.0
 """How much longer than the agent itself the answer of a program's time limit may take."""
 _HELLO_S = 60.0  # greeted, an agent may first clear up after a tare that died
-_BYE_S = 60.0
+_BYE_S, _LATE_BYE_S = 60.0, 10.0
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
 _ONCE = frozenset({"run", "start", "release", "put", "put_whole"})
 """What an agent that was started anew meanwhile must not be asked again."""
@@ -117,10 +117,13 @@ class Link:
         return _answer_of(pending.answer)
 
     def close(self, *, bye: bool = True) -> None:
-        """End the conversation. `bye`: the agent clears up and ends at once; else when its lease is over."""
-        if bye and self._down_since is None and not self._closed.is_set():
+        """End the conversation. `bye`: the agent clears up and ends at once; else when its lease is over.
+
+        A connection that is down has some seconds to come back for it.
+        """
+        if bye and not self._closed.is_set():
             with contextlib.suppress(TareError, Refused):
-                self.ask("bye", timeout_s=_BYE_S)
+                self.ask("bye", timeout_s=_BYE_S if self._down_since is None else _LATE_BYE_S)
         self._closed.set()
         if self._line is not None:
             self._line.break_off()
