@@ -37,6 +37,7 @@ READ = {
     "serve STORE", "views --store", "report STORE", "compare STORE_A", "compare STORE_B", "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
     "store verify STORE", "store repair STORE", "advise --claims", "import MAPPING", "import DIRECTORY",
+    "doctor --sites", "plan --sites", "run --sites", "clean --sites",
 }  # fmt: skip
 
 
