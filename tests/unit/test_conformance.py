@@ -36,9 +36,19 @@ from tare.workloads.registry import BUILT_IN as WORKLOADS
 
 DATA = Path(__file__).parents[1] / "data"
 PARAMETERS: dict[str, dict[str, Any]] = {
+    "tare-load": {
+        "measure_s": 10.0,
+        "job": {
+            "operations": ({"name": "get", "steps": ({"send": "GET a"},)},),
+            "load": {"records": 1, "steps": ({"send": "SET a b"},)},
+        },
+    },
     "fio": {"measure_s": 10.0, "rw": "randread"},
     "sysbench-fileio": {"measure_s": 10.0, "file_test_mode": "rndrw"},
 }
+
+
+DRIVES = {"cassandra-stress": "cassandra", "tare-load": "redis"}
 
 
 class TestDatabases(DatabaseConformance):
@@ -51,7 +61,7 @@ class TestWorkloads(WorkloadConformance):
     @pytest.fixture(autouse=True, params=sorted(WORKLOADS))
     def _one(self, request: pytest.FixtureRequest) -> None:
         type(self).workload = WORKLOADS[request.param]
-        type(self).drives = "cassandra" if request.param == "cassandra-stress" else "mariadb"
+        type(self).drives = DRIVES.get(request.param, "mariadb")
         type(self).parameters = PARAMETERS.get(request.param, {"measure_s": 10.0})
 
 

@@ -94,6 +94,12 @@ COMMANDS: Mapping[str, Subcommand] = {
         # Whatever follows is tare-probe's to judge, `--help` too.
         {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
+    "load": Subcommand(
+        "tare.cli.load",
+        "load",
+        "Send a database requests, closed loop or at intended times, and measure each reply: runs tare-load.",
+        {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    ),
     "import": Subcommand(
         "tare.cli.importing",
         "import_results",

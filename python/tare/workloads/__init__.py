@@ -77,6 +77,8 @@ class ClientCommand:
     """Of a load: statements that the server is told first, for a client that does not make its own table."""
     output_files: tuple[str, ...] = ()
     """Of a measure phase: files that it writes into its run directory, to be kept beside its output: `left_by`."""
+    own_warmup_s: float = 0.0
+    """Of a measure phase: for how long the same process warms up before it begins to measure."""
 
 
 def output_path(stdout: Path, name: str) -> Path:
@@ -138,6 +140,22 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class LatencyParts:
+    """Where the latency of requests around one percentile went: means of so many sampled requests, which add up.
+
+    `lag_ms`: from the intended time until the client noticed. `waiting_ms`: from there until the request was sent,
+    as others were in flight. `server_ms`: until the kernel had the reply: wire and server. `unread_ms`: until the
+    client had read it.
+    """
+
+    sampled: int
+    lag_ms: float
+    waiting_ms: float
+    server_ms: float
+    unread_ms: float
+
+
+@dataclass(frozen=True)
 class Measurement:
     """What the generator reported of one measure phase."""
 
@@ -164,6 +182,8 @@ class Measurement:
     started_at: float | None = None
     """When it began to measure, which may be seconds after its start, by its own word: seconds since the epoch by
     its wall clock, perhaps that of another time zone. `None`: it does not tell."""
+    parts: Mapping[str, LatencyParts] = field(default_factory=dict)
+    """`p50`, `p99`, `p99.9` → where their latency went; empty where the generator cannot take it apart."""
 
 
 On_contra = TypeVar("On_contra", Target, Files, contravariant=True)

@@ -13,6 +13,7 @@ from tare.workloads.fio.fio import Fio
 from tare.workloads.sysbench.cpu import SysbenchCpu
 from tare.workloads.sysbench.fileio import SysbenchFileio
 from tare.workloads.sysbench.sysbench import Sysbench
+from tare.workloads.tare_load.tare_load import TareLoad
 from tare.workloads.ycsb.ycsb import Ycsb
 
 BUILT_IN: Mapping[str, Workload[Any]] = {
@@ -22,6 +23,7 @@ BUILT_IN: Mapping[str, Workload[Any]] = {
     "sysbench-cpu": SysbenchCpu(),
     "sysbench-fileio": SysbenchFileio(),
     "fio": Fio(),
+    "tare-load": TareLoad(),
     "fake": FakeWorkload(),
     "fake-program": FakeProgram(),
 }

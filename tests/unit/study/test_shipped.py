@@ -44,7 +44,12 @@ def test_every_scale_can_be_planned(path: Path, scale: str) -> None:
     assert as_json(plan, estimate(plan, data_sets(WORKLOADS)))["estimate"]["total_s"] > 0
 
 
-@pytest.mark.parametrize("path", studies().values(), ids=lambda path: path.parent.name)
+OWN = {"redis-paths"}
+"""Studies that ask a question of tare's own, and replay no publication."""
+REPLAYED = [path for name, path in studies().items() if name not in OWN]
+
+
+@pytest.mark.parametrize("path", REPLAYED, ids=lambda path: path.parent.name)
 def test_source_published_figures_and_deviations_are_given(path: Path) -> None:
     study = load(path, installed())
     assert study.source is not None
@@ -57,6 +62,26 @@ def test_source_published_figures_and_deviations_are_given(path: Path) -> None:
         assert claims
         for claim in claims:
             assert f"| {claim.says} | {claim.source.where} |" in whole
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_study_of_tare_s_own_says_what_it_cannot_show(name: str) -> None:
+    path = studies()[name]
+    study = load(path, installed())
+    assert study.source is None
+    assert not study.published
+    readme = (path.parent / "README.md").read_text()
+    assert f"**{study.question}**" in readme
+    assert "## What it cannot show" in readme
+
+
+def test_redis_paths_has_five_paths_and_a_cpu_for_each_side() -> None:
+    for scale in ("full", "demo"):
+        study = load(studies()["redis-paths"], installed(), scale)
+        paths = {arm.name for arm in study.arms}
+        assert paths >= {"bare", "host", "bridge", "published-loopback", "both-on-bridge"}
+        sides = {(arm.settings.sut.limits.cpus, arm.settings.sides["client"].limits.cpus) for arm in study.arms}
+        assert sides == {("0", "1")}
 
 
 def percona(scale: str) -> Study:

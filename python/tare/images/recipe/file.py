@@ -9,15 +9,17 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from tare.errors import StudyError
+from tare.errors import EnvironmentLacks, StudyError
 from tare.images import ImageConfig
 from tare.images.recipe.maven_module import digest_of
+from tare.sites.binaries import LOAD, PROBE, candidates
 from tare.study.catalogue import recipes
 from tare.study.reading.document import Document, read
 from tare.study.reading.problems import checked
 from tare.study.suggest import did_you_mean
 from tare.study.values import Strict
 
+OWN_BINARIES = {binary.name: binary for binary in (LOAD, PROBE)}
 BUILDER = 3
 """Changes when the same recipe would be built otherwise; part of every cache key."""
 
@@ -115,13 +117,21 @@ class AddedProgram(Strict):
     owner: Account = "root"
 
 
+class AddedBinary(Strict):
+    """One of tare's own programs, which need no library: the one that is installed beside this tare."""
+
+    path: Target
+    name: Literal["tare-load", "tare-probe"]
+    owner: Account = "root"
+
+
 class RecipeFile(Strict):
-    """A recipe of format 1."""
+    """A recipe of format 1. Without `suite` and `packages` the image has nothing but what the recipe adds."""
 
     format: Literal[1]
-    suite: str = Field(pattern=r"^[a-z][a-z-]*$")
+    suite: str | None = Field(default=None, pattern=r"^[a-z][a-z-]*$")
     """Debian release by its code name."""
-    packages: Packages
+    packages: Packages = ()
     valid_until: Literal["checked", "ignored"] = "checked"
     """Whether the release may be past the date in its Release file; its signature is checked either way."""
     users: tuple[AddedUser, ...] = ()
@@ -135,6 +145,8 @@ class RecipeFile(Strict):
     """Archives, which are unpacked."""
     programs: tuple[AddedProgram, ...] = ()
     """Programs of Go modules, which are built."""
+    binaries: tuple[AddedBinary, ...] = ()
+    """Programs of tare's own, which are copied."""
     remove: tuple[Target, ...] = ()
     """Files and directories of packages that are not wanted."""
     entrypoint: tuple[Word, ...] = ()
@@ -171,6 +183,9 @@ def read_recipe(path: Path) -> RecipeFile:
     """Read and validate; `StudyError` names file, line, column and key."""
     document = read(path)
     recipe = checked(RecipeFile, document)
+    if (recipe.suite is None) != (not recipe.packages):
+        lacks, has = ("suite", "packages") if recipe.suite is None else ("packages", "suite")
+        raise document.error((has,), f"{has} without {lacks}", hint=f"add `{lacks}`, or leave both out")
     for number, added in enumerate(recipe.files):
         if (added.content is None) == (added.source is None):
             raise document.error(("files", number), "give either content or source")
@@ -186,6 +201,7 @@ def _must_be_single(document: Document, recipe: RecipeFile) -> None:
     directories = [("directories", number, made.path) for number, made in enumerate(recipe.directories)]
     files = [("files", number, added.path) for number, added in enumerate(recipe.files)]
     files += [("programs", number, built.path) for number, built in enumerate(recipe.programs)]
+    files += [("binaries", number, binary.path) for number, binary in enumerate(recipe.binaries)]
     for key, number, path in directories + folders + files:
         if PurePosixPath(path) in seen:
             raise document.error((key, number, "path"), f"{path} is added twice")
@@ -194,8 +210,10 @@ def _must_be_single(document: Document, recipe: RecipeFile) -> None:
 
 def recipe_key(recipe: RecipeFile, path: Path) -> str:
     """What a build depends on: the recipe as understood, the files beside it, how tare builds."""
-    unsaid = None if recipe.programs else {"programs"}  # the key of a recipe from before there were any
+    unsaid = {name for name in ("programs", "binaries") if not getattr(recipe, name)}  # as before there were any
     total = hashlib.sha256(f"{BUILDER}\n{recipe.model_dump_json(exclude=unsaid)}\n".encode())
+    for binary in recipe.binaries:
+        total.update(f"{hashlib.sha256(binary_content(binary)).hexdigest()}\n".encode())
     for added in recipe.files:
         content = source_content(path, added)
         total.update(f"{len(content)}\n".encode() + content)
@@ -206,6 +224,15 @@ def recipe_key(recipe: RecipeFile, path: Path) -> str:
             content = file.read_bytes()
             total.update(f"{name}\n{file.stat().st_mode & 0o777:o}\n{len(content)}\n".encode() + content)
     return total.hexdigest()
+
+
+def binary_content(added: AddedBinary) -> bytes:
+    """The program that is installed beside this tare. Raises `EnvironmentLacks` where there is none."""
+    binary = OWN_BINARIES[added.name]
+    found = next((Path(path) for path in candidates(binary) if Path(path).is_file()), None)
+    if found is None:
+        raise EnvironmentLacks(f"{binary.name} is not here", hint=binary.hint)
+    return found.read_bytes()
 
 
 def module_of(recipe: Path, added: AddedModule) -> Path:

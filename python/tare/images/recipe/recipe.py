@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from tare.images.recipe.file import (
     AddedTree,
     AddedUser,
     RecipeFile,
+    binary_content,
     find_recipe,
     module_of,
     read_recipe,
@@ -28,6 +30,7 @@ from tare.images.recipe.file import (
 )
 from tare.images.recipe.go_program import BuiltProgram, build_program
 from tare.images.recipe.maven_module import build_jars
+from tare.version import __version__
 
 _ACCOUNTS = ("etc/passwd", "etc/group")
 
@@ -47,7 +50,11 @@ class Recipe:
         recipe = read_recipe(path)
         base, own = scratch / "base.tar", scratch / "recipe.tar"
         any_date = recipe.valid_until == "ignored"
-        build_root(workshop.host, recipe.suite, recipe.packages, base, any_date=any_date)
+        if recipe.suite is None:
+            with tarfile.open(base, "w"):
+                pass  # nothing below what the recipe adds
+        else:
+            build_root(workshop.host, recipe.suite, recipe.packages, base, any_date=any_date)
         jars = {
             module.path: build_jars(workshop.host, module_of(path, module), scratch / f"module-{number}")
             for number, module in enumerate(recipe.modules)
@@ -94,7 +101,7 @@ def write_layer(
 ) -> None:
     """What the recipe at `path` adds to `base` and takes from it: noise, removals, users, directories, files."""
     accounts = _read_accounts(base)
-    owners = _owners(accounts["etc/passwd"])
+    owners = {"root": _ROOT, **_owners(accounts["etc/passwd"])}
     for user in recipe.users:
         if user.name in owners or user.uid in {owner.uid for owner in owners.values()}:
             raise StudyError(f"{path}: users: {user.name} ({user.uid}) is there already, by a package or twice")
@@ -126,6 +133,10 @@ def _add_brought(
     for archive in recipe.archives:
         _add_archive(tar, archive, brought.tars[archive.path], owner(archive.owner))
     listed = []
+    for binary in recipe.binaries:
+        content = binary_content(binary)
+        _add(tar, binary.path.strip("/"), content, 0o755, owner(binary.owner))
+        listed.append(f"{binary.name}\t{__version__} sha256:{hashlib.sha256(content).hexdigest()}\n")
     for program in recipe.programs:
         built = brought.programs[program.path]
         _add(tar, program.path.strip("/"), built.file.read_bytes(), 0o755, owner(program.owner))
@@ -135,6 +146,8 @@ def _add_brought(
 
 
 def _take_away(tar: tarfile.TarFile, recipe: RecipeFile) -> None:
+    if recipe.suite is None:
+        return
     for hidden in (*NOISE, *recipe.remove):
         parent, _, name = hidden.strip("/").rpartition("/")
         _add(tar, f"{parent}/.wh.{name}", b"")

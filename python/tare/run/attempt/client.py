@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tare.deployments import Deployment, Instance
 from tare.errors import TimedOut
@@ -44,3 +45,32 @@ class Client:
     def stop(self, grace_s: float = 10.0) -> None:
         """End it and remove what was made for it."""
         self.deployment.stop(self.instance, grace_s)
+
+
+class Look(Protocol):
+    """Takes down what there is to be seen of both sides; `last`: the client has ended."""
+
+    def __call__(self, *, last: bool) -> None:
+        """Look."""
+        ...
+
+
+@dataclass(frozen=True)
+class Started:
+    """A client at work. `lives`: raises when a server has gone."""
+
+    client: Client
+    stop: Callable[[], object]
+    lives: Callable[[], None]
+    look: Look
+
+    def watch(self) -> None:
+        """One glance at both sides."""
+        self.lives()
+        self.look(last=False)
+
+    def let_run(self, clock: Clock, deadline: Deadline) -> None:
+        """Watch until then, or until it has ended, which is for whoever waits for it to judge."""
+        while not deadline.passed and self.client.lives:
+            self.watch()
+            clock.sleep(min(_POLL_S, deadline.left_s))

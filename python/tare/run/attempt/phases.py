@@ -12,6 +12,7 @@ from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.run.attempt.apart import counted_so_far, note_counters, sound_again, with_client_room
+from tare.run.attempt.client import Started
 from tare.run.attempt.context import RunContext, parameters_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.disk_room import telling_of_full_disks
@@ -23,6 +24,7 @@ from tare.run.attempt.server import Sut
 from tare.run.attempt.snapshot import copy_snapshot, size_of
 from tare.run.attempt.teardown import Teardown
 from tare.run.between.sounding import client_word_ahead_s
+from tare.run.clock import Deadline
 from tare.run.duet.placement import unpinned_work
 from tare.run.emulated import union_of_sides
 from tare.run.events import Emulated, Observer
@@ -123,12 +125,19 @@ class Phases:
     def conduct(self, ready: Ready) -> None:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
         context, sut, parameters = ready.context, ready.sut, ready.parameters
+        command = context.workload.measure(parameters, context.target(sut), context.client_run_dir("measure"))
+        under_way = None
         self.pace.meet()
         with self.watch.phase(Phase.WARM_UP, parameters.warmup_s), telling_of_full_disks(context, sut):
             self._warm_up(context, sut, parameters)
+            if command.own_warmup_s:
+                under_way = self._start("measure", command, context, sut)
+                warm = Deadline(self.machine.clock, command.own_warmup_s)
+                self._watch_closely(context, parameters)
+                under_way.let_run(self.machine.clock, warm)
         self.pace.meet()
         with self.watch.phase(Phase.MEASURE, parameters.measure_s), telling_of_full_disks(context, sut):
-            self._measure(context, sut, parameters)
+            self._measure(context, sut, parameters, command, under_way)
         with self.watch.phase(Phase.COOL_DOWN, parameters.cooldown_s):
             self.machine.clock.sleep(parameters.cooldown_s)
             self.monitors.must_live()
@@ -204,15 +213,20 @@ class Phases:
         command = context.workload.warm_up(parameters, target, run_dir)
         if command is None:
             return
-        code = self._carry_out("warm-up", command, context, sut)
+        code = self._finish(self._start("warm-up", command, context, sut), command, sut)
         judge(context, "warm-up", command)
         if code != 0:
             raise RunFailed(f"the warm-up ended with {code}: {last_words(context.client_room, 'warm-up')}")
 
-    def _measure(self, context: RunContext, sut: Sut | None, parameters: Parameters) -> None:
+    def _measure(
+        self,
+        context: RunContext,
+        sut: Sut | None,
+        parameters: Parameters,
+        command: ClientCommand,
+        under_way: Started | None,
+    ) -> None:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
-        target, run_dir = context.target(sut), context.client_run_dir("measure")
-        command = context.workload.measure(parameters, target, run_dir)
         proxy = (self.draft.path or {}).get("proxy")
         apart = context.client_workdir is not None
         meter = Meter(
@@ -224,9 +238,10 @@ class Phases:
             client_host=context.client_room.host if apart else None,
         )
         counted = counted_so_far(context, self.draft, sut)
-        self.monitors.must_live()
-        self.monitors.begin_measure(context, parameters)
-        code = self._carry_out("measure", command, context, sut, meter)
+        if under_way is None:
+            self._watch_closely(context, parameters)
+        started = under_way or self._start("measure", command, context, sut)
+        code = self._finish(started, command, sut, meter)
         note_counters(context, self.draft, sut, counted)
         self.monitors.end_measure()
         if sut is not None:
@@ -250,17 +265,16 @@ class Phases:
         self.draft.usage = {**(self.draft.usage or {}), "driven": to_tree(drove)}
         self.draft.duet = self.pace.share(measurement.windows, drove)
 
-    def _carry_out(
-        self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None, meter: Meter | None = None
-    ) -> int:
-        """Run a client to its end and return its exit code; the first one is also what is observed."""
+    def _watch_closely(self, context: RunContext, parameters: Parameters) -> None:
+        self.monitors.must_live()
+        self.monitors.begin_measure(context, parameters)
+
+    def _start(self, name: str, command: ClientCommand, context: RunContext, sut: Sut | None) -> Started:
+        """Start a client; the first one is also what is observed."""
         client = context.start_client(name, command, sut)
         self._note("sut" if sut is None else "client", client.instance)
         stop = self.stops.add(f"stopping the client of {name}", lambda: client.stop(GRACE_S))
         self.monitors.client_started(name, client.instance, alone=sut is None)
-        if meter is not None:
-            meter.begin(client.instance)
-            self.pace.began(_instances(sut), client.instance)
         known = self._unseen() is None and all(self.draft.parity.get(side) for side in context.settings.sides)
         run_observer = RunObserver(self.machine, sut, client, known=known)
 
@@ -268,22 +282,33 @@ class Phases:
             if sut is not None:
                 sut.must_live(f"during {name}")
 
+        def look(*, last: bool) -> None:
+            self._look(run_observer, context, lives, last=last)
+
+        return Started(client, stop, lives, look)
+
+    def _finish(self, started: Started, command: ClientCommand, sut: Sut | None, meter: Meter | None = None) -> int:
+        """Wait for a client's end and return its exit code."""
+        client = started.client
+        if meter is not None:
+            meter.begin(client.instance)
+            self.pace.began(_instances(sut), client.instance)
+
         def watch() -> None:
-            lives()
             if meter is not None:
                 meter.look()
-            self._look(run_observer, context, lives)
+            started.watch()
 
         code = client.wait(self.machine.clock, command.timeout_s, watch)
         if meter is None:
             self.pace.warmed_up(client.instance)
-        self._look(run_observer, context, lives, last=True)
+        started.look(last=True)
         if meter is not None:
             of_nodes = [node.get("parity") for node in self.draft.nodes.values()]
             if used := meter.end(of_nodes or [self.draft.parity.get("sut")], self.draft.parity.get("client")):
                 self.draft.usage = to_tree(used)
             self.pace.ended()
-        stop()
+        started.stop()
         return code
 
     def _note(self, side: Side, instance: Instance) -> None:

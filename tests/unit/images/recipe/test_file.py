@@ -73,11 +73,18 @@ def test_a_mistake_is_one_error_with_its_place(tmp_path: Path, line: str, told: 
     assert told in raised.value.what
 
 
-@pytest.mark.parametrize("key", ["format", "suite", "packages"])
-def test_what_every_recipe_needs_is_asked_for(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("format", "format: this key is missing"),
+        ("suite", "packages without suite"),
+        ("packages", "suite without packages"),
+    ],
+)
+def test_what_every_recipe_needs_is_asked_for(tmp_path: Path, key: str, told: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("".join(line for line in SOUND.splitlines(keepends=True) if not line.startswith(key)))
-    with pytest.raises(StudyError, match=f"{key}: this key is missing"):
+    with pytest.raises(StudyError, match=told):
         read_recipe(path)
 
 
@@ -138,7 +145,12 @@ def test_an_unknown_recipe_is_told_with_the_nearest_one() -> None:
         find_recipe("mariadbb")
 
 
-OF_PACKAGES = {"ferretdb-2": {"postgres"}, "postgresql-15": {"postgres"}, "redis-7": {"redis"}}
+OF_PACKAGES = {
+    "ferretdb-2": {"postgres"},
+    "postgresql-15": {"postgres"},
+    "redis-7": {"redis"},
+    "valkey-8": {"valkey"},
+}
 """Users that a recipe's packages make; a build refuses an owner that is not there."""
 
 

@@ -1,0 +1,20 @@
+"""`tare load`: tare-load itself, found where tare is installed. It takes the place of this process."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from tare.errors import EnvironmentLacks
+from tare.sites.binaries import LOAD, candidates
+
+
+def load(context: typer.Context) -> None:
+    """Send a database requests, closed loop or at intended times, and measure each reply: runs tare-load."""
+    program = next((path for path in candidates(LOAD) if os.access(path, os.X_OK)), None)
+    if program is None:
+        raise EnvironmentLacks("tare-load is not here", hint=LOAD.hint)
+    sys.stdout.flush()
+    os.execv(program, [LOAD.name, *(context.args or ["--help"])])  # noqa: S606 - in place of this process

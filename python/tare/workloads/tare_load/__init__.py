@@ -1,0 +1,1 @@
+"""tare-load, tare's own load generator."""

@@ -1,0 +1,203 @@
+"""The one document that tare-load prints: docs/reference/workloads/tare-load.md tells it key by key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tare.errors import RunFailed
+
+FORMAT = 1
+
+
+class _Told(BaseModel):
+    """Only what is read here; a newer program of this format may tell more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Quantiles(_Told):
+    """Nanoseconds."""
+
+    count: int
+    mean: float
+    min: int
+    max: int
+    p50: int
+    p95: int
+    p99: int
+    p999: int = Field(alias="p99.9")
+
+
+class Kind(_Told):
+    """One kind of operation; what did not end `right` ended as one of the others."""
+
+    name: str
+    right: int
+    missing: int
+    short: int
+    wrong: int
+    errors: int
+    lost: int
+    latency_ns: Quantiles | None
+    service_ns: Quantiles | None
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """In which way operations failed → how many."""
+        told = {name: getattr(self, name) for name in ("missing", "short", "wrong", "errors", "lost")}
+        return {name: count for name, count in told.items() if count}
+
+
+class Error(_Told):
+    """`kind`: of operation; `None` for what befell a connection."""
+
+    kind: str | None
+    code: str
+    count: int
+    message: str
+
+
+class Parts(_Told):
+    """Mean parts of the sampled requests around one percentile of their latency."""
+
+    count: int
+    lag_ns: float
+    waiting_ns: float
+    server_ns: float
+    unread_ns: float
+
+
+class Split(_Told):
+    """Where the latency went, around each percentile; `None` where nothing was sampled."""
+
+    sampled: int
+    p50: Parts | None
+    p99: Parts | None
+    p999: Parts | None = Field(alias="p99.9")
+
+
+class PerOperation(_Told):
+    """What the client itself took for each operation."""
+
+    cpu_ns: float
+    run_queue_ns: float | None
+    switches: float
+    faults: float
+
+
+class Measured(_Told):
+    """The measure phase, with what was still under way at its end."""
+
+    seconds: float
+    mark_realtime_ns: int
+    right: int
+    failed: int
+    scheduled: int
+    missed: int
+    unfinished: int
+    requests: int
+    disconnects: int
+    reconnects: int
+    latency_ns: Quantiles | None
+    lag_ns: Quantiles | None
+    waiting_ns: Quantiles | None
+    unread_ns: Quantiles | None
+    kinds: tuple[Kind, ...]
+    errors: tuple[Error, ...]
+    parts: Split
+    per_operation: PerOperation | None
+
+
+class Window(_Told):
+    """One window; seconds from the beginning of the measurement."""
+
+    phase: Literal["warm-up", "measure", "drain"]
+    start_s: float
+    end_s: float
+    right: int
+    failed: int
+    scheduled: int
+    missed: int
+    latency_ns: Quantiles | None
+
+
+class End(_Told):
+    """How it ended."""
+
+    how: Literal["complete", "interrupted", "server-gone"]
+    reason: str | None
+
+
+class Plan(_Told):
+    """What it did, by its own word."""
+
+    seed: int
+    connections: int
+    depth: int
+    threads: int
+    measure_s: float | None
+    kinds: tuple[str, ...]
+
+
+class SetUp(_Told):
+    """Opening the connections."""
+
+    seconds: float
+    connections: int
+
+
+class Client(_Told):
+    """The program as a whole."""
+
+    peak_resident_kib: int | None
+
+
+class Document(_Told):
+    """The document of one run."""
+
+    format: Literal[1]
+    end: End
+    plan: Plan
+    set_up: SetUp
+    measure: Measured
+    client: Client
+    windows: tuple[Window, ...]
+
+    def must_be_complete(self) -> None:
+        """Raise `RunFailed` unless the run went on to its end."""
+        if self.end.how == "server-gone":
+            raise RunFailed(f"the server went away: {self.end.reason or 'for no reason that is known'}")
+        if self.end.how != "complete":
+            raise RunFailed(f"tare-load was interrupted: {self.end.reason or 'by nobody knows whom'}")
+
+    @property
+    def first_error(self) -> str:
+        """What the server said of the most frequent error, to follow a sentence; nothing where it said none."""
+        errors = sorted(self.measure.errors, key=lambda error: -error.count)
+        return f": {errors[0].message or errors[0].code}" if errors else ""
+
+
+def read_document(text: str, last_words: str = "") -> Document:
+    """The document. Raises `RunFailed` for one that is cut short, or of another format."""
+    because = f": {last_words}" if last_words else ""
+    if not text.strip():
+        raise RunFailed(f"tare-load printed nothing{because}")
+    try:
+        tree = json.loads(text)
+    except ValueError as error:
+        raise RunFailed(f"the document of tare-load is cut short{because or f': {error}'}") from error
+    if isinstance(tree, dict) and tree.get("format") != FORMAT:
+        raise RunFailed(
+            f"tare-load wrote a document of format {tree.get('format')}, and this tare reads {FORMAT}",
+            hint="use the tare-load that comes with this tare",
+        )
+    try:
+        return Document.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunFailed(f"the document of tare-load is not whole: {where}: {first['msg']}") from error

@@ -1,0 +1,167 @@
+"""tare-load's document and logs as a measurement, or why they are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tare.errors import RunFailed
+from tare.workloads import Latency, LatencyParts, Measurement, Operation, Window, output_path
+from tare.workloads.merged import merged
+from tare.workloads.tare_load import document as told
+from tare.workloads.tare_load.document import Document, Kind, Quantiles
+from tare.workloads.tare_load.logs import LATENCY, RESOLUTION, Buckets, read_log
+from tare.workloads.tare_load.parameters import TareLoadParameters
+
+_NS_PER_MS, _NS_PER_US, _NS_PER_S = 1e6, 1e3, 1e9
+_SLACK_S = 0.01
+
+
+def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Measurement:
+    """The measurement. Raises `RunFailed` with the first and gravest sign that the run is not whole."""
+    measured = document.measure
+    document.must_be_complete()
+    _must_be_right(document, own.max_error_share)
+    _must_be_what_was_asked(document, own)
+    windows = tuple(_window(window) for window in document.windows if window.phase == "measure")
+    _must_be_all_windows(document, own)
+    logged = read_log(output_path(stdout, LATENCY))
+    _must_be_logged(measured.kinds, logged)
+    within = sum(window.right for window in document.windows if window.phase == "measure")
+    histogram = merged(logged[kind.name] for kind in measured.kinds if kind.right)
+    return Measurement(
+        operations=measured.right,
+        unit="operations",
+        duration_s=measured.seconds,
+        throughput_per_s=within / measured.seconds,
+        queries_per_s=measured.requests / measured.seconds,
+        errors=measured.failed,
+        reconnects=measured.reconnects,
+        latency=_latency(measured.latency_ns, open_loop=own.open_loop),
+        histogram=histogram,
+        windows=windows,
+        details=_details(document, own, within),
+        by_operation={kind.name: _operation(kind, logged, own) for kind in measured.kinds},
+        started_at=measured.mark_realtime_ns / _NS_PER_S,
+        parts=_parts(measured.parts),
+    )
+
+
+def _must_be_right(document: Document, max_share: float) -> None:
+    measured = document.measure
+    ended = measured.right + measured.failed
+    if measured.unfinished:
+        raise RunFailed(f"{measured.unfinished} operations were never answered{document.first_error}")
+    if measured.failed > max_share * ended:
+        ways = [f"{count} {kind.name} {way}" for kind in measured.kinds for way, count in kind.failures.items()]
+        asks = "were the data loaded? " if any(kind.missing for kind in measured.kinds) else ""
+        raise RunFailed(
+            f"{measured.failed} of {ended} operations had no right reply ({', '.join(ways)}){document.first_error}",
+            hint=f"{asks}`max_error_share` says how many are acceptable",
+        )
+    if not measured.right:
+        raise RunFailed("tare-load did no operation")
+
+
+def _must_be_what_was_asked(document: Document, own: TareLoadParameters) -> None:
+    did = document.plan
+    asked = {"connections": own.connections, "depth": own.pipeline, "threads": own.threads, "kinds": own.job.kinds}
+    for name, value in asked.items():
+        if getattr(did, name) != value:
+            raise RunFailed(f"tare-load ran with {name} {getattr(did, name)}, and {value} was asked for")
+    if own.seed is not None and did.seed != own.seed:
+        raise RunFailed(f"tare-load ran with seed {did.seed}, and {own.seed} was asked for")
+
+
+def _must_be_all_windows(document: Document, own: TareLoadParameters) -> None:
+    measured, windows = document.measure, document.windows
+    if not own.trace and measured.seconds < own.measure_s - _SLACK_S:
+        raise RunFailed(f"cut short: {measured.seconds:g} s of {own.measure_s:g} s")
+    within = [window for window in windows if window.phase == "measure"]
+    reached = max((window.end_s for window in within), default=0.0)
+    if reached < min(own.measure_s, measured.seconds) - _SLACK_S:
+        raise RunFailed(f"the windows of tare-load end after {reached:g} s of {measured.seconds:g} s")
+    counted = sum(window.right for window in windows if window.phase != "warm-up")
+    if counted != measured.right:
+        raise RunFailed(f"the windows of tare-load hold {counted} operations of {measured.right}")
+
+
+def _must_be_logged(kinds: tuple[Kind, ...], logged: Mapping[str, Buckets]) -> None:
+    for kind in kinds:
+        counted = sum(count for _, count in logged.get(kind.name, ()))
+        if counted != kind.right:
+            raise RunFailed(f"{LATENCY} of tare-load holds {counted} of {kind.right} {kind.name}")
+
+
+def _operation(kind: Kind, logged: Mapping[str, Buckets], own: TareLoadParameters) -> Operation:
+    failures = kind.failures
+    return Operation(
+        operations=kind.right,
+        errors=sum(failures.values()),
+        latency=_latency(kind.latency_ns, open_loop=own.open_loop),
+        service_time=None if kind.service_ns is None else _latency(kind.service_ns, open_loop=False),
+        histogram=logged.get(kind.name, ()),
+        answers={"right": kind.right, **failures},
+    )
+
+
+def _latency(found: Quantiles | None, *, open_loop: bool) -> Latency:
+    """In a closed loop the intended send is the actual one, and what a stall kept from being sent is not timed."""
+    if found is None:
+        return Latency(None, None, None, None, None, None, resolution=None, blind_to_stalls=not open_loop)
+    return Latency(
+        mean_ms=found.mean / _NS_PER_MS,
+        min_ms=found.min / _NS_PER_MS,
+        max_ms=found.max / _NS_PER_MS,
+        p50_ms=found.p50 / _NS_PER_MS,
+        p95_ms=found.p95 / _NS_PER_MS,
+        p99_ms=found.p99 / _NS_PER_MS,
+        resolution=RESOLUTION,
+        blind_to_stalls=not open_loop,
+        timed_from="intended-send" if open_loop else "actual-send",
+    )
+
+
+def _window(window: told.Window) -> Window:
+    seconds = window.end_s - window.start_s
+    return Window(
+        end_s=window.end_s,
+        throughput_per_s=window.right / seconds,
+        latency_p95_ms=None if window.latency_ns is None else window.latency_ns.p95 / _NS_PER_MS,
+        errors_per_s=window.failed / seconds,
+        reconnects_per_s=None,
+    )
+
+
+def _parts(split: told.Split) -> Mapping[str, LatencyParts]:
+    found = {"p50": split.p50, "p99": split.p99, "p99.9": split.p999}
+    return {
+        percentile: LatencyParts(
+            sampled=part.count,
+            lag_ms=part.lag_ns / _NS_PER_MS,
+            waiting_ms=part.waiting_ns / _NS_PER_MS,
+            server_ms=part.server_ns / _NS_PER_MS,
+            unread_ms=part.unread_ns / _NS_PER_MS,
+        )
+        for percentile, part in found.items()
+        if part is not None
+    }
+
+
+def _details(document: Document, own: TareLoadParameters, within: int) -> dict[str, float]:
+    measured, cost = document.measure, document.measure.per_operation
+    found: dict[str, float | None] = {"set_up_s": document.set_up.seconds}
+    if measured.latency_ns is not None:
+        found["latency_p999_ms"] = measured.latency_ns.p999 / _NS_PER_MS
+    if cost is not None:
+        found["client_cpu_us"] = cost.cpu_ns / _NS_PER_US
+        found["client_run_queue_us"] = None if cost.run_queue_ns is None else cost.run_queue_ns / _NS_PER_US
+        found["client_switches"], found["client_faults"] = cost.switches, cost.faults
+    if document.client.peak_resident_kib is not None:
+        found["client_peak_resident_kib"] = document.client.peak_resident_kib
+    if own.open_loop:
+        found["scheduled"], found["missed"] = measured.scheduled, measured.missed
+        found["target_per_s"] = measured.scheduled / measured.seconds
+        found["delivered_share"] = within / measured.scheduled if measured.scheduled else None
+        found["lag_p99_ms"] = None if measured.lag_ns is None else measured.lag_ns.p99 / _NS_PER_MS
+    return {name: float(value) for name, value in found.items() if value is not None}

@@ -1,0 +1,151 @@
+"""What a study may say of tare-load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import polars as pl
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from tare.study.values import MOST, Count, Seconds, Strict
+from tare.workloads import Parameters
+from tare.workloads.tare_load.job import Job
+
+_MOST_ARRIVALS = 1_000_000
+"""Of a trace: they are kept in the plan of the study, number by number."""
+_Rate = Annotated[float, Field(gt=0.0, le=1e9)]
+
+
+class Stage(Strict):
+    """A stretch of time at one `rate`, or with one that changes evenly (`from`, `to`); arrivals a second."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    seconds: float = Field(gt=0.0, le=1e7)
+    rate: float | None = Field(default=None, ge=0.0, le=1e9)
+    from_: float | None = Field(default=None, alias="from", ge=0.0, le=1e9)
+    to: float | None = Field(default=None, ge=0.0, le=1e9)
+
+    @model_validator(mode="after")
+    def _is_one_or_the_other(self) -> Stage:
+        if (self.rate is None) == (self.from_ is None) or (self.from_ is None) != (self.to is None):
+            raise ValueError("a stage has either `rate`, or both `from` and `to`")
+        return self
+
+    @property
+    def text(self) -> str:
+        """As tare-load takes it."""
+        rates = f"{self.rate!r}" if self.rate is not None else f"{self.from_!r}..{self.to!r}"
+        return f"{self.seconds!r}:{rates}"
+
+    @property
+    def expected(self) -> float:
+        """Arrivals in it."""
+        mean = self.rate if self.rate is not None else ((self.from_ or 0.0) + (self.to or 0.0)) / 2
+        return self.seconds * mean
+
+
+def _trace(given: Any) -> Any:
+    """A file becomes its arrivals, so that the study is whole without it."""
+    if isinstance(given, str):
+        return tuple(read_trace(Path(given)))
+    return tuple(given) if isinstance(given, list) else given
+
+
+Trace = Annotated[
+    tuple[float, ...],
+    BeforeValidator(_trace),
+    WithJsonSchema({"type": "string", "description": "A file of arrivals, CSV or Parquet."}),
+]
+
+
+class TareLoadParameters(Parameters):
+    """tare-load.
+
+    Arrivals: without `rate`, `stages` and `trace` the loop is closed, and each connection sends as soon as a reply
+    has come. `rate`: arrivals a second over all connections; `stages`: rates one after the other, again from the
+    first after the last; `trace`: a file of arrivals in seconds (first column; CSV or Parquet), read with the study
+    and kept in it. `spacing`: how the arrivals of `rate` and `stages` lie apart. `pipeline`: requests in flight on
+    one connection. `most_waiting`: arrivals that may wait to be sent; those beyond are missed.
+    `max_error_share`: operations without a right reply, of all, up to which a run counts.
+    """
+
+    paths: ClassVar[tuple[str, ...]] = ("trace",)
+
+    job: Job
+    connections: int = Field(default=1, ge=1, le=1_000_000)
+    pipeline: int = Field(default=1, ge=1, le=32_000)
+    threads: int = Field(default=1, ge=1, le=1024)
+    rate: _Rate | None = None
+    stages: tuple[Stage, ...] = Field(default=(), max_length=1000)
+    trace: Trace = ()
+    spacing: Literal["even", "poisson"] = "poisson"
+    most_waiting: int | None = Field(default=None, ge=1, le=MOST)
+    reply_limit_s: Seconds = Field(default=10.0, gt=0.0)
+    max_error_share: float = Field(default=0.0, ge=0.0, lt=1.0)
+    seed: Count | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _can_be(self) -> TareLoadParameters:
+        told = [name for name in ("rate", "stages", "trace") if getattr(self, name)]
+        if len(told) > 1:
+            raise ValueError(f"arrivals are told twice: by {' and '.join(told)}")
+        if self.stages and not sum(stage.expected for stage in self.stages):
+            raise ValueError("no stage has a rate above 0")
+        if self.window_s > self.measure_s:
+            raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
+        if self.window_s < 0.01:
+            raise ValueError("a window lasts 0.01 s at least")
+        if self.threads > self.connections:
+            raise ValueError(f"{self.threads} threads are more than the {self.connections} connections")
+        if self.job.has_steps and self.pipeline > 1:
+            raise ValueError("an operation of several steps waits for each reply, so `pipeline` must be 1")
+        whole_s = self.warmup_s + self.measure_s
+        if self.trace and self.trace[-1] < self.warmup_s:
+            raise ValueError(
+                f"the trace ends after {self.trace[-1]:g} s, within the warm-up: its first arrivals are the "
+                f"warm-up's, and {whole_s:g} s are asked for"
+            )
+        return self
+
+    @property
+    def open_loop(self) -> bool:
+        """Whether arrivals do not wait for replies."""
+        return self.rate is not None or bool(self.stages) or bool(self.trace)
+
+
+def read_trace(path: Path) -> Sequence[float]:
+    """Seconds from the start, rising. Raises `ValueError` with the file and its line."""
+    try:
+        table = pl.read_parquet(path) if path.suffix == ".parquet" else _csv(path)
+    except FileNotFoundError as error:
+        raise ValueError(f"cannot read the trace {path}: {error.strerror}") from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ValueError(f"cannot read the trace {path}: {str(error).splitlines()[0]}") from error
+    if not table.width or not table.height:
+        raise ValueError(f"the trace {path} has no arrivals")
+    if table.height > _MOST_ARRIVALS:
+        raise ValueError(f"the trace {path} has {table.height} arrivals; {_MOST_ARRIVALS} are the most")
+    column = table.to_series(0)
+    try:
+        times = [float(value) for value in column.cast(pl.Float64)]
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise ValueError(f"the trace {path}: its first column is to be seconds, and nothing else") from error
+    for number, (before, after) in enumerate(pairwise((0.0, *times)), start=1):
+        if not before <= after:
+            raise ValueError(f"the trace {path}: arrival {number} is before the one before it, or before 0")
+    return times
+
+
+def _csv(path: Path) -> pl.DataFrame:
+    """A header is a first line that is no number."""
+    with path.open(encoding="utf-8") as file:
+        first = file.readline().split(",")[0].strip()
+    try:
+        float(first)
+    except ValueError:
+        return pl.read_csv(path, has_header=True)
+    return pl.read_csv(path, has_header=False)

@@ -1,0 +1,141 @@
+"""tare-load's document and logs, as the program really wrote them: closed loop, open loop, overload, failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.workloads.tare_load.cases import CLOSED, DATA, OPEN, OVER, parameters, parse
+
+from tare.errors import RunFailed
+from tare.workloads.merged import percentile
+from tare.workloads.tare_load.document import read_document
+from tare.workloads.tare_load.parameters import TareLoadParameters
+from tare.workloads.tare_load.tare_load import TareLoad
+
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs" / "reference" / "workloads" / "tare-load.md"
+
+
+def changed(name: str, change: Callable[[dict[str, Any]], object]) -> str:
+    """A document of which one thing is otherwise."""
+    tree = json.loads((DATA / f"{name}.stdout").read_text())
+    change(tree)
+    return json.dumps(tree)
+
+
+def test_a_closed_loop_is_read_whole_and_marked_blind(tmp_path: Path) -> None:
+    found = parse(tmp_path, "closed", **CLOSED)
+    assert found.operations == sum(each.operations for each in found.by_operation.values()) > 1000
+    assert found.operations == sum(count for _, count in found.histogram)
+    assert found.latency.blind_to_stalls
+    assert found.latency.timed_from == "actual-send"
+    assert [window.end_s for window in found.windows] == pytest.approx([0.5, 1.0, 1.5, 2.0])
+    assert set(found.by_operation) == {"get", "set"}
+    assert found.by_operation["get"].service_time is None
+
+
+def test_percentiles_of_document_and_histogram_are_one(tmp_path: Path) -> None:
+    found = parse(tmp_path, "closed", **CLOSED)
+    for percent, told in ((50, found.latency.p50_ms), (95, found.latency.p95_ms), (99, found.latency.p99_ms)):
+        assert told == pytest.approx(percentile(found.histogram, percent), rel=2e-3)
+
+
+def test_an_open_loop_is_timed_from_the_intended_send(tmp_path: Path) -> None:
+    found = parse(tmp_path, "open", **OPEN)
+    assert not found.latency.blind_to_stalls
+    assert found.latency.timed_from == "intended-send"
+    assert found.details["missed"] == 0
+    assert found.details["target_per_s"] == pytest.approx(2000, rel=0.1)
+    assert found.details["delivered_share"] == pytest.approx(1.0, abs=0.02)
+    service = found.by_operation["get"].service_time
+    assert service is not None
+    assert service.timed_from == "actual-send"
+
+
+def test_missed_arrivals_are_counted_and_no_failure(tmp_path: Path) -> None:
+    found = parse(tmp_path, "over", **OVER)
+    assert found.details["missed"] > 0
+    assert found.details["scheduled"] == 800_000
+    assert found.details["delivered_share"] < 0.1
+    assert found.throughput_per_s * 2.0 <= found.operations
+
+
+def test_the_parts_of_a_percentile_add_up_to_it(tmp_path: Path) -> None:
+    found = parse(tmp_path, "open", **OPEN)
+    assert set(found.parts) == {"p50", "p99", "p99.9"}
+    middle = found.parts["p50"]
+    whole = middle.lag_ms + middle.waiting_ms + middle.server_ms + middle.unread_ms
+    assert whole == pytest.approx(found.latency.p50_ms, rel=0.15)  # a group is an eighth of a power of two wide
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda tree: tree["end"].update(how="interrupted", reason="a signal"), "interrupted: a signal"),
+        (lambda tree: tree["measure"].update(unfinished=3), "3 operations were never answered"),
+        (lambda tree: tree["measure"].update(seconds=1.0), "cut short: 1 s of 2 s"),
+        (lambda tree: tree["windows"].pop(-2), "windows of tare-load"),
+        (lambda tree: tree["plan"].update(connections=3), "ran with connections 3, and 4"),
+        (lambda tree: tree["plan"].update(kinds=["get"]), "kinds"),
+        (lambda tree: tree["measure"]["kinds"][0].update(right=7), "get"),
+        (lambda tree: tree.update(format=2), "document of format 2, and this tare reads 1"),
+        (lambda tree: tree["measure"].pop("missed"), "measure.missed"),
+    ],
+)
+def test_any_sign_that_a_run_is_not_whole_voids_it(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], why: str
+) -> None:
+    with pytest.raises(RunFailed, match=why):
+        parse(tmp_path, "closed", document=changed("closed", change), **CLOSED)
+
+
+def test_logs_that_hold_less_than_was_counted_void_it(tmp_path: Path) -> None:
+    own = parameters(**CLOSED)
+    stdout, stderr, log = (tmp_path / f"measure.{name}" for name in ("stdout", "stderr", "latency.hlog"))
+    stdout.write_text((DATA / "closed.stdout").read_text())
+    stderr.touch()
+    with pytest.raises(RunFailed, match="left no"):
+        TareLoad().parse(own, stdout, stderr, 0)
+    log.write_text("".join((DATA / "closed.latency.hlog").read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(RunFailed, match="holds"):
+        TareLoad().parse(own, stdout, stderr, 0)
+
+
+def test_missing_rows_are_no_successes(tmp_path: Path) -> None:
+    given = {**CLOSED, "measure_s": 1.0, "window_s": 1.0}
+    with pytest.raises(RunFailed, match=r"had no right reply \(13663 get missing\)") as told:
+        parse(tmp_path, "missing", **given)
+    assert "were the data loaded?" in (told.value.hint or "")
+
+
+def test_a_server_that_goes_away_is_the_reason(tmp_path: Path) -> None:
+    stderr = (DATA / "gone.stderr").read_text()
+    with pytest.raises(RunFailed, match=r"the server went away: .*connection refused"):
+        parse(tmp_path, "gone", code=4, stderr=stderr, **{**CLOSED, "measure_s": 3.0})
+
+
+def test_what_it_says_when_it_cannot_begin_is_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match=r"no server: 127\.0\.0\.1:1: connection refused"):
+        parse(tmp_path, "x", code=3, document="", stderr="tare-load: 127.0.0.1:1: connection refused\n")
+    with pytest.raises(RunFailed, match="printed nothing"):
+        parse(tmp_path, "x", document="")
+
+
+def test_a_load_is_counted() -> None:
+    document = read_document((DATA / "load.stdout").read_text())
+    assert document.measure.right == 1000
+
+
+@pytest.mark.parametrize("name", TareLoadParameters.model_fields)
+def test_every_parameter_is_documented(name: str) -> None:
+    assert f"`{name}`" in PAGE.read_text()
+
+
+def test_every_detail_is_documented(tmp_path: Path) -> None:
+    found = parse(tmp_path, "open", **OPEN)
+    page = PAGE.read_text()
+    assert not [name for name in found.details if f"`{name}`" not in page]

@@ -1,0 +1,101 @@
+"""What a study may say of tare-load, refused when it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+from tests.unit.workloads.tare_load.cases import JOB, parameters
+
+from tare.workloads.tare_load.parameters import TareLoadParameters
+
+
+def refusal(**given: Any) -> str:
+    with pytest.raises(ValidationError) as told:
+        parameters(**given)
+    return str(told.value)
+
+
+def job(**changed: Any) -> dict[str, Any]:
+    return {**JOB, **changed}
+
+
+def operation(send: str, **more: Any) -> dict[str, Any]:
+    return {"name": "get", "steps": [{"send": send}], **more}
+
+
+def test_what_is_stored_of_a_study_is_read_again_as_the_same() -> None:
+    own = parameters(stages=[{"seconds": 1.0, "from": 5.0, "to": 9.0}])
+    assert TareLoadParameters.model_validate_json(own.model_dump_json()) == own
+
+
+def test_a_generator_that_nobody_knows_is_told_with_those_that_are_there() -> None:
+    told = refusal(job=job(operations=[operation("GET key:{idd}")]))
+    assert "no generator 'idd'" in told
+    assert "there are id, value" in told
+    assert "a brace is opened and not closed" in refusal(job=job(operations=[operation("GET key:{id")]))
+
+
+def test_the_number_of_a_record_is_known_to_the_load_alone() -> None:
+    assert "no generator 'record'" in refusal(job=job(operations=[operation("GET key:{record}")]))
+    own = {"record": {"uniform": {"from": 0, "to": 1}}}
+    assert "rename yours" in refusal(job=job(generators={**JOB["generators"], **own}))
+
+
+@pytest.mark.parametrize(
+    ("generator", "why"),
+    [
+        ({"uniform": {"from": 2, "to": 1}}, "`to` is below `from`"),
+        ({}, "exactly one of"),
+        ({"uniform": {"from": 0, "to": 1}, "text": {"length": 1}}, "exactly one of"),
+        ({"zipfian": {"from": 0, "to": 1}}, "exponent"),
+        ({"hotspot": {"from": 0, "to": 1, "data": 2.0, "operations": 0.5}}, "less than or equal to 1"),
+        ({"choice": []}, "at least 1 item"),
+        ({"gaussian": {"from": 0, "to": 1}}, "gaussian"),
+    ],
+)
+def test_generators_are_typed(generator: dict[str, Any], why: str) -> None:
+    assert why in refusal(job=job(generators={**JOB["generators"], "id": generator}))
+
+
+def test_arrivals_are_told_once() -> None:
+    assert "arrivals are told twice: by rate and stages" in refusal(
+        rate=5.0, stages=[{"seconds": 1.0, "rate": 5.0}]
+    )
+    assert "either `rate`, or both" in refusal(stages=[{"seconds": 1.0, "from": 5.0}])
+    assert "no stage has a rate above 0" in refusal(stages=[{"seconds": 1.0, "rate": 0.0}])
+
+
+def test_steps_forbid_a_pipeline() -> None:
+    two = {"name": "both", "steps": [{"send": "GET a"}, {"send": "GET b"}]}
+    assert "`pipeline` must be 1" in refusal(job=job(operations=[two]), pipeline=2)
+    assert "more than the 2 connections" in refusal(threads=3, connections=2)
+    assert "two operations are called 'get'" in refusal(job=job(operations=[operation("A"), operation("B")]))
+    assert "longer than the measure phase" in refusal(window_s=3.0)
+
+
+@pytest.mark.parametrize("name", ["arrivals.csv", "headed.csv", "arrivals.parquet"])
+def test_a_trace_is_read_with_the_study(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        pl.DataFrame({"at_s": [0.5, 1.0, 2.5]}).write_parquet(path)
+    else:
+        path.write_text(("at_s,what\n" if name == "headed.csv" else "") + "0.5,a\n1,b\n2.5,c\n")
+    own = parameters(trace=str(path))
+    assert own.trace == (0.5, 1.0, 2.5)
+    assert own.open_loop
+    assert TareLoadParameters.model_validate_json(own.model_dump_json()) == own
+
+
+def test_a_trace_that_is_none_is_told_with_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "arrivals.csv"
+    assert "cannot read the trace" in refusal(trace=str(path))
+    path.write_text("1.0\n0.5\n")
+    assert "arrival 2 is before the one before it" in refusal(trace=str(path))
+    path.write_text("at_s\nsoon\n")
+    assert "first column is to be seconds" in refusal(trace=str(path))
+    path.write_text("0.1\n0.2\n")
+    assert "within the warm-up" in refusal(trace=str(path), warmup_s=1.0)
