@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
 
 from tare.analyze.bottleneck import Bottleneck, bottleneck_of
+from tare.analyze.guilt import Guilt, Missed, guilt_of, missed_of
 from tare.analyze.metrics import Metric
 from tare.analyze.published import min_max_mean
 from tare.analyze.runs import Runs
@@ -47,6 +48,10 @@ class ArmSummary:
     """What set the rate of its runs."""
     emulated: tuple[Side, ...] = ()
     """Which of its sides ran on an emulated CPU."""
+    guilt: Mapping[str, Guilt] = field(default_factory=dict)
+    """Percentile → where the latency around it went; empty of generators that do not tell."""
+    missed: Missed | None = None
+    """Arrivals that were never sent; `None` of a closed loop."""
 
 
 def summarise(study: Study, runs: Runs, metrics: Sequence[Metric]) -> tuple[ArmSummary, ...]:
@@ -70,6 +75,8 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
         },
         limits=bottleneck_of(good),
         emulated=emulated_arms(good).get(arm.name, ()),
+        guilt=guilt_of(good),
+        missed=missed_of(good),
     )
 
 

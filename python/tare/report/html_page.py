@@ -26,6 +26,7 @@ from tare.report.known import compared, compared_by_operation, known, known_by_o
 from tare.report.plain import plain, plain_lines
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
 from tare.report.rows.effects import effect_rows
+from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.laid_over import PANELS, hiding, laid_rows, placed
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
@@ -85,6 +86,10 @@ def render(report: Report) -> str:
         limit_title=LIMIT_TITLE,
         limit_columns=limit_columns(report),
         limit_reading=LIMIT_READING,
+        guilt_rows=guilt_rows(report),
+        guilt_title=GUILT_TITLE,
+        guilt_columns=GUILT_COLUMNS,
+        guilt_reading=GUILT_READING,
         facts=summary(report),
         figure=figure,
         other_metrics=[each for each in report.analysis.metrics if f"metric-{each.name}" in figure],

@@ -19,6 +19,7 @@ from tare.report.content import Report
 from tare.report.figures import NONE, WITHIN_RESOLUTION, amount, duration, interval, percent, point
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
+from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.quantities import COLUMNS, READING, Section, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.strata import strata_of, strata_tables
@@ -103,6 +104,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
         console.print(_item(plain(warning, LONGEST)))
     if report.study.disk_bound:
         _limits(console, report)
+        _guilt(console, report)
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
@@ -167,6 +169,19 @@ def _limits(console: Console, report: Report) -> None:
         tables = [_plain_table(columns, rows, shown) for shown in (range(len(columns)), narrow)]
         console.print(_fitting(console, *tables))
         console.print(Text(LIMIT_READING, style="dim"))
+        console.print()
+
+
+def _guilt(console: Console, report: Report) -> None:
+    """Narrow terminals show the client's share alone."""
+    rows = guilt_rows(report)
+    if rows:
+        console.print(Text(GUILT_TITLE, style="bold"))
+        tables = [
+            _plain_table(GUILT_COLUMNS, rows, shown) for shown in (range(len(GUILT_COLUMNS)), (0, 1, 2, 5, 7))
+        ]
+        console.print(_fitting(console, *tables))
+        console.print(Text(GUILT_READING, style="dim"))
         console.print()
 
 

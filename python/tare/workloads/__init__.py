@@ -156,6 +156,32 @@ class LatencyParts:
 
 
 @dataclass(frozen=True)
+class Rung:
+    """One rate of a climb: asked for and done, the quantile in question (`None`: no reply), arrivals missed."""
+
+    rate_per_s: float
+    done_per_s: float
+    latency_ms: float | None
+    missed: int
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """The highest rate at which the `quantile` of latency stayed within `within_ms` and no arrival was missed.
+
+    `resolution`: by how much a rung's rate is above the one before it; the rate lies half of that from either.
+    `contradicting`: rungs on the wrong side of it.
+    """
+
+    rate_per_s: float
+    resolution: float
+    quantile: str
+    within_ms: float
+    contradicting: int
+    rungs: tuple[Rung, ...]
+
+
+@dataclass(frozen=True)
 class Measurement:
     """What the generator reported of one measure phase."""
 
@@ -184,6 +210,8 @@ class Measurement:
     its wall clock, perhaps that of another time zone. `None`: it does not tell."""
     parts: Mapping[str, LatencyParts] = field(default_factory=dict)
     """`p50`, `p99`, `p99.9` → where their latency went; empty where the generator cannot take it apart."""
+    sustained: Sustained | None = None
+    """Of a phase that looked for a sustainable rate; its other figures are those of all rates together."""
 
 
 On_contra = TypeVar("On_contra", Target, Files, contravariant=True)

@@ -138,6 +138,29 @@ def test_a_client_that_waits_beside_a_server_at_its_limit_is_no_bottleneck(sut: 
     assert not alarms(study(change=traced({"busy": 0.95, "waiting": 0.9}, sut)))
 
 
+def split(**client_ms: float) -> Callable[[dict[str, Any]], None]:
+    """The latency around each percentile taken apart: 1 ms of the server's, and what the client added."""
+    parts = {"sampled": 100, "lag_ms": 0.0, "waiting_ms": 0.0, "server_ms": 1.0, "unread_ms": 0.0}
+
+    def change(tree: dict[str, Any]) -> None:
+        tree["measurement"]["parts"] = {"p50": parts, "p99": {**parts, **client_ms}}
+
+    return change
+
+
+def test_a_percentile_that_the_client_made_is_void() -> None:
+    found = only(study(change=in_arm("bridge", split(lag_ms=0.5, unread_ms=0.7))), "client-latency")
+    assert found.arm == "bridge"
+    assert "the client made 54.5 % of p99" in found.what
+    assert "this percentile is void" in found.what
+    assert len(found.runs) == 12
+
+
+@pytest.mark.parametrize("parts", [{"lag_ms": 0.4, "unread_ms": 0.4}, {"waiting_ms": 50.0}])
+def test_waiting_for_a_slow_server_is_not_the_client_s_doing(parts: dict[str, float]) -> None:
+    assert not alarms(study(change=split(**parts)))
+
+
 def test_two_busy_sides_are_no_client_bottleneck() -> None:
     assert not alarms(study(change=set_usage(client_cpu_s=3.9)))
 

@@ -25,6 +25,22 @@ BARE, BRIDGE = "bare", "bridge"
 Change = Callable[[dict[str, Any]], None]
 
 
+@pytest.mark.parametrize(("unread_ms", "void"), [(0.999, False), (1.0, True)])
+def test_a_percentile_is_void_from_half_on(unread_ms: float, void: bool) -> None:
+    parts = {"sampled": 9, "lag_ms": 0.0, "waiting_ms": 0.0, "server_ms": 1.0, "unread_ms": unread_ms}
+
+    def change(tree: dict[str, Any]) -> None:
+        tree["usage"] = usage()
+        tree["measurement"]["parts"] = {"p99.9": parts}
+
+    records = [
+        synthetic.changed(synthetic.record(block, arm, 1900.0 * (1 + block / 500)), change)
+        for block in range(8)
+        for arm in (BARE, BRIDGE)
+    ]
+    assert bool([each for each in alarms(records) if each.rule == "client-latency"]) == void
+
+
 def runs(
     ratios: Sequence[float],
     change: Change | None = None,

@@ -25,6 +25,7 @@ RULES: Mapping[str, Rule] = {
     "one-kernel": between.one_kernel,
     "wire-bound": between.wire_bound,
     "client-host-bound": between.client_host_bound,
+    "client-latency": load.client_latency,
     "not-disk-bound": disk.not_disk_bound,
     "machine-shift": load.machine_shift,
     "machine-noise": load.machine_noise,

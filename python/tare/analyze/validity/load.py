@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tare.analyze.guilt import client_share, guilt_of
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift, slope_within
@@ -21,6 +22,8 @@ OTHERS = 0.02
 the size of the target."""
 NOISE = 0.01
 """Effect from the least to the most of a block: half of the target width."""
+OWN = 0.5
+"""Of a latency: from there on more of it is the client's than everybody else's together."""
 WAITING = BUSY**2
 """Of the time, in which a thread waits for a CPU: as often as at `BUSY` in an M/M/1 queue, where somebody waits
 with probability utilisation². So a side is found that others keep from the CPU that it may use."""
@@ -47,6 +50,28 @@ def client_bottleneck(evidence: Evidence) -> Iterator[Alarm]:
                 ids(bound),
                 "give the client more CPUs (client.limits) or the SUT fewer, or use a cheaper generator; where it "
                 "waited for CPUs that it did not use, find who did (`tare doctor`)",
+            )
+
+
+def client_latency(evidence: Evidence) -> Iterator[Alarm]:
+    """Around a percentile, the client itself made `OWN` of the latency or more, in the median of an arm's runs.
+
+    By what tare-load tells: requests sent late, and replies that lay unread. Such a percentile is void: it says
+    how busy the client was.
+    """
+    for arm in evidence.arms:
+        good = evidence.good(arm)
+        found = {name: one.client for name, one in guilt_of(good).items() if one.client >= OWN}
+        if found:
+            parts = ", ".join(f"{share(part)} of {name}" for name, part in found.items())
+            bad = [run for run in good if any((client_share(run, name) or 0.0) >= OWN for name in found)]
+            yield Alarm(
+                "client-latency",
+                arm,
+                f"the client made {parts}, by sending late or leaving replies unread: "
+                f"{'this percentile is' if len(found) == 1 else 'these percentiles are'} void",
+                ids(bad),
+                "give the client CPUs of its own (client.limits), fewer connections a thread or a lower rate",
             )
 
 

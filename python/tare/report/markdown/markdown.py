@@ -14,6 +14,7 @@ from tare.report.markdown.details import details
 from tare.report.markdown.text import code, table, text
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
+from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.strata import STRATA_TITLE, strata_of
@@ -48,6 +49,7 @@ def render(report: Report) -> str:
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.legend, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
         *_limits(report),
+        *_guilt(report),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
     ]
     if study.source is not None:
@@ -107,6 +109,12 @@ def _limits(report: Report) -> list[str]:
     """What set the rate, as far as traces tell."""
     rows = table(limit_columns(report), limits_rows(report))
     return ["", f"## {LIMIT_TITLE}", "", *rows, "", text(LIMIT_READING, 1000)] if rows else []
+
+
+def _guilt(report: Report) -> list[str]:
+    """Which part of each latency the client made."""
+    rows = table(GUILT_COLUMNS, guilt_rows(report))
+    return ["", f"## {GUILT_TITLE}", "", *rows, "", text(GUILT_READING, 1000)] if rows else []
 
 
 def _table(report: Report) -> list[str]:

@@ -30,6 +30,7 @@ def headlines(study: Study, analysis: Analysis) -> tuple[Headline, ...]:
     return (
         *_imported(study),
         *_emulated(analysis),
+        *_missed(analysis),
         *_control(study, analysis.control),
         *_protocol(study),
     )
@@ -55,6 +56,22 @@ def _emulated(analysis: Analysis) -> Iterator[Headline]:
             f"Emulated: the {which} of {', '.join(names[:_NAMED])}{more} ran on a CPU that software emulates. What "
             "emulation costs is not what a machine costs, so neither their figures nor comparisons with them hold "
             "for any.",
+            grave=True,
+        )
+
+
+def _missed(analysis: Analysis) -> Iterator[Headline]:
+    told = [(arm.arm, arm.missed) for arm in analysis.arms if arm.missed is not None and arm.missed.missed]
+    if told:
+        parts = [
+            f"{plain(name, 60)} {percent(one.missed / one.scheduled, signed=False)} "
+            f"({one.missed:,} of {one.scheduled:,})"
+            for name, one in told[:_NAMED]
+        ]
+        more = f" and {counted(len(told) - _NAMED, 'more arm')}" if len(told) > _NAMED else ""
+        yield Headline(
+            f"Missed arrivals: {', '.join(parts)}{more}. The rate was more than these arms can take, so that "
+            "requests were never sent; their latencies are those of a queue as long as `most_waiting` allows.",
             grave=True,
         )
 

@@ -6,15 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tare.errors import RunFailed
-from tare.workloads import Latency, LatencyParts, Measurement, Operation, Window, output_path
+from tare.workloads import Latency, LatencyParts, Measurement, Operation, Sustained, Window, output_path
 from tare.workloads.merged import merged
 from tare.workloads.tare_load import document as told
 from tare.workloads.tare_load.document import Document, Kind, Quantiles
 from tare.workloads.tare_load.logs import LATENCY, RESOLUTION, Buckets, read_log
 from tare.workloads.tare_load.parameters import TareLoadParameters
+from tare.workloads.tare_load.sustainable import Climbed, sustained
 
 _NS_PER_MS, _NS_PER_US, _NS_PER_S = 1e6, 1e3, 1e9
 _SLACK_S = 0.01
+_OF_CLIENT = frozenset(
+    {
+        "set_up_s", "client_cpu_us", "client_run_queue_us", "client_switches", "client_faults",
+        "client_peak_resident_kib",
+    }
+)  # fmt: skip
+"""Details that hold whatever the rate was."""
 
 
 def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Measurement:
@@ -28,6 +36,8 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
     logged = read_log(output_path(stdout, LATENCY))
     _must_be_logged(measured.kinds, logged)
     within = sum(window.right for window in document.windows if window.phase == "measure")
+    if own.sustainable is not None:
+        return _climb(document, own, sustained(own.sustainable, _climbed(own, document)))
     histogram = merged(logged[kind.name] for kind in measured.kinds if kind.right)
     return Measurement(
         operations=measured.right,
@@ -44,6 +54,26 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
         by_operation={kind.name: _operation(kind, logged, own) for kind in measured.kinds},
         started_at=measured.mark_realtime_ns / _NS_PER_S,
         parts=_parts(measured.parts),
+    )
+
+
+def _climb(document: Document, own: TareLoadParameters, found: Sustained) -> Measurement:
+    """The rate that was found is what counts as throughput; of all rates together no latency means anything."""
+    measured = document.measure
+    return Measurement(
+        operations=measured.right,
+        unit="sustained operations",
+        duration_s=measured.seconds,
+        throughput_per_s=found.rate_per_s,
+        queries_per_s=None,
+        errors=measured.failed,
+        reconnects=measured.reconnects,
+        latency=_latency(None, open_loop=True),
+        histogram=(),
+        windows=(),
+        details={name: value for name, value in _details(document, own, 0).items() if name in _OF_CLIENT},
+        started_at=measured.mark_realtime_ns / _NS_PER_S,
+        sustained=found,
     )
 
 
@@ -131,6 +161,28 @@ def _window(window: told.Window) -> Window:
         errors_per_s=window.failed / seconds,
         reconnects_per_s=None,
     )
+
+
+def _climbed(own: TareLoadParameters, document: Document) -> list[Climbed]:
+    """A window is a rung; its latencies are those of the replies that came in it."""
+    assert own.sustainable is not None  # noqa: S101 - for the type alone
+    windows = [window for window in document.windows if window.phase == "measure"]
+    rates = own.sustainable.rates_per_s
+    if len(windows) != len(rates):
+        raise RunFailed(f"tare-load told {len(windows)} windows of {len(rates)} rates")
+    found = []
+    for rate, window in zip(rates, windows, strict=True):
+        quantile = None if window.latency_ns is None else getattr(window.latency_ns, own.sustainable.quantile)
+        seconds = window.end_s - window.start_s
+        found.append(
+            Climbed(
+                rate_per_s=rate,
+                done_per_s=window.right / seconds,
+                latency_ms=None if quantile is None else quantile / _NS_PER_MS,
+                missed=window.missed,
+            )
+        )
+    return found
 
 
 def _parts(split: told.Split) -> Mapping[str, LatencyParts]:

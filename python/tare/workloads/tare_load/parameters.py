@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 from tare.study.values import MOST, Count, Seconds, Strict
 from tare.workloads import Parameters
 from tare.workloads.tare_load.job import Job
+from tare.workloads.tare_load.sustainable import SustainableSpec
 
 _MOST_ARRIVALS = 1_000_000
 """Of a trace: they are kept in the plan of the study, number by number."""
@@ -65,11 +66,12 @@ Trace = Annotated[
 class TareLoadParameters(Parameters):
     """tare-load.
 
-    Arrivals: without `rate`, `stages` and `trace` the loop is closed, and each connection sends as soon as a reply
-    has come. `rate`: arrivals a second over all connections; `stages`: rates one after the other, again from the
-    first after the last; `trace`: a file of arrivals in seconds (first column; CSV or Parquet), read with the study
-    and kept in it. `spacing`: how the arrivals of `rate` and `stages` lie apart. `pipeline`: requests in flight on
-    one connection. `most_waiting`: arrivals that may wait to be sent; those beyond are missed.
+    Arrivals: without `rate`, `stages`, `trace` and `sustainable` the loop is closed, and each connection sends as
+    soon as a reply has come. `rate`: arrivals a second over all connections; `stages`: rates one after the other,
+    again from the first after the last; `trace`: a file of arrivals in seconds (first column; CSV or Parquet), read
+    with the study and kept in it; `sustainable`: a climb of rates, `measure_s` long as a whole. `spacing`: how
+    arrivals lie apart, but those of a trace. `pipeline`: requests in flight on one connection. `most_waiting`:
+    arrivals that may wait to be sent; those beyond are missed.
     `max_error_share`: operations without a right reply, of all, up to which a run counts.
     """
 
@@ -82,6 +84,7 @@ class TareLoadParameters(Parameters):
     rate: _Rate | None = None
     stages: tuple[Stage, ...] = Field(default=(), max_length=1000)
     trace: Trace = ()
+    sustainable: SustainableSpec | None = None
     spacing: Literal["even", "poisson"] = "poisson"
     most_waiting: int | None = Field(default=None, ge=1, le=MOST)
     reply_limit_s: Seconds = Field(default=10.0, gt=0.0)
@@ -90,7 +93,7 @@ class TareLoadParameters(Parameters):
 
     @model_validator(mode="after")
     def _can_be(self) -> TareLoadParameters:
-        told = [name for name in ("rate", "stages", "trace") if getattr(self, name)]
+        told = [name for name in ("rate", "stages", "trace", "sustainable") if getattr(self, name)]
         if len(told) > 1:
             raise ValueError(f"arrivals are told twice: by {' and '.join(told)}")
         if self.stages and not sum(stage.expected for stage in self.stages):
@@ -99,6 +102,8 @@ class TareLoadParameters(Parameters):
             raise ValueError(f"a window of {self.window_s:g} s is longer than the measure phase")
         if self.window_s < 0.01:
             raise ValueError("a window lasts 0.01 s at least")
+        if self.sustainable is not None:
+            self._must_tell_quantiles(self.sustainable)
         if self.threads > self.connections:
             raise ValueError(f"{self.threads} threads are more than the {self.connections} connections")
         if self.job.has_steps and self.pipeline > 1:
@@ -111,10 +116,23 @@ class TareLoadParameters(Parameters):
             )
         return self
 
+    def _must_tell_quantiles(self, spec: SustainableSpec) -> None:
+        hold_s = self.measure_s / spec.rungs
+        if hold_s * spec.from_per_s < spec.fewest():
+            raise ValueError(
+                f"a rung of {hold_s:g} s has {hold_s * spec.from_per_s:.0f} requests at {spec.from_per_s:g}/s, and "
+                f"{spec.quantile} takes {spec.fewest():.0f}: a longer measure_s, fewer rungs or a higher from_per_s"
+            )
+
     @property
     def open_loop(self) -> bool:
         """Whether arrivals do not wait for replies."""
-        return self.rate is not None or bool(self.stages) or bool(self.trace)
+        return self.rate is not None or bool(self.stages) or bool(self.trace) or self.sustainable is not None
+
+    @property
+    def hold_s(self) -> float:
+        """Length of a window as tare-load is told: of a climb, that of a rung."""
+        return self.window_s if self.sustainable is None else self.measure_s / self.sustainable.rungs
 
 
 def read_trace(path: Path) -> Sequence[float]:

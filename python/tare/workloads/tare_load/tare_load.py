@@ -86,7 +86,7 @@ class TareLoad:
             *_arrivals(own, run_dir),
             f"--warm-up={own.warmup_s!r}",
             f"--duration={own.measure_s!r}",
-            f"--window={own.window_s!r}",
+            f"--window={own.hold_s!r}",
             f"--connect-limit={_CONNECT_S!r}",
             f"--reply-limit={own.reply_limit_s!r}",
             f"--drain-limit={_DRAIN_S!r}",
@@ -148,6 +148,9 @@ def _arrivals(own: TareLoadParameters, run_dir: str) -> tuple[str, ...]:
     waiting = () if own.most_waiting is None else (f"--most-waiting={own.most_waiting}",)
     if own.rate is not None:
         return (f"--rate={own.rate!r}", f"--spacing={own.spacing}", *waiting)
+    if own.sustainable is not None:
+        climb = ",".join(f"{own.hold_s!r}:{rate!r}" for rate in own.sustainable.rates_per_s)
+        return (f"--stages={climb}", f"--spacing={own.spacing}", *waiting)
     if own.stages:
         stages = ",".join(stage.text for stage in own.stages)
         return (f"--stages={stages}", f"--spacing={own.spacing}", *waiting)

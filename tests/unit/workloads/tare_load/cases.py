@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,10 @@ def parse(
     if log.exists():
         shutil.copy(log, tmp_path / "measure.latency.hlog")
     return TareLoad().parse(parameters(**given), stdout, tmp_path / "measure.stderr", code)
+
+
+def changed(name: str, change: Callable[[dict[str, Any]], object]) -> str:
+    """A document of which one thing is otherwise."""
+    tree = json.loads((DATA / f"{name}.stdout").read_text())
+    change(tree)
+    return json.dumps(tree)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.workloads.tare_load.cases import CLOSED, DATA, OPEN, OVER, parameters, parse
+from tests.unit.workloads.tare_load.cases import CLOSED, DATA, OPEN, OVER, changed, parameters, parse
 
 from tare.errors import RunFailed
 from tare.workloads.merged import percentile
@@ -18,13 +17,6 @@ from tare.workloads.tare_load.tare_load import TareLoad
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "reference" / "workloads" / "tare-load.md"
-
-
-def changed(name: str, change: Callable[[dict[str, Any]], object]) -> str:
-    """A document of which one thing is otherwise."""
-    tree = json.loads((DATA / f"{name}.stdout").read_text())
-    change(tree)
-    return json.dumps(tree)
 
 
 def test_a_closed_loop_is_read_whole_and_marked_blind(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""Where the latency of each arm's requests went: wire and server, or the client itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from tare.analyze.numbers import number_at
+from tare.run.record import RunRecord
+
+PERCENTILES = ("p50", "p99", "p99.9")
+_PARTS = ("lag_ms", "waiting_ms", "server_ms", "unread_ms")
+_CLIENT_S = ("lag_ms", "unread_ms")
+"""What the client adds by itself; requests also wait where the server is slower than the arrivals."""
+
+
+@dataclass(frozen=True)
+class Guilt:
+    """Medians over an arm's good runs: parts as of `workloads.LatencyParts`, and the client's share of it all."""
+
+    lag_ms: float
+    waiting_ms: float
+    server_ms: float
+    unread_ms: float
+    client: float
+
+
+def client_share(run: RunRecord, percentile: str) -> float | None:
+    """Part of the latency around a percentile that the client made; `None` where it was not taken apart."""
+    parts = {part: _part(run, percentile, part) for part in _PARTS}
+    known = {part: value for part, value in parts.items() if value is not None}
+    whole = sum(known.values())
+    return None if len(known) < len(parts) or not whole else sum(known[part] for part in _CLIENT_S) / whole
+
+
+def guilt_of(good: Sequence[RunRecord]) -> Mapping[str, Guilt]:
+    """Percentile → its parts over the good runs of one arm; empty where no run took them apart."""
+    found = {}
+    for percentile in PERCENTILES:
+        shares = [(run, share) for run in good if (share := client_share(run, percentile)) is not None]
+        if shares:
+            parts = [median(_part(run, percentile, part) or 0.0 for run, _ in shares) for part in _PARTS]
+            found[percentile] = Guilt(*parts, client=median(share for _, share in shares))
+    return found
+
+
+@dataclass(frozen=True)
+class Missed:
+    """Arrivals of an arm's good runs that were never sent, and all that were scheduled."""
+
+    missed: int
+    scheduled: int
+
+
+def missed_of(good: Sequence[RunRecord]) -> Missed | None:
+    """Over all good runs; `None` where none had arrivals of its own."""
+    pairs = [[number_at(run.measurement, ("details", key)) for key in ("missed", "scheduled")] for run in good]
+    known = [(missed, scheduled) for missed, scheduled in pairs if missed is not None and scheduled is not None]
+    if not known:
+        return None
+    return Missed(round(sum(missed for missed, _ in known)), round(sum(scheduled for _, scheduled in known)))
+
+
+def _part(run: RunRecord, percentile: str, part: str) -> float | None:
+    return number_at(run.measurement, ("parts", percentile, part))

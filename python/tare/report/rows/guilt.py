@@ -1,0 +1,30 @@
+"""Where the latency of each arm went, as rows of text."""
+
+from __future__ import annotations
+
+from tare.report.content import Report
+from tare.report.figures import amount, percent
+from tare.report.plain import plain
+
+GUILT_TITLE = "Where the latency went"
+GUILT_COLUMNS = ("arm", "of", "ms", "sent late", "waiting", "wire and server", "unread", "made by the client")
+GUILT_READING = (
+    "Of requests around each percentile, in ms, medians over runs. Sent late: from the intended time until the "
+    "client noticed. Waiting: until it was sent, as its connection had others under way. Wire and server: until "
+    "the kernel had the reply. Unread: until the client had read it. Sent late and unread are the client's own."
+)
+
+
+def guilt_rows(report: Report) -> tuple[tuple[str, ...], ...]:
+    """A row an arm and percentile with a cell for each of `GUILT_COLUMNS`; nothing where no generator tells."""
+    return tuple(
+        (
+            plain(arm.arm, 80),
+            percentile,
+            amount(one.lag_ms + one.waiting_ms + one.server_ms + one.unread_ms),
+            *(amount(part) for part in (one.lag_ms, one.waiting_ms, one.server_ms, one.unread_ms)),
+            percent(one.client, signed=False),
+        )
+        for arm in report.analysis.arms
+        for percentile, one in arm.guilt.items()
+    )
