@@ -40,8 +40,10 @@ def guilt_of(good: Sequence[RunRecord]) -> Mapping[str, Guilt]:
     for percentile in PERCENTILES:
         shares = [(run, share) for run in good if (share := client_share(run, percentile)) is not None]
         if shares:
-            parts = [median(_part(run, percentile, part) or 0.0 for run, _ in shares) for part in _PARTS]
-            found[percentile] = Guilt(*parts, client=median(share for _, share in shares))
+            lag, waiting, server, unread = (
+                median(_part(run, percentile, part) or 0.0 for run, _ in shares) for part in _PARTS
+            )
+            found[percentile] = Guilt(lag, waiting, server, unread, client=median(share for _, share in shares))
     return found
 
 
