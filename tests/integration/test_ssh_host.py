@@ -14,7 +14,9 @@ from threading import Timer
 import pytest
 from tests.integration.sshd import Sshd, running, trust
 from tests.unit.sites.host_contract import HostContract, until
+from typer.testing import CliRunner
 
+from tare.cli import app
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.connected import connected
@@ -25,6 +27,7 @@ from tare.sites.local import LocalHost
 from tare.sites.process import alive, from_ident
 from tare.sites.ssh.dialing import SshDialer, agent_program
 from tare.sites.ssh.host import SshHost
+from tare.sites.ssh.ledger import AgentLedger
 from tare.sites.ssh.link import Link
 
 pytestmark = pytest.mark.skipif(
@@ -197,10 +200,10 @@ def test_a_connection_cut_again_and_again_loses_nothing(sshd: Sshd, link: Link, 
 
 def test_a_site_is_connected_with_one_ledger_over_its_hosts(sshd: Sshd, home: Path, tmp_path: Path) -> None:
     here = Layout(tmp_path / "here")
-    site = SiteSpec(name="pair", sut="local", client=sshd.spec(home=str(home), address="192.0.2.3"))
+    site = SiteSpec(name="pair", sut="local", client=sshd.spec(home=str(home), address="127.0.0.1"))
     with connected(site, layout=here) as found:
         assert (found.site.sut.name, found.site.client.name) == ("local", "far")
-        assert found.site.addresses == {"far": "192.0.2.3"}
+        assert found.site.addresses == {"far": "127.0.0.1", "local": "127.0.0.1"}
         assert found.homes["far"] == Layout(home)
         found.ledger.note(Kind.PATH, f"{tmp_path}/a/here", host="local")
         found.ledger.note(Kind.PATH, f"{tmp_path}/a/far", host="far")
@@ -220,3 +223,32 @@ def test_one_host_under_two_names_is_refused(sshd: Sshd, home: Path) -> None:
         connected(SiteSpec(name="pair", sut=one, client=other), session="a"),
     ):
         pass
+
+
+def test_clean_removes_what_the_ledger_of_a_host_names(sshd: Sshd, home: Path, tmp_path: Path) -> None:
+    link = Link("far", dialer(sshd, home))
+    cache = tmp_path / "deep" / "cache"
+    cache.mkdir(parents=True)
+    AgentLedger(link).note(Kind.PATH, str(cache), host="far", keep=True)
+    link.close()
+    assert cache.exists()
+    far = f"{{ssh: far, ssh_config: {sshd.config}, home: {home}}}"
+    (tmp_path / "sites.yaml").write_text(f"format: 1\nsites:\n  - {{name: one, sut: {far}, client: {far}}}\n")
+    call = ["clean", "--yes", "--sites", str(tmp_path / "sites.yaml")]
+    done = CliRunner().invoke(app, call, env={"TARE_HOME": str(tmp_path / "here")})
+    assert done.exit_code == 0, done.output
+    assert f"path {cache} on far" in done.stdout
+    assert not cache.exists()
+    assert "nothing to remove" in CliRunner().invoke(app, call, env={"TARE_HOME": str(tmp_path / "here")}).stdout
+
+
+def test_what_a_running_tare_uses_is_not_cleaned(sshd: Sshd, home: Path, tmp_path: Path) -> None:
+    link = Link("far", dialer(sshd, home))
+    AgentLedger(link).note(Kind.PATH, f"{tmp_path}/deep/run", host="far")
+    far = f"{{ssh: far, ssh_config: {sshd.config}, home: {home}}}"
+    (tmp_path / "sites.yaml").write_text(f"format: 1\nsites:\n  - {{name: one, sut: {far}, client: {far}}}\n")
+    call = ["clean", "--yes", "--sites", str(tmp_path / "sites.yaml")]
+    done = CliRunner().invoke(app, call, env={"TARE_HOME": str(tmp_path / "here")})
+    assert isinstance(done.exception, EnvironmentLacks)
+    assert " on far) is using what would be removed" in str(done.exception)
+    link.close()
