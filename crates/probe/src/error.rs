@@ -13,6 +13,8 @@ pub enum ProbeError {
     Proc { path: PathBuf, source: io::Error },
     #[error("nothing to sample; give --host, --cgroup, --pid or --netns")]
     NothingToSample,
+    #[error("stacks of all CPUs cannot be sampled: {source}; {advice}")]
+    Profile { source: io::Error, advice: String },
     #[error("thread {name}: {source}; the machine has no room for another thread")]
     Thread { name: &'static str, source: io::Error },
     #[error("thread {name} ended in a panic; the journal up to there can be converted")]

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod handle;
 pub mod lateness;
 pub mod parse;
+pub mod profile;
 pub mod pump;
 pub mod ring;
 pub mod sampler;

@@ -13,6 +13,7 @@ pub mod journal;
 pub mod lock;
 pub mod metric;
 pub mod parquet;
+pub mod profile;
 pub mod rate;
 pub mod reference;
 pub mod row;

@@ -74,6 +74,11 @@ COMMANDS: Mapping[str, Subcommand] = {
         "Run one arm at rising numbers of threads; tell full load, and the threads that give two thirds of it.",
     ),
     "report": Subcommand("tare.cli.report", "report", "Show the overhead of each arm against the baseline."),
+    "explain": Subcommand(
+        "tare.cli.explain",
+        "explain",
+        "Say where the time of an operation goes in each arm, by component, and what its overhead consists of.",
+    ),
     "compare": Subcommand(
         "tare.cli.compare",
         "compare",

@@ -43,6 +43,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+    profile: Annotated[  # noqa: FBT002 - an option, given by name
+        bool, typer.Option("--profile", help="Sample stacks while runs measure, for `tare explain`.")
+    ] = False,
     serve: Annotated[bool, typer.Option("--serve", help="Show the run as a page meanwhile.")] = False,  # noqa: FBT002 - an option, given by name
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0: any that is free.")] = 0,
     sites: SitesOption = None,
@@ -50,7 +53,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Run a study, or go on with one that was broken off; every finished run is kept."""
     where = chosen_site(sites, site)
-    plan = planned(study, scale, seed, blocks)
+    plan = planned(study, scale, seed, blocks, profile=profile)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
     with carried_out(plan, path, quiet=quiet, beside=page, site=where) as writer:

@@ -30,21 +30,40 @@ from tare.sites.file import SiteSpec
 from tare.sites.layout import default_layout
 from tare.store import Writer, open_store, resume_store
 from tare.study.catalogue import find_study
-from tare.study.model import Study
+from tare.study.model import Arm, MonitorSpec, Study
 from tare.study.reading.load import load
 from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
 
 
-def planned(study: str, scale: str | None, seed: int | None, blocks: int | None) -> Plan:
-    """The study at that scale, expanded; `blocks` and `seed` stand in for its own. Raises `StudyError`."""
+def planned(study: str, scale: str | None, seed: int | None, blocks: int | None, *, profile: bool = False) -> Plan:
+    """The study at that scale, expanded; `blocks` and `seed` stand in for its own. Raises `StudyError`.
+
+    `profile`: the stacks of every run are sampled, where the host allows it.
+    """
     found = loaded(study, scale)
+    if profile:
+        found = profiled(found)
     if blocks is not None:
         protocol = found.protocol.model_copy(update={"blocks": blocks})
         found = found.model_copy(update={"protocol": protocol})
     made = expand(found, seed)
     refuse_io_bound(made, data_sets(WORKLOADS))
     return made
+
+
+def profiled(study: Study) -> Study:
+    """The same study with the monitor `profile` in every arm that does not set it itself."""
+    spec = MonitorSpec(optional=True)
+
+    def with_profile(arm: Arm) -> Arm:
+        placed = arm.placed
+        if placed is None:
+            return arm
+        monitors = {"profile": spec, **placed.monitors}
+        return arm.model_copy(update={"placed": placed.model_copy(update={"monitors": monitors})})
+
+    return study.model_copy(update={"arms": tuple(map(with_profile, study.arms))})
 
 
 def loaded(study: str, scale: str | None) -> Study:

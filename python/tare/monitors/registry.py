@@ -12,6 +12,7 @@ from tare.monitors.iostat import Iostat
 from tare.monitors.mpstat import Mpstat
 from tare.monitors.pidstat import Pidstat
 from tare.monitors.probe import Probe
+from tare.monitors.profile.profile import Profile
 from tare.monitors.sar import Sar
 from tare.plugins import Implementations, breach_of
 
@@ -23,6 +24,7 @@ BUILT_IN: Mapping[str, Monitor] = {
     "pidstat": Pidstat(),
     "docker-stats": DockerStats(),
     "cadvisor": Cadvisor(),
+    "profile": Profile(),
     "fake": FakeMonitor(),
 }
 """Name → implementation of those that come with tare."""

@@ -7,6 +7,7 @@ mod floor;
 mod live;
 mod openmetrics;
 mod options;
+mod profile;
 mod rates;
 mod record;
 mod recording;
@@ -14,6 +15,7 @@ mod screen;
 mod serve;
 mod shown;
 mod signals;
+mod specs;
 
 use std::process::ExitCode;
 
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
 fn act(action: Action) -> Result<(), Failure> {
     match action {
         Action::Record(options) => record::run(&options),
+        Action::Profile(options) => profile::run(&options),
         Action::Live(options) => live::run(&options),
         Action::Serve(options) => serve::run(&options),
         Action::Export(options) => export::run(&options),

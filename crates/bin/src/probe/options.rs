@@ -5,11 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use tare_probe::discover::{CgroupPlace, Spec};
+use tare_probe::discover::Spec;
 use tare_probe::session::Config;
 use tare_probe::sys::Policy;
 
 use crate::failure::Failure;
+use crate::specs::{cgroup, interfaces, process};
 
 /// Samples the kernel's counters of host, containers and processes, at 0.1 Hz to 1 kHz.
 ///
@@ -26,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   tare-probe record --out run1 --host --cgroup db=/docker/4f0c… --hz 10 --duration 60
   tare-probe record --out run2 --cgroup db=pid:4711 --pid dockerd=812,tree --hz 1000
+  tare-probe profile --out db.parquet --cgroup db=pid:4711 --duration 60
   tare-probe live                    what the machine does; with --children /docker its containers
   tare-probe serve --prometheus :9477 --host --children /docker
   tare-probe export run1             lists the tables of a recording
@@ -36,6 +38,8 @@ Examples:
 pub(crate) enum Action {
     /// Record into a directory of Parquet files
     Record(RecordOptions),
+    /// Sample the stacks of all CPUs into a Parquet file: where the CPU time goes
+    Profile(ProfileOptions),
     /// Show the newest rates in the terminal
     Live(LiveOptions),
     /// Serve the newest values to Prometheus in OpenMetrics
@@ -72,6 +76,28 @@ pub(crate) struct RecordOptions {
     pub no_convert: bool,
     #[command(flatten)]
     pub sampling: SamplingOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfileOptions {
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Samples a second on each CPU, 1 to 999; odd, so that it does not run in step with other timers
+    #[arg(long, default_value_t = 199, value_parser = clap::value_parser!(u32).range(1..=999), allow_negative_numbers = true)]
+    pub hz: u32,
+    /// Stop after so many seconds; without it, on SIGINT or SIGTERM
+    #[arg(long, value_name = "SECONDS", value_parser = positive, allow_negative_numbers = true)]
+    pub duration: Option<f64>,
+    /// The processes of a control group, by that of one of them or by its path
+    #[arg(long, value_name = "NAME=PATH|NAME=pid:PID", value_parser = cgroup)]
+    pub cgroup: Vec<Spec>,
+    /// A process; with `,tree` its descendants too
+    #[arg(long, value_name = "NAME=PID[,tree]", value_parser = process)]
+    pub pid: Vec<Spec>,
+    /// More targets, read on SIGHUP, as for `record`
+    #[arg(long, value_name = "FILE")]
+    pub targets: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -228,21 +254,6 @@ fn named_twice(specs: &[Spec]) -> Option<&str> {
     specs.iter().map(Spec::name).find(|name| !names.insert(*name))
 }
 
-/// The targets of a file: a kind and what the option of that name takes, a line each.
-pub(crate) fn targets(text: &str) -> Result<Vec<Spec>, String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(|line| target(line).map_err(|error| format!("{line:?}: {error}"))).collect()
-}
-
-fn target(line: &str) -> Result<Spec, String> {
-    match line.split_once(' ') {
-        Some(("cgroup", rest)) => cgroup(rest),
-        Some(("pid", rest)) => process(rest),
-        Some(("netns", rest)) => interfaces(rest),
-        _ => Err("give cgroup, pid or netns, a blank, and NAME=…".to_owned()),
-    }
-}
-
 fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.1..=1000.0).contains(&rate) { Ok(rate) } else { Err("give 0.1 to 1000".to_owned()) }
@@ -251,40 +262,6 @@ fn rate(text: &str) -> Result<f64, String> {
 fn positive(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if seconds > 0.0 && seconds < 1e9 { Ok(seconds) } else { Err("give more than 0".to_owned()) }
-}
-
-fn named(text: &str) -> Result<(String, &str), String> {
-    match text.split_once('=') {
-        Some((name, rest)) if !name.is_empty() && !rest.is_empty() => Ok((name.to_owned(), rest)),
-        _ => Err("give NAME=…, such as db=/docker/4f0c".to_owned()),
-    }
-}
-
-fn pid_of(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("{text}: not a process id"))
-}
-
-fn cgroup(text: &str) -> Result<Spec, String> {
-    let (name, rest) = named(text)?;
-    let place = match rest.strip_prefix("pid:") {
-        Some(pid) => CgroupPlace::OfProcess(pid_of(pid)?),
-        None => CgroupPlace::Path(rest.to_owned()),
-    };
-    Ok(Spec::Cgroup { name, place })
-}
-
-fn process(text: &str) -> Result<Spec, String> {
-    let (name, rest) = named(text)?;
-    let (pid, tree) = match rest.strip_suffix(",tree") {
-        Some(pid) => (pid, true),
-        None => (rest, false),
-    };
-    Ok(Spec::Process { name, pid: pid_of(pid)?, tree })
-}
-
-fn interfaces(text: &str) -> Result<Spec, String> {
-    let (name, rest) = named(text)?;
-    Ok(Spec::Interfaces { name, pid: pid_of(rest)? })
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -332,32 +309,6 @@ mod tests {
         assert!(live(&["--host", "--pid", "a=1"]));
         assert!(!live(&["--pid", "a=1"]));
         assert!(!live(&["--children", "/docker"]));
-    }
-
-    #[test]
-    fn targets_are_named() {
-        let spec = cgroup("db=/docker/ab").expect("named");
-        let place = CgroupPlace::Path("/docker/ab".to_owned());
-        assert_eq!(spec, Spec::Cgroup { name: "db".to_owned(), place });
-        let spec = process("engine=12,tree").expect("named");
-        assert_eq!(spec, Spec::Process { name: "engine".to_owned(), pid: 12, tree: true });
-        assert!(cgroup("/docker/ab").is_err());
-        assert!(process("engine=").is_err());
-        assert!(interfaces("db=x").is_err());
-    }
-
-    #[test]
-    fn a_file_names_targets_as_the_options_do() {
-        let found = targets("cgroup db=/docker/ab\n\npid db=12,tree\nnetns db=12\n");
-        let place = CgroupPlace::Path("/docker/ab".to_owned());
-        let name = || "db".to_owned();
-        let expected = vec![
-            Spec::Cgroup { name: name(), place },
-            Spec::Process { name: name(), pid: 12, tree: true },
-            Spec::Interfaces { name: name(), pid: 12 },
-        ];
-        assert_eq!(found, Ok(expected));
-        assert!(targets("cgroup db=/x\nthread db=1").is_err());
     }
 
     #[test]

@@ -17,10 +17,11 @@ use tare_record::tail;
 
 use crate::convert;
 use crate::failure::Failure;
-use crate::options::{self, RecordOptions};
+use crate::options::RecordOptions;
 use crate::recording::{JOURNAL, TRACE, tables};
 use crate::serve;
 use crate::signals::stop_on_signals;
+use crate::specs;
 
 pub(crate) fn run(options: &RecordOptions) -> Result<(), Failure> {
     let config = options.sampling.config(options.duration)?;
@@ -72,7 +73,7 @@ fn prepare(directory: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// A mailbox into which a file's targets are put on each SIGHUP.
-fn read_on_hangup(file: &Path) -> Result<Mailbox, Failure> {
+pub(crate) fn read_on_hangup(file: &Path) -> Result<Mailbox, Failure> {
     let mailbox = Mailbox::default();
     let (handed_to, file) = (mailbox.clone(), file.to_owned());
     let mut signals = Signals::new([signal_hook::consts::SIGHUP])?;
@@ -80,7 +81,7 @@ fn read_on_hangup(file: &Path) -> Result<Mailbox, Failure> {
     thread::Builder::new().name("targets".to_owned()).spawn(move || {
         for _ in signals.forever() {
             let read = fs::read_to_string(&file).map_err(|error| error.to_string());
-            match read.and_then(|text| options::targets(&text)) {
+            match read.and_then(|text| specs::targets(&text)) {
                 Ok(specs) => handed_to.put(specs),
                 Err(error) => eprintln!("tare-probe: --targets {}: {error}", file.display()),
             }

@@ -47,6 +47,16 @@ pub fn parent(bytes: &[u8]) -> Option<u64> {
     words.number()
 }
 
+/// The kernel's `PF_` flags (field 9).
+#[must_use]
+pub fn flags(bytes: &[u8]) -> Option<u64> {
+    let mut words = Words::new(after_command(bytes)?);
+    for _ in FIRST_AFTER_COMMAND..9 {
+        words.word();
+    }
+    words.number()
+}
+
 /// The command, as the kernel cuts it.
 #[must_use]
 pub fn command(bytes: &[u8]) -> Option<&[u8]> {
@@ -80,6 +90,7 @@ mod tests {
         assert_eq!(cells[process::VIRTUAL_BYTES], 1_418_616_832);
         assert_eq!(cells[process::RESIDENT_BYTES], 19_061 * 4096);
         assert_eq!(parent(STAT), Some(1));
+        assert_eq!(flags(b"17 (ksoftirqd/0) S 2 0 0 0 -1 69238848 0"), Some(69_238_848));
         assert_eq!(command(STAT), Some(b"dockerd".as_slice()));
         assert!(!has_ended(STAT));
     }

@@ -1,6 +1,7 @@
 //! Turns a journal into a directory of Parquet files and a `trace.json`.
 
 mod columns;
+mod profile;
 pub mod read;
 mod sheet;
 mod words;
@@ -21,6 +22,7 @@ use crate::inspect::Inspector;
 use crate::journal::{Entry, Reader};
 use crate::rate;
 use crate::tables;
+pub use profile::{begin_profile, write_profile};
 use sheet::Sheet;
 
 /// Where a file's footer keeps the facts of its columns, as JSON by column.

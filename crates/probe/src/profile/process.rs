@@ -1,0 +1,267 @@
+//! Whose a sample is: what `/proc` tells of a process when it is first seen on a CPU.
+
+use std::fs;
+
+use crate::discover::{CgroupPlace, Spec};
+use crate::parse::pid_stat;
+
+/// What is known of a process, or of the program that it was before execve(2).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) command: String,
+    pub(super) is_kernel: bool,
+    /// Its parent, the parent of that, and so on.
+    pub(super) ancestors: Vec<u32>,
+    cgroups: String,
+}
+
+/// Names of samples that no target claims.
+pub(super) const KERNEL: &str = "kernel";
+pub(super) const SOFTIRQ: &str = "softirq";
+pub(super) const IDLE: &str = "idle";
+pub(super) const ENGINE: &str = "engine";
+pub(super) const MONITOR: &str = "tare-probe";
+pub(super) const OTHER: &str = "other";
+
+/// Programs of container engines, as the kernel cuts their names after 15 letters.
+const OF_ENGINES: [&str; 11] = [
+    "dockerd",
+    "docker-proxy",
+    "containerd",
+    "containerd-shim",
+    "runc",
+    "crun",
+    "podman",
+    "conmon",
+    "pasta",
+    "slirp4netns",
+    "rootlessport",
+];
+
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+impl Process {
+    /// As `/proc` tells; of one that has ended already only its number is known.
+    #[must_use]
+    pub(super) fn of_host(pid: u32) -> Self {
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else {
+            return Self { pid, command: "[ended]".to_owned(), ..Self::default() };
+        };
+        let command = pid_stat::command(&stat).map(String::from_utf8_lossy).unwrap_or_default();
+        Self {
+            pid,
+            command: command.into_owned(),
+            is_kernel: pid_stat::flags(&stat).is_some_and(|flags| flags & PF_KTHREAD != 0),
+            ancestors: ancestors(&stat),
+            cgroups: fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default(),
+        }
+    }
+}
+
+fn ancestors(stat: &[u8]) -> Vec<u32> {
+    const MOST: usize = 64;
+    let mut found = Vec::new();
+    let mut parent = pid_stat::parent(stat);
+    while let Some(pid) = parent.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0) {
+        found.push(pid);
+        if found.len() == MOST {
+            break;
+        }
+        parent =
+            fs::read(format!("/proc/{pid}/stat")).ok().and_then(|stat| pid_stat::parent(&stat));
+    }
+    found
+}
+
+/// The targets, each with what its samples are told by.
+pub(super) struct Subjects {
+    own_pid: u32,
+    own_cgroups: String,
+    targets: Vec<Target>,
+}
+
+enum Target {
+    Process {
+        name: String,
+        pid: u32,
+        tree: bool,
+    },
+    /// The lines of `/proc/PID/cgroup` that are not tare-probe's own: the others name no group apart.
+    Group {
+        name: String,
+        paths: Vec<(String, String)>,
+    },
+}
+
+impl Subjects {
+    #[must_use]
+    pub(super) fn of_host() -> Self {
+        let own_cgroups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Self { own_pid: std::process::id(), own_cgroups, targets: Vec::new() }
+    }
+
+    /// More targets. Network namespaces and children of groups claim no samples.
+    pub(super) fn add(&mut self, specs: &[Spec]) {
+        for spec in specs {
+            match spec {
+                Spec::Process { name, pid, tree } => {
+                    let target = Target::Process { name: name.clone(), pid: *pid, tree: *tree };
+                    self.targets.push(target);
+                }
+                Spec::Cgroup { name, place: CgroupPlace::OfProcess(pid) } => {
+                    let told =
+                        fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+                    let paths = apart(&told, &self.own_cgroups);
+                    self.targets.push(Target::Group { name: name.clone(), paths });
+                }
+                Spec::Cgroup { name, place: CgroupPlace::Path(path) } => {
+                    let paths = vec![(String::new(), path.clone())];
+                    self.targets.push(Target::Group { name: name.clone(), paths });
+                }
+                Spec::Children { .. } | Spec::Interfaces { .. } => {}
+            }
+        }
+    }
+
+    /// The name that samples of a process are kept under. A process that is named itself comes before the
+    /// group that it stands in, and that before a tree of processes.
+    #[must_use]
+    pub(super) fn name(&self, process: &Process) -> &str {
+        if process.is_kernel {
+            return if process.command.starts_with("ksoftirqd") { SOFTIRQ } else { KERNEL };
+        }
+        if process.pid == self.own_pid {
+            return MONITOR;
+        }
+        let rank = |target: &&Target| target.claims(process);
+        let best = self.targets.iter().filter_map(|target| Some((rank(&target)?, target)));
+        if let Some((_, target)) = best.min_by_key(|(rank, _)| *rank) {
+            return target.name();
+        }
+        match process.command.as_str() {
+            MONITOR => MONITOR,
+            command if OF_ENGINES.contains(&command) => ENGINE,
+            _ => OTHER,
+        }
+    }
+}
+
+impl Target {
+    fn name(&self) -> &str {
+        match self {
+            Self::Process { name, .. } | Self::Group { name, .. } => name,
+        }
+    }
+
+    /// How closely it names the process: 0 is closest.
+    fn claims(&self, process: &Process) -> Option<usize> {
+        match self {
+            Self::Process { pid, .. } if *pid == process.pid => Some(0),
+            Self::Process { pid, tree: true, .. } => {
+                // The nearest of several ancestors: a client may be started by what is a target itself.
+                process.ancestors.iter().position(|ancestor| ancestor == pid).map(|at| 2 + at)
+            }
+            Self::Group { paths, .. } => is_below(&process.cgroups, paths).then_some(1),
+            Self::Process { .. } => None,
+        }
+    }
+}
+
+/// Lines of a `/proc/PID/cgroup` that differ from another's and are no root, as (controllers, path).
+fn apart(told: &str, others: &str) -> Vec<(String, String)> {
+    told.lines()
+        .filter(|line| !others.lines().any(|other| other == *line))
+        .filter_map(split)
+        .filter(|(_, path)| *path != "/")
+        .map(|(controllers, path)| (controllers.to_owned(), path.to_owned()))
+        .collect()
+}
+
+fn split(line: &str) -> Option<(&str, &str)> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    Some((parts.next()?, parts.next()?))
+}
+
+/// Whether all of these paths are a process's, or above it. `""` for the controllers stands for any of them.
+fn is_below(cgroups: &str, paths: &[(String, String)]) -> bool {
+    let is_in = |(controllers, path): &(String, String)| {
+        cgroups.lines().filter_map(split).any(|(of, at)| {
+            (controllers.is_empty() || of == controllers)
+                && at
+                    .strip_prefix(path.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    !paths.is_empty() && paths.iter().all(is_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "4:memory:/process_api/f4\n2:cpuacct:/\n0::/\n";
+
+    fn subjects(targets: Vec<Target>) -> Subjects {
+        Subjects { own_pid: 99, own_cgroups: OWN.to_owned(), targets }
+    }
+
+    fn process(pid: u32, command: &str, ancestors: &[u32], cgroups: &str) -> Process {
+        Process {
+            pid,
+            command: command.to_owned(),
+            is_kernel: false,
+            ancestors: ancestors.to_vec(),
+            cgroups: cgroups.to_owned(),
+        }
+    }
+
+    fn group(name: &str, told: &str) -> Target {
+        Target::Group { name: name.to_owned(), paths: apart(told, OWN) }
+    }
+
+    #[test]
+    fn a_group_is_told_by_what_is_not_tare_probes_own() {
+        let told = "4:memory:/process_api/f4\n2:cpuacct:/tare-1/ab\n0::/\n";
+        let known = subjects(vec![group("sut", told)]);
+        assert_eq!(known.name(&process(5, "mariadbd", &[1], told)), "sut");
+        let below = told.replace("/tare-1/ab", "/tare-1/ab/init");
+        assert_eq!(known.name(&process(6, "sh", &[1], &below)), "sut");
+        let beside = told.replace("/tare-1/ab", "/tare-1/abc");
+        assert_eq!(known.name(&process(7, "sh", &[1], &beside)), OTHER);
+        assert_eq!(known.name(&process(8, "sh", &[1], OWN)), OTHER);
+    }
+
+    #[test]
+    fn a_group_that_is_not_apart_claims_nobody() {
+        let known = subjects(vec![group("sut", OWN)]);
+        assert_eq!(known.name(&process(8, "sh", &[1], OWN)), OTHER);
+    }
+
+    #[test]
+    fn a_process_comes_before_its_group_and_the_nearest_tree_before_others() {
+        let of = |name: &str, pid, tree| Target::Process { name: name.to_owned(), pid, tree };
+        let told = "2:cpuacct:/x\n";
+        let known = subjects(vec![
+            group("sut", told),
+            of("proxy", 7, false),
+            of("tare", 3, true),
+            of("client", 4, true),
+        ]);
+        assert_eq!(known.name(&process(7, "docker-proxy", &[1], told)), "proxy");
+        assert_eq!(known.name(&process(8, "sysbench", &[4, 3, 1], OWN)), "client");
+        assert_eq!(known.name(&process(9, "sh", &[3, 1], OWN)), "tare");
+    }
+
+    #[test]
+    fn what_no_target_claims_is_engine_kernel_monitor_or_other() {
+        let known = subjects(Vec::new());
+        assert_eq!(known.name(&process(7, "containerd-shim", &[], OWN)), ENGINE);
+        assert_eq!(known.name(&process(99, "tare-probe", &[], OWN)), MONITOR);
+        assert_eq!(known.name(&process(7, "bash", &[], OWN)), OTHER);
+        let kernel = Process { is_kernel: true, ..process(17, "ksoftirqd/0", &[2], OWN) };
+        assert_eq!(known.name(&kernel), SOFTIRQ);
+        let kernel = Process { is_kernel: true, ..process(18, "kworker/0:1", &[2], OWN) };
+        assert_eq!(known.name(&kernel), KERNEL);
+    }
+}

@@ -1,0 +1,64 @@
+//! A profile's one table.
+
+use std::fs::File;
+use std::path::Path;
+
+use ::parquet::basic::{Compression, Encoding};
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
+
+use super::columns::{Columns, Given, Holds};
+use super::part_of;
+use crate::error::RecordError;
+use crate::profile::{Facts, Row};
+
+/// Where the file's footer keeps the [`Facts`], as JSON.
+const FACTS_KEY: &str = "tare.profile";
+const WORDS: [&str; 3] = ["subject", "command", "stack"];
+/// Stacks are long: all of a row group's are to fit into its dictionary.
+const DICTIONARY_BYTES: usize = 16 << 20;
+
+/// Makes the file under the name that it grows under: who waits for a profile to be at work looks for it.
+///
+/// # Errors
+/// Where the disk refuses.
+pub fn begin_profile(path: &Path) -> Result<(), RecordError> {
+    let part = part_of(path);
+    File::create(&part).map(|_| ()).map_err(|error| RecordError::io(&part, error))
+}
+
+/// Writes a profile. Rows by their stacks: equal ones then stand together and neighbours are alike.
+///
+/// # Errors
+/// Where the disk refuses.
+pub fn write_profile(path: &Path, facts: &Facts, rows: &[Row]) -> Result<(), RecordError> {
+    let columns = [("at_ns", Holds::Numbers), ("samples", Holds::Numbers)]
+        .into_iter()
+        .chain(WORDS.map(|name| (name, Holds::Words)));
+    let mut file = Columns::create(path, columns, properties())?;
+    let told = serde_json::to_string(facts)
+        .map_err(|source| RecordError::Json { path: path.to_path_buf(), source })?;
+    file.tell(FACTS_KEY, told);
+    for row in rows {
+        let numbers = [row.at_ns, row.samples].map(|number| Given::Number(Some(number)));
+        let words =
+            [&row.subject, &row.command, &row.stack].map(|word| Given::Word(Some(word.as_str())));
+        file.push(numbers.into_iter().chain(words))?;
+    }
+    file.close().map(|_| ())
+}
+
+fn properties() -> WriterProperties {
+    let builder = WriterProperties::builder()
+        .set_created_by(format!("tare-probe {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::SNAPPY)
+        .set_dictionary_enabled(false)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+        .set_encoding(Encoding::DELTA_BINARY_PACKED)
+        .set_statistics_enabled(EnabledStatistics::None);
+    let of_words = |builder: ::parquet::file::properties::WriterPropertiesBuilder, name: &str| {
+        builder
+            .set_column_encoding(name.into(), Encoding::PLAIN)
+            .set_column_dictionary_enabled(name.into(), true)
+    };
+    WORDS.iter().fold(builder, |builder, name| of_words(builder, name)).build()
+}

@@ -1,0 +1,319 @@
+"""Why an arm costs what it costs: what was added to an operation, by cause, with intervals over blocks. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from scipy.special import stdtrit
+
+from tare.analyze.estimate import Estimate
+from tare.analyze.estimator import CONFIDENCE, paired
+from tare.analyze.explain.components import NO_SYMBOLS, NOT_NAMED, USER, components
+from tare.analyze.explain.run_times import RunTimes
+from tare.analyze.explain.sampled import OF_OPERATION, CpuSide
+from tare.analyze.explain.waiting import Wait
+from tare.analyze.runs import select_runs
+from tare.analyze.statistics.intervals import FEWEST_BLOCKS
+from tare.plural import counted
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+METHOD = "paired-difference-t"
+HELPERS = "helpers"
+"""The cause of all time of docker-proxy and its like, whatever function it is in."""
+ENGINE = "engine"
+"""The same of an engine's daemons and shims."""
+_CAUSES = {CpuSide.HELPER: HELPERS, CpuSide.ENGINE: ENGINE}
+_TITLES = {HELPERS: "docker-proxy", ENGINE: "the engine"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an operation takes more in an arm than in its baseline, microseconds; `n` blocks have both.
+
+    `low`, `high`: 95 % interval; `None` where `why` says so.
+    """
+
+    added_us: float
+    low: float | None
+    high: float | None
+    n: int
+    why: str | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is not zero, by its interval."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of an operation. `name` is a key, `title` for people; `us`, `baseline_us`: over the same blocks."""
+
+    name: str
+    title: str
+    us: float
+    baseline_us: float
+    change: Change
+
+
+@dataclass(frozen=True)
+class ArmExplanation:
+    """Of one arm against its baseline.
+
+    `causes`: what CPU time went to, most added first; a helper is one cause. `cells`: the same by side and
+    component, keys `side:component`. `sides`: by side. `waits`: time in which a thread waited. `total`: CPU time of
+    all of it, `overhead`: its ratio to the baseline's, paired by block. `whole`: time of all CPUs for an operation,
+    `rest`: the parts of it that are no operation's: idle CPUs, others. `counts`: events for one operation.
+    `unnamed`: share of the kernel's CPU time that no rule names. `unsampled`: what the counters of the kernel tell
+    of the server beyond what was sampled, a fraction of it.
+    """
+
+    arm: str
+    baseline: str
+    total: Part | None
+    overhead: Estimate
+    causes: tuple[Part, ...]
+    cells: tuple[Part, ...]
+    sides: tuple[Part, ...]
+    waits: tuple[Part, ...]
+    whole: Part | None
+    rest: tuple[Part, ...]
+    counts: tuple[Part, ...]
+    unnamed: float | None
+    unsampled: float | None
+    lacks: tuple[str, ...]
+
+    @property
+    def first(self) -> Part | None:
+        """The cause, or kind of waiting, that added most; `None` where nothing was added."""
+        added = [part for part in (*self.causes, *self.waits) if part.change.added_us > 0]
+        return max(added, key=lambda part: part.change.added_us, default=None)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`arms`: in the study's order, baselines left out. `profiled`: runs of which stacks are there, of `runs`."""
+
+    study: str
+    table_version: str
+    arms: tuple[ArmExplanation, ...]
+    profiled: int
+    runs: int
+
+    def arm(self, name: str) -> ArmExplanation:
+        """`KeyError` where there is none of that name."""
+        for each in self.arms:
+            if each.arm == name:
+                return each
+        raise KeyError(name)
+
+
+Times = Callable[[RunRecord], RunTimes | None]
+Values = Mapping[str, float]
+
+
+def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explanation:
+    """Compare each arm with its baseline over the blocks that have a good run of both."""
+    runs = select_runs(study, records)
+    found = {place: times(record) for place, record in runs.good.items()}
+    known = {place: each for place, each in found.items() if each is not None}
+    arms = []
+    for arm in study.arms:
+        baseline = study.baseline_of(arm.name)
+        if arm.name == baseline:
+            continue
+        blocks = [block for block in runs.blocks if (block, arm.name) in known and (block, baseline) in known]
+        mine = [known[block, arm.name] for block in blocks]
+        theirs = [known[block, baseline] for block in blocks]
+        arms.append(_explain_arm(study, arm.name, baseline, Pairing(mine, theirs)))
+    profiled = sum(each.cpu_us is not None for each in known.values())
+    return Explanation(study.name, components().version, tuple(arms), profiled, len(runs.good))
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The runs of an arm and those of its baseline, block by block."""
+
+    arm: Sequence[RunTimes]
+    baseline: Sequence[RunTimes]
+
+    def parts(self, of: Callable[[RunTimes], Values | None], title: Callable[[str], str]) -> tuple[Part, ...]:
+        """Every key that either side has; a key that a run does not tell is 0 there: it had no such samples."""
+        both = [
+            (mine, theirs)
+            for mine, theirs in zip(map(of, self.arm), map(of, self.baseline), strict=True)
+            if mine is not None and theirs is not None
+        ]
+        keys = dict.fromkeys(key for pair in both for side in pair for key in side)
+        return tuple(
+            part_of(key, title(key), [(mine.get(key, 0.0), theirs.get(key, 0.0)) for mine, theirs in both])
+            for key in keys
+        )
+
+    def known(self, of: Callable[[RunTimes], Values], title: Callable[[str], str]) -> tuple[Part, ...]:
+        """Keys that both sides tell of, over the blocks in which they do: a counter that is missing is not 0."""
+        told = [(of(mine), of(theirs)) for mine, theirs in zip(self.arm, self.baseline, strict=True)]
+        keys = dict.fromkeys(key for mine, _ in told for key in mine)
+        found = (
+            (key, [(mine[key], theirs[key]) for mine, theirs in told if key in mine and key in theirs])
+            for key in keys
+        )
+        return tuple(part_of(key, title(key), values) for key, values in found if values)
+
+    def one(self, name: str, title: str, of: Callable[[RunTimes], float | None]) -> Part | None:
+        """A single figure, over the blocks in which both tell it."""
+        values = [
+            (mine, theirs)
+            for mine, theirs in zip(map(of, self.arm), map(of, self.baseline), strict=True)
+            if mine is not None and theirs is not None
+        ]
+        return part_of(name, title, values) if values else None
+
+
+def part_of(name: str, title: str, values: Sequence[tuple[float, float]]) -> Part:
+    """From (arm, baseline) of each block."""
+    return Part(
+        name,
+        title,
+        fmean(mine for mine, _ in values),
+        fmean(theirs for _, theirs in values),
+        change([mine - theirs for mine, theirs in values]),
+    )
+
+
+def change(differences: Sequence[float]) -> Change:
+    """The mean of paired differences d, ± t(n - 1, 0.975) · s / √n (Student 1908, paired form).
+
+    Differences rather than ratios: parts then add up, and one that the baseline lacks has a value.
+    """
+    n, point = len(differences), fmean(differences)
+    if n < FEWEST_BLOCKS:
+        return Change(point, None, None, n, f"{counted(n, 'block')} only, an interval takes {FEWEST_BLOCKS}")
+    spread = float(np.std(differences, ddof=1))
+    reach = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / math.sqrt(n)
+    return Change(point, point - reach, point + reach, n)
+
+
+def _explain_arm(study: Study, arm: str, baseline: str, pairing: Pairing) -> ArmExplanation:
+    totals = [
+        (mine.total_us, theirs.total_us)
+        for mine, theirs in zip(pairing.arm, pairing.baseline, strict=True)
+        if (mine.cpu_us is None) == (theirs.cpu_us is None)  # sampled and counted are two figures
+    ]
+    ratios = [mine / theirs for mine, theirs in totals if mine and theirs]
+    causes = pairing.parts(_causes, cause_title)
+    return ArmExplanation(
+        arm=arm,
+        baseline=baseline,
+        total=pairing.one("total", "CPU time", lambda run: run.total_us),
+        overhead=paired(study, ratios),
+        causes=tuple(sorted(causes, key=lambda part: -part.change.added_us)),
+        cells=pairing.parts(_cells, _cell_title),
+        sides=pairing.parts(_sides, str) or pairing.known(_counted, str),
+        waits=pairing.known(_waits, str),
+        whole=pairing.one("machine", "machine time", lambda run: run.machine_us),
+        rest=tuple(
+            part
+            for part in (
+                pairing.one("idle", "idle CPUs", lambda run: run.idle_us),
+                pairing.one("others", "other programs, and tare", lambda run: run.others_us),
+            )
+            if part is not None
+        ),
+        counts=tuple(part for part in pairing.known(lambda run: run.counts, str) if part.us or part.baseline_us),
+        unnamed=_unnamed(pairing.arm),
+        unsampled=_unsampled(pairing.arm),
+        lacks=tuple(dict.fromkeys(why for run in (*pairing.arm, *pairing.baseline) for why in run.lacks)),
+    )
+
+
+def _of_operation(run: RunTimes) -> Iterator[tuple[CpuSide, str, float]]:
+    for (side, component), used in (run.cpu_us or {}).items():
+        if side in OF_OPERATION:
+            yield side, component, used
+
+
+def _added_up(values: Iterator[tuple[str, float]]) -> Values:
+    found: dict[str, float] = {}
+    for key, value in values:
+        found[key] = found.get(key, 0.0) + value
+    return found
+
+
+def _causes(run: RunTimes) -> Values | None:
+    if run.cpu_us is None:
+        return None
+    return _added_up((cause_of(side, component), used) for side, component, used in _of_operation(run))
+
+
+def cause_of(side: CpuSide, component: str) -> str:
+    """What a cell counts as: helpers and the engine are one cause each, own code is each side's own."""
+    if side in _CAUSES:
+        return _CAUSES[side]
+    return f"{USER}:{side}" if component == USER else component
+
+
+def cause_title(cause: str) -> str:
+    """As reports write it."""
+    if cause in _TITLES:
+        return _TITLES[cause]
+    if cause.startswith(f"{USER}:"):
+        return f"the {cause.partition(':')[2]}'s own code"
+    return components().title(cause)
+
+
+def _cells(run: RunTimes) -> Values | None:
+    if run.cpu_us is None:
+        return None
+    return _added_up((f"{side}:{component}", used) for side, component, used in _of_operation(run))
+
+
+def _cell_title(cell: str) -> str:
+    side, _, component = cell.partition(":")
+    return f"{side}: {components().title(component)}"
+
+
+def _sides(run: RunTimes) -> Values | None:
+    if run.cpu_us is None:
+        return None
+    return _added_up((str(side), used) for side, _, used in _of_operation(run))
+
+
+def _counted(run: RunTimes) -> Values:
+    return {str(side): used for side, used in run.counted_us.items()}
+
+
+def _waits(run: RunTimes) -> Values:
+    """Over both sides: either may be what holds an operation up."""
+    return _added_up((wait_title(kind), used) for (_, kind), used in run.waited_us.items())
+
+
+def wait_title(kind: Wait) -> str:
+    """As reports write it."""
+    return f"waiting: {kind}"
+
+
+def _unnamed(runs: Sequence[RunTimes]) -> float | None:
+    """Share of the kernel's CPU time, over all runs."""
+    kernel = [(name, used) for run in runs for _, name, used in _of_operation(run) if name != USER]
+    whole = sum(used for _, used in kernel)
+    return sum(used for name, used in kernel if name in (NOT_NAMED, NO_SYMBOLS)) / whole if whole else None
+
+
+def _unsampled(runs: Sequence[RunTimes]) -> float | None:
+    """Of the server's CPU time by the counters, what the samples do not have; negative where they have more."""
+    known = [
+        (
+            run.counted_us[CpuSide.SERVER],
+            sum(used for side, _, used in _of_operation(run) if side is CpuSide.SERVER),
+        )
+        for run in runs
+        if run.cpu_us is not None and run.counted_us.get(CpuSide.SERVER)
+    ]
+    whole = sum(each for each, _ in known)
+    return (whole - sum(each for _, each in known)) / whole if whole else None

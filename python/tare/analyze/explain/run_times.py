@@ -1,0 +1,158 @@
+"""What an operation of one run took: CPU time by side and component, waiting, idle CPUs, and events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from tare.analyze.explain.components import components
+from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, Sampled, sampled
+from tare.analyze.explain.waiting import Wait, waited
+from tare.analyze.metrics import sut_cpu_s
+from tare.analyze.numbers import number_at
+from tare.errors import StoreError
+from tare.monitors.profile.stacks import PROFILE, read_profile
+from tare.run.monitoring.monitors import trace_of
+from tare.run.monitoring.watch import DIRECTORY
+from tare.run.record import RunRecord
+from tare.run.usage.driven import Span
+from tare.run.usage.trace import growth, span_of
+
+_US = 1e6
+RawFile = Callable[[RunRecord, str], Path]
+"""Where a raw file of a record lies."""
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """Microseconds for one operation. What is not known is not there, or `None`.
+
+    `cpu_us`: (side, component) → sampled CPU time; `None` without a profile. `counted_us`: side → CPU time by the
+    kernel's counters, which knows no components. `waited_us`: (side, kind) → time in which a thread of it waited.
+    `idle_us`, `others_us`: CPU time in which nothing ran, and that of others and of tare. `machine_us`: time of all
+    CPUs together; it is the sum of sampled, others' and idle time but for what was lost. `counts`: events an
+    operation. `lacks`: what could not be told and why.
+    """
+
+    operations: float
+    cpu_us: Mapping[tuple[CpuSide, str], float] | None
+    counted_us: Mapping[CpuSide, float]
+    waited_us: Mapping[tuple[str, Wait], float]
+    counts: Mapping[str, float]
+    idle_us: float | None = None
+    others_us: float | None = None
+    machine_us: float | None = None
+    stacks_us: Mapping[tuple[CpuSide, str], float] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def total_us(self) -> float | None:
+        """CPU time of all that makes up an operation; by the counters where nothing was sampled."""
+        if self.cpu_us is not None:
+            return sum(used for (side, _), used in self.cpu_us.items() if side in OF_OPERATION)
+        return sum(self.counted_us.values()) if CpuSide.SERVER in self.counted_us else None
+
+
+def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
+    """Of a good run; `None` where its operations or its measure phase are not known."""
+    operations, phase = number_at(record.measurement, ("operations",)), span_of(record.usage)
+    if not operations or phase is None or phase.ended_s <= phase.began_s:
+        return None
+    trace = trace_of(raw(record, ""))
+    found, lacks = _profile(record, raw, phase)
+    each = _US / operations
+    return RunTimes(
+        operations=operations,
+        cpu_us=None if found is None else _an_operation(found, phase, each),
+        counted_us={side: used * each for side, used in _counted(record).items()},
+        waited_us={key: seconds * each for key, seconds in waited(trace, phase).items()},
+        counts={name: count / operations for name, count in _counts(trace, phase).items()},
+        idle_us=None if found is None else found.idle_s * each,
+        others_us=None
+        if found is None
+        else sum(found.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * each,
+        machine_us=None if found is None else found.cpus * (phase.ended_s - phase.began_s) * each,
+        stacks_us={} if found is None else {key: used * each for key, used in found.stacks.items()},
+        lacks=lacks,
+    )
+
+
+MOST_LOST = 0.05
+"""Share of lost samples from which on they may not be lost evenly over components."""
+_LEAST_SAMPLED = 0.5
+
+
+def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
+    """What was sampled, and what is lacking of it."""
+    told = (record.monitors or {}).get("profile")
+    if told is None:
+        return None, (
+            "no stacks were sampled; `tare run --profile`, or `monitors: {profile: {}}` in the study, does",
+        )
+    if "absent" in told:
+        return None, (f"no stacks were sampled: {told['absent']}",)
+    try:
+        profile = read_profile(raw(record, f"{DIRECTORY}/profile/{PROFILE}"))
+    except StoreError as error:
+        return None, (f"the stacks of {record.run_id} are missing: {error}",)
+    found = sampled(profile, phase, components())
+    lacks = []
+    if found.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
+        return None, (f"less than half of the measure phase of {record.run_id} was sampled",)
+    if found.without_symbols is not None:
+        lacks.append(f"functions of the kernel have no names, so there are no components: {found.without_symbols}")
+    if found.lost > MOST_LOST:
+        lacks.append(f"{100 * found.lost:.0f} % of the samples of {record.run_id} were lost")
+    return found, tuple(lacks)
+
+
+def _an_operation(found: Sampled, phase: Span, each: float) -> Mapping[tuple[CpuSide, str], float]:
+    """Of the whole phase: what was sampled of it stands for the rest, as do samples kept for those lost."""
+    whole = (phase.ended_s - phase.began_s) / found.seconds / (1 - found.lost)
+    return {key: used * whole * each for key, used in found.cpu_s.items()}
+
+
+def _counted(record: RunRecord) -> Mapping[CpuSide, float]:
+    """CPU seconds by the counters of control groups and processes."""
+    told = {
+        CpuSide.SERVER: sut_cpu_s(record),
+        CpuSide.CLIENT: number_at(record.usage, ("client_cpu_s",)),
+        CpuSide.HELPER: number_at(record.usage, ("proxy_cpu_s",)),
+    }
+    return {side: used for side, used in told.items() if used is not None}
+
+
+_COUNTERS = (
+    ("context switches", "system", "t0_ns", ("context_switches",), None),
+    ("interrupts", "system", "t0_ns", ("interrupts",), None),
+    ("receive softirqs", "system", "t0_ns", ("softirq_net_rx",), None),
+    ("packets of the server", "interface", "t0_ns", ("rx_packets", "tx_packets"), r"^sut(-\d+)?$"),
+    ("read and write calls of the server", "process", "io_t0_ns", ("read_calls", "write_calls"), r"^sut(-\d+)?$"),
+    ("read and write calls of docker-proxy", "process", "io_t0_ns", ("read_calls", "write_calls"), "^proxy$"),
+    ("bytes through docker-proxy", "process", "io_t0_ns", ("written_call_bytes",), "^proxy$"),
+    ("page faults of the server", "process", "stat_t0_ns", ("minor_faults", "major_faults"), r"^sut(-\d+)?$"),
+    ("throttled periods of the server", "cgroup", "throttle_t0_ns", ("throttled_periods",), r"^sut(-\d+)?$"),
+)
+"""Name, table of the trace, its column of times, what is added up, and of which targets."""
+
+
+def _counts(trace: Path, phase: Span) -> Mapping[str, float]:
+    """Events in the measure phase."""
+    found: dict[str, float] = {}
+    tables: dict[str, pl.DataFrame | None] = {}
+    for name, table, at, columns, of in _COUNTERS:
+        if table not in tables:
+            path = trace / f"{table}.parquet"
+            tables[table] = pl.read_parquet(path) if path.is_file() else None
+        rows = tables[table]
+        if rows is None:
+            continue
+        rows = rows if of is None else rows.filter(pl.col("name").cast(pl.String).str.contains(of))
+        grown = [growth(rows, at, column, phase) for column in columns] if len(rows) else []
+        known = [each for each in grown if each is not None]
+        if known and len(known) == len(columns):
+            found[name] = sum(known)
+    return found

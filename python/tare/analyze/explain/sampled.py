@@ -1,0 +1,116 @@
+"""One run's sampled stacks as CPU time by side and component."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import polars as pl
+
+from tare.analyze.explain.components import Table
+from tare.monitors import OF_SUT
+from tare.monitors.profile.stacks import StackProfile
+from tare.run.usage.driven import Span
+
+_NS = 1e9
+
+
+class CpuSide(StrEnum):
+    """Who used CPU time. The first six make up an operation's; the others are somebody else's.
+
+    `helper`: what carries an operation's bytes between client and server, such as docker-proxy.
+    """
+
+    SERVER = "server"
+    CLIENT = "client"
+    HELPER = "helper"
+    ENGINE = "engine"
+    KERNEL = "kernel"
+    SOFTIRQ = "softirq"
+    TARE = "tare"
+    OTHER = "other"
+
+
+OF_OPERATION = (
+    CpuSide.SERVER, CpuSide.CLIENT, CpuSide.HELPER, CpuSide.ENGINE, CpuSide.KERNEL, CpuSide.SOFTIRQ
+)  # fmt: skip
+_ENGINE = frozenset({"shim", "client-shim", "dockerd", "containerd", "podman", "engine"})
+_CARRIERS = frozenset({"docker-proxy", "pasta", "slirp4netns", "rootlessport"})
+"""Programs that carry bytes, by their commands, where no target names them."""
+_OWN = frozenset({"tare", "tare-probe"})
+IDLE = "idle"
+
+
+def side_of(subject: str, command: str = "") -> CpuSide:
+    """The side of a subject and a command, as tare-probe names them: docs/reference/profile.md."""
+    if re.match(OF_SUT, subject) or subject == "storage":
+        return CpuSide.SERVER
+    if subject == "proxy" or (subject == "engine" and command in _CARRIERS):
+        return CpuSide.HELPER
+    if subject in _ENGINE:
+        return CpuSide.ENGINE
+    if subject in _OWN:
+        return CpuSide.TARE
+    return CpuSide(subject) if subject in ("client", "kernel", "softirq") else CpuSide.OTHER
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """CPU seconds of one run's measure phase.
+
+    `cpu_s`: by (side, component). `stacks`: by (side, collapsed stack), the command first. `seconds`: how much of
+    the phase was sampled. `lost`: share of samples that found no room. `idle_s`: CPU seconds in which nothing ran.
+    """
+
+    seconds: float
+    cpu_s: Mapping[tuple[CpuSide, str], float]
+    stacks: Mapping[tuple[CpuSide, str], float]
+    lost: float
+    idle_s: float
+    cpus: int
+    without_symbols: str | None = None
+
+    def of_side(self, side: CpuSide) -> float:
+        """CPU seconds of one side."""
+        return sum(used for (of, _), used in self.cpu_s.items() if of is side)
+
+
+def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
+    """What was sampled within the phase; a slot at its edge counts as far as it lies within."""
+    facts = profile.facts
+    began, ended = max(round(phase.began_s * _NS), facts.began_ns), min(round(phase.ended_s * _NS), facts.ended_ns)
+    until = (pl.col("at_ns") + facts.slot_ns).clip(upper_bound=facts.ended_ns)
+    within = until.clip(upper_bound=ended) - pl.col("at_ns").clip(lower_bound=began)
+    share = (within / (until - pl.col("at_ns")).clip(lower_bound=1)).clip(0.0, 1.0)
+    counted = (
+        profile.rows.with_columns((pl.col("samples") * share).alias("weight"))
+        .group_by("subject", "command", "stack")
+        .agg(pl.col("weight").sum())
+        .filter(pl.col("weight") > 0)
+        .sort("subject", "command", "stack")
+    )
+    by_component: dict[tuple[CpuSide, str], float] = {}
+    by_stack: dict[tuple[CpuSide, str], float] = {}
+    idle_s, each_s = 0.0, facts.period_ns / _NS
+    for subject, command, stack, weight in counted.iter_rows():
+        used = weight * each_s
+        if subject == IDLE:
+            idle_s += used
+            continue
+        side = side_of(subject, command)
+        component = (side, table.of_stack(stack))
+        by_component[component] = by_component.get(component, 0.0) + used
+        line = (side, f"{command or subject};{stack}".rstrip(";"))
+        by_stack[line] = by_stack.get(line, 0.0) + used
+    taken = facts.samples + facts.lost
+    return Sampled(
+        seconds=max(ended - began, 0) / _NS,
+        cpu_s=by_component,
+        stacks=by_stack,
+        lost=facts.lost / taken if taken else 0.0,
+        idle_s=idle_s,
+        cpus=facts.cpus,
+        without_symbols=facts.kernel_symbols_missing,
+    )

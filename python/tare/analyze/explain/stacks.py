@@ -1,0 +1,56 @@
+"""The stacks of an arm and of its baseline, for flame graphs and other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from tare.analyze.explain.run_times import RawFile, RunTimes, run_times
+from tare.analyze.explain.sampled import OF_OPERATION
+from tare.analyze.runs import select_runs
+from tare.errors import StoreError
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+
+@dataclass(frozen=True)
+class ArmStacks:
+    """`stacks`, `baseline_stacks`: collapsed stack, its side and command first → µs an operation, a mean over runs.
+
+    Of the baseline there may be none.
+    """
+
+    study: str
+    arm: str
+    baseline: str
+    stacks: Mapping[str, float]
+    baseline_stacks: Mapping[str, float]
+    runs: int
+
+
+def stacks_of(study: Study, records: Sequence[RunRecord], arm: str, raw: RawFile) -> ArmStacks:
+    """Raises `StoreError` where no run of the arm was sampled."""
+    runs = select_runs(study, records)
+    baseline = study.baseline_of(arm)
+    found: dict[str, list[RunTimes]] = {arm: [], baseline: []}
+    for (_, name), record in runs.good.items():
+        times = run_times(record, raw) if name in found else None
+        if times is not None and times.cpu_us is not None:
+            found[name].append(times)
+    if not found[arm]:
+        raise StoreError(
+            f"no run of {arm} has sampled stacks",
+            hint="`tare run --profile` samples them; a store is made anew for it",
+        )
+    return ArmStacks(study.name, arm, baseline, mean(found[arm]), mean(found[baseline]), len(found[arm]))
+
+
+def mean(runs: Sequence[RunTimes]) -> Mapping[str, float]:
+    """Over runs; a stack that a run lacks took no time there."""
+    lines: dict[str, list[float]] = {}
+    for run in runs:
+        for (side, stack), used in run.stacks_us.items():
+            if side in OF_OPERATION:
+                lines.setdefault(f"{side};{stack}", []).append(used)
+    return {stack: fmean(used) * len(used) / len(runs) for stack, used in sorted(lines.items())}

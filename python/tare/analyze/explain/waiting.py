@@ -1,0 +1,58 @@
+"""What an operation waits for that is not CPU time, off the counters of a run's trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import polars as pl
+
+from tare.monitors import OF_SUT
+from tare.run.usage.driven import Span
+from tare.run.usage.trace import growth
+
+_US = 1e6
+_NS = 1e9
+
+
+class Wait(StrEnum):
+    """Kinds of waiting, in the order in which they are told."""
+
+    THROTTLED = "throttled"
+    RUN_QUEUE = "run queue"
+    DISK = "disk"
+
+
+SIDES: Mapping[str, str] = {"server": OF_SUT, "client": "^client$"}
+
+
+def waited(trace: Path, phase: Span) -> Mapping[tuple[str, Wait], float]:
+    """(side, kind) → seconds of the measure phase in which a thread of it waited; what is not known is not there.
+
+    `throttled`: time in which its quota had run out on a CPU that it wanted (cpu.stat), at most the whole phase.
+    `run queue` and `disk`: time in which some thread waited for a CPU, or for a device (PSI, `some`:
+    Documentation/accounting/psi.rst). The kernel counts time that a quota holds threads back as waiting for a CPU
+    too, so that is taken out.
+    """
+    path = trace / "cgroup.parquet"
+    if not path.is_file():
+        return {}
+    table = pl.read_parquet(path)
+    found: dict[tuple[str, Wait], float] = {}
+    whole = phase.ended_s - phase.began_s
+    for side, names in SIDES.items():
+        rows = table.filter(pl.col("name").str.contains(names))
+        if not len(rows):
+            continue
+        throttled_ns = growth(rows, "throttle_t0_ns", "throttled_ns", phase)
+        throttled = None if throttled_ns is None else min(throttled_ns / _NS, whole)
+        cpu_us = growth(rows, "pressure_t0_ns", "cpu_some_us", phase)
+        io_us = growth(rows, "pressure_t0_ns", "io_some_us", phase)
+        if throttled is not None:
+            found[side, Wait.THROTTLED] = throttled
+        if cpu_us is not None:
+            found[side, Wait.RUN_QUEUE] = max(cpu_us / _US - (throttled or 0.0), 0.0)
+        if io_us is not None:
+            found[side, Wait.DISK] = io_us / _US
+    return found

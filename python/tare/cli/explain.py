@@ -1,0 +1,116 @@
+"""`tare explain`: where the time of an operation goes, arm by arm."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from tare.errors import StudyError
+
+if TYPE_CHECKING:
+    from tare.analyze.explain.explanation import ArmExplanation, Explanation
+    from tare.analyze.explain.stacks import ArmStacks
+    from tare.run.record import RunRecord
+    from tare.store import Store
+    from tare.study.model import Study
+
+
+class Format(StrEnum):
+    """How to write it."""
+
+    TERMINAL = "terminal"
+    JSON = "json"
+    COLLAPSED = "collapsed"
+    SPEEDSCOPE = "speedscope"
+    FLAMEGRAPH = "flamegraph"
+
+
+_FORMATS = f"How to write it: {', '.join(Format)}."
+_OF_STACKS = (Format.COLLAPSED, Format.SPEEDSCOPE, Format.FLAMEGRAPH)
+
+
+def explain(
+    store: Annotated[Path, typer.Argument(help="A store that `tare run --profile` has written.")],
+    arm: Annotated[str | None, typer.Argument(help="One arm, in full (default: all arms side by side).")] = None,
+    style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
+    output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
+) -> None:
+    """Say where the time of an operation goes in each arm, by component, and what its overhead consists of.
+
+    `collapsed`, `speedscope` and `flamegraph` write the stacks of one arm: the last one an SVG that compares them
+    with the baseline's. Ends with 1 where no CPU time of any arm is known.
+    """
+    from tare.analyze.explain.stacks import stacks_of  # polars is slow to import
+    from tare.report import refuse_place, write
+    from tare.report.content import told_of
+    from tare.store import open_store
+
+    refuse_place(output)
+    opened = open_store(store)
+    study, records = told_of(opened.plan.study, opened.records())
+    _refuse_unknown(study, arm)
+    if style in _OF_STACKS:
+        if arm is None:
+            raise StudyError(f"--format {style} shows the stacks of one arm", hint="name it after the store")
+        text = _stacks(stacks_of(study, records, arm, opened.raw), style)
+        known = True
+    else:
+        text, known = _told(opened, study, records, arm, style, to_file=output is not None)
+    if output is None:
+        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+    else:
+        write(text, output)
+    if not known:
+        raise typer.Exit(1)
+
+
+def _told(  # noqa: PLR0913 - what a text is made of
+    opened: Store, study: Study, records: tuple[RunRecord, ...], arm: str | None, style: Format, *, to_file: bool
+) -> tuple[str, bool]:
+    """The text, and whether it tells of any CPU time."""
+    from tare.analyze.explain.explanation import explain as explained
+    from tare.analyze.explain.run_times import run_times
+
+    explanation = explained(study, records, lambda record: run_times(record, opened.raw))
+    arms = explanation.arms if arm is None else (explanation.arm(arm),)
+    known = any(each.total is not None for each in arms)
+    return _rendered(explanation, arms, style, to_file=to_file), known
+
+
+def _rendered(explanation: Explanation, arms: tuple[ArmExplanation, ...], style: Format, *, to_file: bool) -> str:
+    from tare.report.explain import json_file, terminal
+
+    if style is Format.JSON:
+        return json_file.render(explanation, arms)
+    if to_file:
+        return terminal.render(explanation, arms)
+    console = Console()
+    colour = console.is_terminal and not console.no_color
+    return terminal.render(explanation, arms, width=console.width, colour=colour)
+
+
+def _stacks(found: ArmStacks, style: Format) -> str:
+    from tare.report.explain import flame, stack_files
+
+    if style is Format.COLLAPSED:
+        return stack_files.collapsed(found)
+    return stack_files.speedscope(found) if style is Format.SPEEDSCOPE else flame.render(found)
+
+
+def _refuse_unknown(study: Study, arm: str | None) -> None:
+    from tare.study.suggest import did_you_mean
+
+    if arm is None:
+        return
+    names = [each.name for each in study.arms if each.name != study.baseline_of(each.name)]
+    if arm in {study.baseline_of(each.name) for each in study.arms}:
+        raise StudyError(
+            f"{arm} is the baseline, which arms are compared with", hint=f"name one of {', '.join(names)}"
+        )
+    if arm not in names:
+        raise StudyError(f"study {study.name} has no arm {arm!r}", hint=did_you_mean(arm, names, kind="arms"))

@@ -1,0 +1,1 @@
+"""The monitor `profile`: stacks of all CPUs while a run measures."""

@@ -1,0 +1,128 @@
+"""`profile`: stacks of all CPUs while a run measures, for `tare explain`. docs/guides/explain.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from tare.errors import EnvironmentLacks, RunFailed, StoreError, TareError
+from tare.monitors import MonitorContext, Options, Program, Reading, TargetUpdate, WatchedProcess
+from tare.monitors.probe import targets
+from tare.monitors.profile.stacks import PROFILE, read_facts
+from tare.sites import Host
+from tare.sites.binaries import PROBE, find
+
+TARGETS = "targets"
+RATE_HZ = 199
+"""Odd, so that samples do not run in step with timers of 100, 250 or 1000 Hz."""
+MOST_HZ = 999
+_NS = 1e-9
+_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+_ALL_CPUS = 0
+"""The highest `perf_event_paranoid` at which anybody may sample all CPUs (perf-security.rst)."""
+_CALL_S = 10.0
+
+
+class Profile:
+    """tare-probe once more, as a program of its own: what it costs is told apart from the trace's cost."""
+
+    daemons: ClassVar[frozenset[str]] = frozenset()
+    reports_cost: ClassVar[bool] = True
+
+    def why_unavailable(self, host: Host, interval_s: float, options: Options) -> str | None:  # noqa: ARG002 - it has a rate
+        """The program, its rate, and what the kernel allows."""
+        if why := _why_not(options):
+            return why
+        if find(host, PROBE) is None:
+            return f"stacks are sampled by tare-probe, which is not here; {PROBE.hint}"
+        level = _number(host, _PARANOID)
+        if level is None:
+            return "this kernel has no perf events, or a container hides them; stacks cannot be sampled"
+        if level > _ALL_CPUS and not _is_root(host):
+            return (
+                f"kernel.perf_event_paranoid is {level}, so only root may sample the stacks of all CPUs; "
+                "run as root, or set it to 0 with sysctl"
+            )
+        return None
+
+    def programs(self, scene: MonitorContext) -> tuple[Program, ...]:
+        """One."""
+        binary = find(scene.host, PROBE)
+        if binary is None:
+            raise EnvironmentLacks("tare-probe is not here any more", hint=PROBE.hint)
+        profile = f"{scene.directory}/{PROFILE}"
+        named = [word for each in scene.watched for kind, what in _claims(each) for word in (f"--{kind}", what)]
+        argv = (
+            *(binary, "profile", "--out", profile, "--hz", str(scene.options.get("hz", RATE_HZ))),
+            *("--targets", f"{scene.directory}/{TARGETS}", "--duration", f"{scene.most_s:g}"),
+            *named,
+        )
+        return (Program("profile", argv, started=f"{profile}.part"),)
+
+    def update_targets(self, scene: MonitorContext, later: tuple[WatchedProcess, ...]) -> TargetUpdate | None:  # noqa: ARG002 - the contract's
+        """It reads the file anew on SIGHUP."""
+        lines = [f"{kind} {what}\n" for each in later for kind, what in _claims(each)]
+        return TargetUpdate(TARGETS, "".join(lines), "HUP")
+
+    def final_commands(self, scene: MonitorContext) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002 - the contract's
+        """Nothing: it writes its file when it ends."""
+        return {}
+
+    def read(self, scene: MonitorContext, directory: Path) -> Reading:  # noqa: ARG002 - the contract's
+        """What it says of itself; `RunFailed` for a profile that is missing or has no samples."""
+        try:
+            facts = read_facts(directory / PROFILE)
+        except StoreError as error:
+            raise RunFailed(f"the profile of the run is missing: {error}", hint=_last_line(directory)) from error
+        if not facts.samples:
+            raise RunFailed("the profile has not one sample", hint=_last_line(directory))
+        return Reading(
+            samples=facts.samples,
+            table=None,
+            values={
+                "rate_hz": facts.rate_hz,
+                "lost_samples": facts.lost,
+                "kernel_symbols_missing": facts.kernel_symbols_missing,
+                "began_monotonic_s": facts.began_ns * _NS,
+                "ended_monotonic_s": facts.ended_ns * _NS,
+                "cpu_s": facts.cpu_ns * _NS,
+            },
+        )
+
+
+def _claims(each: WatchedProcess) -> list[tuple[str, str]]:
+    """What samples are told apart by: as the trace's targets, but for network namespaces."""
+    return [(kind, what) for kind, what in targets(each) if kind != "netns"]
+
+
+def _why_not(options: Options) -> str | None:
+    unknown = sorted(set(options) - {"hz"})
+    if unknown:
+        return f"its only option is hz, not {unknown[0]}"
+    rate = options.get("hz", RATE_HZ)
+    if isinstance(rate, bool) or not isinstance(rate, int) or not 1 <= rate <= MOST_HZ:
+        return f"hz is {rate!r}; give a whole number from 1 to {MOST_HZ}, best an odd one"
+    return None
+
+
+def _number(host: Host, path: str) -> int | None:
+    try:
+        return int((host.read(path) or b"").strip())
+    except (TareError, OSError, ValueError):
+        return None
+
+
+def _is_root(host: Host) -> bool:
+    try:
+        return host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() == "0"
+    except TareError:
+        return False
+
+
+def _last_line(directory: Path) -> str:
+    try:
+        lines = (directory / "profile.stderr").read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,50 @@
+"""Stacks in the formats of other tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tare.analyze.explain.stacks import ArmStacks
+from tare.version import __version__
+
+_NS = 1000.0
+
+
+def collapsed(found: ArmStacks) -> str:
+    """A line a stack, root first, then nanoseconds an operation: as flamegraph.pl and speedscope read it."""
+    lines = [f"{stack} {round(used * _NS)}" for stack, used in found.stacks.items() if round(used * _NS) > 0]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def speedscope(found: ArmStacks) -> str:
+    """Two profiles, arm and baseline, in speedscope's file format (https://www.speedscope.app/file-format-schema.json)."""
+    frames: dict[str, int] = {}
+    profiles = [
+        _profile(f"{name}, an operation", stacks, frames)
+        for name, stacks in ((found.arm, found.stacks), (found.baseline, found.baseline_stacks))
+        if stacks
+    ]
+    tree = {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "name": f"{found.study}: {found.arm} beside {found.baseline}",
+        "exporter": f"tare {__version__}",
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": name} for name in frames]},
+        "profiles": profiles,
+    }
+    return json.dumps(tree, ensure_ascii=False) + "\n"
+
+
+def _profile(name: str, stacks: Any, frames: dict[str, int]) -> dict[str, Any]:
+    samples = [[frames.setdefault(frame, len(frames)) for frame in stack.split(";")] for stack in stacks]
+    weights = list(stacks.values())
+    return {
+        "type": "sampled",
+        "name": name,
+        "unit": "microseconds",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": samples,
+        "weights": weights,
+    }

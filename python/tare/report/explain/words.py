@@ -1,0 +1,117 @@
+"""What an explanation says in one sentence, and what goes with its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tare.analyze.explain.explanation import ArmExplanation, Change, Explanation, Part
+from tare.plural import counted
+from tare.report.figures import NONE, amount, interval, percent
+from tare.report.plain import plain
+
+_NAMED = 3
+"""Parts that a sentence names before it says `other`."""
+_WORTH_NAMING = 0.1
+"""Of the whole difference; a smaller part is in `other`."""
+READING = (
+    "CPU time of server, client, helpers and kernel for one operation, by what the CPU was doing. Added: arm less "
+    "baseline, with its 95 % interval over blocks; points: that, in percent of the baseline's CPU time. Waiting is "
+    "time in which a thread of server or client waited, and is not part of the sum."
+)
+
+
+def sentence(arm: ArmExplanation, *, named: int = _NAMED) -> str:
+    """`bridge: +6.4 % CPU an operation [4.0, 8.8], of which 4.1 netfilter, conntrack, NAT, 1.6 veth, 0.7 other`."""
+    name, total = plain(arm.arm, 60), arm.total
+    if total is None or arm.overhead.point is None or total.baseline_us <= 0:
+        return f"{name}: CPU time an operation is not known{_because(arm)}"
+    shown = f"{percent(arm.overhead.point)} CPU an operation"
+    bounds = interval(arm.overhead)
+    if bounds != NONE:
+        shown += f" {bounds}"
+    if not arm.causes:
+        shown += ", by the kernel's counters"
+    elif named_parts := _of_which(arm, total, named):
+        shown += f", of which {named_parts}"
+    if _not_shown(arm):
+        shown += "; not shown to differ from zero"
+    return f"{name}: {shown}{_waiting(arm, total)}"
+
+
+def _because(arm: ArmExplanation) -> str:
+    return f": {arm.lacks[0]}" if arm.lacks else ""
+
+
+def _not_shown(arm: ArmExplanation) -> bool:
+    low, high = arm.overhead.low, arm.overhead.high
+    return low is not None and high is not None and low <= 0 <= high
+
+
+def _of_which(arm: ArmExplanation, total: Part, named: int) -> str:
+    """The largest parts in percent of the baseline, those that point the other way too, and what is left."""
+    whole = total.change.added_us
+    by_size = sorted(arm.causes, key=lambda part: -abs(part.change.added_us))
+    worth = [part for part in by_size if abs(part.change.added_us) >= _WORTH_NAMING * abs(whole)][:named]
+    rest = whole - sum(part.change.added_us for part in worth)
+    told = [f"{_points(part.change.added_us, total)} {part.title}" for part in worth]
+    return ", ".join([*told, f"{_points(rest, total)} other"]) if told else ""
+
+
+def _points(added_us: float, total: Part) -> str:
+    text = f"{100 * added_us / total.baseline_us:.1f}"
+    return "0.0" if text == "-0.0" else text
+
+
+def _waiting(arm: ArmExplanation, total: Part) -> str:
+    """Where an operation waits for more than it computes."""
+    most = max(arm.waits, key=lambda part: part.change.added_us, default=None)
+    if most is None or most.change.added_us <= max(total.change.added_us, 0.0) or not _sure(most.change):
+        return ""
+    kind = most.title.removeprefix("waiting: ")
+    return f"; it waits longer: {amount(most.change.added_us)} µs an operation more, {kind}"
+
+
+def _sure(change: Change) -> bool:
+    return change.shown or change.low is None
+
+
+def added(change: Change) -> str:
+    """`+4.1 [3.5, 4.7]`, in microseconds."""
+    point = f"{change.added_us:+.3g}" if abs(change.added_us) < 1000 else f"{change.added_us:+,.0f}"
+    if change.low is None or change.high is None:
+        return point
+    return f"{point} [{change.low:.3g}, {change.high:.3g}]"
+
+
+def points(part: Part, arm: ArmExplanation) -> str:
+    """What a part adds, in percent of the baseline's CPU time."""
+    if arm.total is None or arm.total.baseline_us <= 0:
+        return NONE
+    return f"{100 * part.change.added_us / arm.total.baseline_us:+.1f}"
+
+
+def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str, ...]:
+    """How far it can be trusted: what is lacking, what no rule names, what was not sampled."""
+    found = list(dict.fromkeys(lack for arm in arms for lack in arm.lacks))
+    if explanation.profiled < explanation.runs:
+        found.append(f"stacks are there of {explanation.profiled} of {counted(explanation.runs, 'run')}")
+    unnamed = [arm.unnamed for arm in arms if arm.unnamed is not None]
+    if unnamed:
+        found.append(
+            f"{percent(max(unnamed), signed=False)} of the kernel's CPU time at most has no component "
+            f"(table {explanation.table_version})"
+        )
+    far = [arm for arm in arms if arm.unsampled is not None and abs(arm.unsampled) > FAR]
+    found += [
+        f"{plain(arm.arm, 60)}: the kernel's counters tell of {percent(arm.unsampled)} CPU time of the server "
+        "beyond the samples; its parts are as much too small"
+        for arm in far
+    ]
+    thin = next((part.change.why for arm in arms for part in arm.causes if part.change.why is not None), None)
+    if thin is not None:
+        found.append(f"no intervals: {thin}")
+    return tuple(found)
+
+
+FAR = 0.1
+"""Share of the server's CPU time from which on counters and samples do not tell the same."""

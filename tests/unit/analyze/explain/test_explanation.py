@@ -1,0 +1,138 @@
+"""Known answers: what is put into an arm's runs comes out as its cause, with its size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.analyze.explain.components import USER
+from tare.analyze.explain.explanation import HELPERS, ArmExplanation, change, explain
+from tare.analyze.explain.run_times import RunTimes
+from tare.analyze.explain.sampled import CpuSide
+from tare.analyze.explain.waiting import Wait
+from tare.run.record import RunRecord
+from tare.study.model import Study
+
+BASE = {
+    (CpuSide.SERVER, USER): 60.0,
+    (CpuSide.SERVER, "tcp-ip"): 20.0,
+    (CpuSide.CLIENT, USER): 20.0,
+    (CpuSide.OTHER, USER): 500.0,
+}
+NOISE = (0.98, 1.01, 1.0, 1.02, 0.99)
+"""Of each block, the same in all its arms: pairing takes it out."""
+
+
+def times(cpu_us: Mapping[tuple[CpuSide, str], float] | None, noise: float = 1.0, **others: Any) -> RunTimes:
+    scaled = None if cpu_us is None else {key: used * noise for key, used in cpu_us.items()}
+    given: dict[str, Any] = {"counted_us": {CpuSide.SERVER: 80.0 * noise}, "waited_us": {}, "counts": {}} | others
+    return RunTimes(operations=1000.0, cpu_us=scaled, **given)
+
+
+def explained(arms: Mapping[str, RunTimes], blocks: int = 5) -> ArmExplanation:
+    """`arms`: bare, the baseline, and one more; each block's own noise is put on both."""
+    study: Study = synthetic.study(tuple(arms), blocks=blocks)
+    records: list[RunRecord] = synthetic.records(tuple(arms), blocks)
+
+    def of(record: RunRecord) -> RunTimes:
+        run, noise = arms[record.arm], NOISE[record.block - 1]
+        scaled = None if run.cpu_us is None else {key: used * noise for key, used in run.cpu_us.items()}
+        return RunTimes(run.operations, scaled, run.counted_us, run.waited_us, run.counts, lacks=run.lacks)
+
+    return explain(study, records, of).arms[0]
+
+
+def test_what_was_added_comes_first_with_its_size_and_the_parts_add_up() -> None:
+    added = {
+        **BASE,
+        (CpuSide.SERVER, "netfilter"): 4.0,
+        (CpuSide.CLIENT, "netfilter"): 2.0,
+        (CpuSide.SERVER, "bridge"): 3.0,
+    }
+    found = explained({"bare": times(BASE), "bridge": times(added)})
+    assert found.first is not None
+    assert found.first.name == "netfilter"
+    assert found.first.change.added_us == pytest.approx(6.0)
+    assert found.first.change.shown
+    assert found.total is not None
+    assert found.total.baseline_us == pytest.approx(100.0)
+    assert sum(part.change.added_us for part in found.causes) == pytest.approx(found.total.change.added_us)
+    assert sum(part.change.added_us for part in found.sides) == pytest.approx(found.total.change.added_us)
+    assert found.overhead.point == pytest.approx(0.09)
+
+
+def test_time_of_others_is_no_part_of_an_operation() -> None:
+    busy = {**BASE, (CpuSide.OTHER, USER): 5000.0}
+    found = explained({"bare": times(BASE), "bridge": times(busy)})
+    assert found.total is not None
+    assert found.total.change.added_us == pytest.approx(0.0)
+
+
+def test_docker_proxy_is_one_cause_whatever_functions_it_is_in() -> None:
+    proxied = {
+        **BASE,
+        (CpuSide.HELPER, "tcp-ip"): 30.0,
+        (CpuSide.HELPER, "copying"): 20.0,
+        (CpuSide.SERVER, "tcp-ip"): 40.0,
+    }
+    found = explained({"bare": times(BASE), "published-loopback": times(proxied)})
+    assert found.first is not None
+    assert found.first.name == HELPERS
+    assert found.first.change.added_us == pytest.approx(50.0)
+    assert {part.name for part in found.cells} >= {"helper:tcp-ip", "helper:copying", "server:tcp-ip"}
+
+
+def test_waiting_is_first_where_it_added_more_than_any_cpu_time() -> None:
+    still = times(BASE, waited_us={("server", Wait.THROTTLED): 0.0})
+    held = times(BASE, waited_us={("server", Wait.THROTTLED): 300.0})
+    found = explained({"bare": still, "bridge": held})
+    assert found.first is not None
+    assert (found.first.name, found.first.change.added_us) == ("waiting: throttled", 300.0)
+
+
+def test_a_kind_of_waiting_that_one_side_does_not_tell_is_left_out() -> None:
+    found = explained({"bare": times(BASE), "bridge": times(BASE, waited_us={("server", Wait.DISK): 9.0})})
+    assert found.waits == ()
+
+
+def test_without_stacks_the_sides_are_told_by_counters_and_what_lacks_is_said() -> None:
+    bare = times(None, counted_us={CpuSide.SERVER: 80.0}, lacks=("no stacks",))
+    bridge = times(None, counted_us={CpuSide.SERVER: 88.0}, lacks=("no stacks",))
+    found = explained({"bare": bare, "bridge": bridge})
+    assert found.causes == ()
+    (server,) = found.sides
+    assert server.name == "server"
+    assert server.change.added_us == pytest.approx(8.0)
+    assert found.total is not None
+    assert found.total.us == pytest.approx(88.0)
+    assert found.lacks == ("no stacks",)
+
+
+def test_sampled_and_counted_runs_are_not_compared_with_each_other() -> None:
+    found = explained({"bare": times(None), "bridge": times(BASE)})
+    assert found.overhead.point is None
+    assert found.causes == ()
+
+
+def test_the_share_without_a_name_is_of_the_kernels_time() -> None:
+    found = explained({"bare": times(BASE), "bridge": times({**BASE, (CpuSide.SERVER, "not-named"): 5.0})})
+    assert found.unnamed == pytest.approx(5.0 / 25.0)
+
+
+def test_what_counters_tell_beyond_the_samples_is_said() -> None:
+    told = times(BASE, counted_us={CpuSide.SERVER: 100.0})
+    assert explained({"bare": told, "bridge": told}).unsampled == pytest.approx(0.2, abs=0.01)
+
+
+def test_an_interval_is_students_over_paired_differences() -> None:
+    found = change([4.0, 6.0, 5.0])
+    # mean 5, s = 1, t(2, 0.975) = 4.302653, so ± 4.302653 / sqrt(3)
+    assert found.low == pytest.approx(2.515863)
+    assert found.high == pytest.approx(7.484137)
+    assert found.shown
+    assert not change([-4.0, 6.0, 5.0]).shown
+    thin = change([4.0, 6.0])
+    assert (thin.added_us, thin.low, thin.why) == (5.0, None, "2 blocks only, an interval takes 3")

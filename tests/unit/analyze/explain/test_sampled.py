@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tare.analyze.explain.components import NOT_NAMED, components
+from tare.analyze.explain.sampled import CpuSide, sampled, side_of
+from tare.monitors.profile.stacks import ProfileFacts, StackProfile, read_profile
+from tare.run.usage.driven import Span
+
+REAL = Path(__file__).resolve().parents[3] / "data" / "explain" / "nat.parquet"
+"""Six seconds of redis-benchmark and Redis (`sut`) behind a bridge and DNAT, on two CPUs that others used too."""
+NETFILTER = "[x];do_syscall_64_[k];tcp_sendmsg_[k];nf_hook_slow_[k]"
+S = 1_000_000_000
+
+
+def profile(*rows: tuple[int, int, str, str, str], **changes: int) -> StackProfile:
+    facts: dict[str, int] = {
+        "profile_version": 1, "rate_hz": 100, "period_ns": 10_000_000, "cpus": 2, "began_ns": 10 * S,
+        "ended_ns": 14 * S, "slot_ns": S, "samples": 800, "lost": 0, "crowded": 0, "cpu_ns": 0,
+    } | changes  # fmt: skip
+    schema = {
+        "at_ns": pl.Int64,
+        "samples": pl.Int64,
+        "subject": pl.String,
+        "command": pl.String,
+        "stack": pl.String,
+    }
+    frame = pl.DataFrame(list(rows), schema=schema, orient="row")
+    return StackProfile(ProfileFacts(kernel="6.18", kernel_symbols_missing=None, **facts), frame)
+
+
+def test_only_the_measure_phase_counts_and_a_slot_at_its_edge_by_its_share() -> None:
+    found = sampled(
+        profile(*((at * S, 40, "sut", "db", NETFILTER) for at in range(10, 14))), Span(11.5, 13.0), components()
+    )
+    assert found.seconds == pytest.approx(1.5)
+    assert found.cpu_s == {(CpuSide.SERVER, "netfilter"): pytest.approx((0.5 + 1) * 40 * 0.01)}
+    assert found.stacks == {(CpuSide.SERVER, f"db;{NETFILTER}"): pytest.approx(0.6)}
+
+
+def test_idle_is_told_apart_and_helpers_others_and_tare_are_sides() -> None:
+    rows = [
+        (10 * S, 10, name, name, "[x]") for name in ("sut-2", "client", "proxy", "engine", "tare", "other", "idle")
+    ]
+    found = sampled(profile(*rows), Span(10, 14), components())
+    assert found.idle_s == pytest.approx(0.1)
+    assert found.of_side(CpuSide.SERVER) == pytest.approx(0.1)
+    assert found.of_side(CpuSide.HELPER) == pytest.approx(0.1)
+    assert {side for side, _ in found.cpu_s} == {"server", "client", "helper", "engine", "tare", "other"}
+
+
+def test_lost_samples_are_a_share_of_all_that_were_due() -> None:
+    assert sampled(profile(samples=300, lost=100), Span(10, 14), components()).lost == 0.25
+
+
+@pytest.mark.parametrize(
+    ("subject", "side"),
+    [("sut", "server"), ("sut-3", "server"), ("storage", "server"), ("warm-up", "other"), ("shim", "engine"),
+     ("ksoftirqd", "other"), ("softirq", "softirq"), ("kernel", "kernel"), ("tare-probe", "tare")],
+)  # fmt: skip
+def test_subjects_are_sides(subject: str, side: str) -> None:
+    assert side_of(subject) == side
+
+
+def test_what_carries_bytes_for_the_engine_is_a_helper_though_no_target_names_it() -> None:
+    assert side_of("engine", "pasta") is CpuSide.HELPER
+    assert side_of("engine", "dockerd") is CpuSide.ENGINE
+    assert side_of("other", "pasta") is CpuSide.OTHER
+
+
+def test_a_real_profile_tells_netfilter_and_the_bridge_and_hides_little() -> None:
+    real = read_profile(REAL)
+    found = sampled(real, Span(real.facts.began_ns / 1e9, real.facts.ended_ns / 1e9), components())
+    server = {component: used for (side, component), used in found.cpu_s.items() if side is CpuSide.SERVER}
+    kernel = sum(used for component, used in server.items() if component != "user")
+    assert found.cpus == 2
+    assert server["netfilter"] / kernel > 0.05
+    assert server["bridge"] > 0
+    assert max(server, key=lambda name: server[name]) in {"tcp-ip", "user"}
+    assert server.get(NOT_NAMED, 0.0) / kernel < 0.05
+    # Two CPUs at 199 Hz for as long as it lasted; 5 % for a timer that is late on a busy machine.
+    everything = sum(found.cpu_s.values()) + found.idle_s
+    assert everything == pytest.approx(2 * found.seconds, rel=0.05)

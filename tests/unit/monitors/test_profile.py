@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tare.errors import RunFailed, StoreError
+from tare.monitors import MonitorContext, Options, WatchedProcess
+from tare.monitors.profile.profile import Profile
+from tare.monitors.profile.stacks import PROFILE, read_facts, read_profile
+from tare.sites import Completed
+from tare.sites.binaries import PROBE, candidates
+from tare.sites.fake import Answer, FakeHost
+
+REAL = Path(__file__).resolve().parents[2] / "data" / "explain" / "nat.parquet"
+PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+
+
+def host(paranoid: str | None = "2", user: str = "0") -> FakeHost:
+    answers: dict[tuple[str, ...], Answer] = {("id", "-u"): Completed((), 0, f"{user}\n".encode())}
+    for path in candidates(PROBE):
+        answers[path, "record", "--help"] = Completed((), 0, b"      --targets <FILE>\n")
+    files = {} if paranoid is None else {PARANOID: f"{paranoid}\n".encode()}
+    return FakeHost(answers=answers, files=files)
+
+
+def scene(on: FakeHost, *watched: WatchedProcess, **options: int) -> MonitorContext:
+    return MonitorContext(on, "/run/p", interval_s=1.0, most_s=100.0, watched=watched, options=options)
+
+
+@pytest.mark.parametrize(("paranoid", "user"), [("2", "0"), ("4", "0"), ("0", "1000"), ("-1", "1000")])
+def test_root_or_a_kernel_that_lets_everybody_can_have_it(paranoid: str, user: str) -> None:
+    assert Profile().why_unavailable(host(paranoid, user), 1.0, {}) is None
+
+
+@pytest.mark.parametrize("paranoid", ["4", "2", "1"])
+def test_others_are_told_what_the_kernel_refuses_and_what_to_do(paranoid: str) -> None:
+    why = Profile().why_unavailable(host(paranoid, "1000"), 1.0, {}) or ""
+    assert f"perf_event_paranoid is {paranoid}" in why
+    assert "run as root" in why
+
+
+def test_a_kernel_or_container_without_perf_events_is_told() -> None:
+    assert "no perf events" in (Profile().why_unavailable(host(None), 1.0, {}) or "")
+
+
+def test_a_host_without_tare_probe_is_told_how_to_get_it() -> None:
+    assert "make setup" in (Profile().why_unavailable(FakeHost(files={PARANOID: b"2\n"}), 1.0, {}) or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [({"hz": 0}, "1 to 999"), ({"hz": 99.5}, "whole number"), ({"rate": 99}, "not rate")]
+)
+def test_a_rate_that_cannot_be_is_told(options: Options, told: str) -> None:
+    assert told in (Profile().why_unavailable(host(), 1.0, options) or "")
+
+
+def test_it_samples_at_its_rate_and_claims_what_is_watched_but_no_network_namespace() -> None:
+    sut = WatchedProcess("sut", 7, own_cgroup=True, own_network=True)
+    (program,) = Profile().programs(scene(host(), sut, WatchedProcess("proxy", 8), hz=99))
+    words = " ".join(program.argv)
+    assert program.argv[1:4] == ("profile", "--out", "/run/p/profile.parquet")
+    assert "--hz 99 " in words
+    assert words.endswith("--cgroup sut=pid:7 --pid sut=7 --pid proxy=8")
+    assert program.started == "/run/p/profile.parquet.part"
+
+
+def test_a_client_that_comes_later_is_handed_on_sighup() -> None:
+    update = Profile().update_targets(
+        scene(host()), (WatchedProcess("client", 9, own_cgroup=True, own_network=True),)
+    )
+    assert update is not None
+    assert (update.signal, update.content) == ("HUP", "cgroup client=pid:9\npid client=9\n")
+
+
+def test_the_record_keeps_what_it_says_of_itself(tmp_path: Path) -> None:
+    (tmp_path / PROFILE).write_bytes(REAL.read_bytes())
+    reading = Profile().read(scene(host()), tmp_path)
+    assert reading.table is None
+    assert reading.samples == read_facts(REAL).samples
+    assert reading.values["lost_samples"] == 0
+    assert reading.values["kernel_symbols_missing"] is None
+    assert 0 < reading.values["cpu_s"] < 1
+    assert reading.values["ended_monotonic_s"] - reading.values["began_monotonic_s"] == pytest.approx(6, abs=0.5)
+
+
+def test_a_profile_that_is_missing_fails_the_run_with_what_the_program_said(tmp_path: Path) -> None:
+    (tmp_path / "profile.stderr").write_text("tare-probe: stacks of all CPUs cannot be sampled\n")
+    with pytest.raises(RunFailed, match="missing") as refused:
+        Profile().read(scene(host()), tmp_path)
+    assert refused.value.hint == "tare-probe: stacks of all CPUs cannot be sampled"
+
+
+def test_a_profile_that_is_cut_short_is_told(tmp_path: Path) -> None:
+    path = tmp_path / PROFILE
+    path.write_bytes(REAL.read_bytes()[:-20])
+    with pytest.raises(StoreError, match="no profile of tare-probe"):
+        read_profile(path)
+
+
+def test_a_profile_of_another_version_or_without_a_fact_is_told(tmp_path: Path) -> None:
+    path = tmp_path / PROFILE
+    told = json.loads(pl.read_parquet_metadata(REAL)["tare.profile"])
+    rows = pl.read_parquet(REAL).head(3)
+    for changes, words in (({"profile_version": 2}, "another version"), ({"slot_ns": None}, "slot_ns")):
+        facts = {key: value for key, value in (told | changes).items() if value is not None}
+        rows.write_parquet(path, metadata={"tare.profile": json.dumps(facts)})
+        with pytest.raises(StoreError, match=words):
+            read_facts(path)

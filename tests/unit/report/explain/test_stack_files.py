@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from tare.analyze.explain.stacks import ArmStacks
+from tare.report.explain import flame, stack_files
+
+FOUND = ArmStacks(
+    study="percona-2016",
+    arm="bridge",
+    baseline="bare",
+    stacks={"server;db;[db]": 6.0, "server;db;[db];tcp_sendmsg_[k]": 2.0, "server;db;[db];nf_hook_slow_[k]": 2.0},
+    baseline_stacks={"server;db;[db]": 6.0, "server;db;[db];tcp_sendmsg_[k]": 3.0, "server;db;gone_[k]": 1.0},
+    runs=5,
+)
+
+
+def test_collapsed_stacks_are_nanoseconds_an_operation() -> None:
+    assert stack_files.collapsed(FOUND).splitlines() == [
+        "server;db;[db] 6000",
+        "server;db;[db];tcp_sendmsg_[k] 2000",
+        "server;db;[db];nf_hook_slow_[k] 2000",
+    ]
+
+
+def test_speedscope_gets_arm_and_baseline_over_shared_frames() -> None:
+    tree = json.loads(stack_files.speedscope(FOUND))
+    arm, baseline = tree["profiles"]
+    names = [frame["name"] for frame in tree["shared"]["frames"]]
+    assert [names[frame] for frame in arm["samples"][2]] == ["server", "db", "[db]", "nf_hook_slow_[k]"]
+    assert arm["weights"] == [6.0, 2.0, 2.0]
+    assert (arm["endValue"], baseline["endValue"]) == (10.0, 10.0)
+
+
+def test_the_flame_graph_is_one_xml_file_that_loads_nothing() -> None:
+    text = flame.render(FOUND)
+    root = ElementTree.fromstring(text)
+    assert root.tag.endswith("svg")
+    assert not re.findall(r'(?:href|src)="|url\(|@import|https?://(?!www\.w3\.org/2000/svg)', text)
+
+
+def test_widths_are_the_arms_time_and_colours_the_difference() -> None:
+    tree = flame.tree_of(FOUND)
+    drawn = {box.node.name: box for box in flame.boxes(tree, 0.0, flame.WIDTH_PX / tree.us)}
+    assert drawn["all"].width_px == pytest.approx(flame.WIDTH_PX)
+    assert drawn["nf_hook_slow_[k]"].width_px == pytest.approx(0.2 * flame.WIDTH_PX)
+    assert "gone_[k]" not in drawn, "the arm does not do it any more"
+    red = flame.colour(drawn["nf_hook_slow_[k]"].node, tree.us, compared=True)
+    blue = flame.colour(drawn["tcp_sendmsg_[k]"].node, tree.us, compared=True)
+    assert red == "rgb(250,94,94)"
+    assert blue == "rgb(94,94,250)"
+
+
+def test_children_lie_side_by_side_within_their_parent() -> None:
+    tree = flame.tree_of(FOUND)
+    drawn = {box.node.name: box for box in flame.boxes(tree, 0.0, 100.0)}
+    parent, first, second = (drawn[name] for name in ("[db]", "nf_hook_slow_[k]", "tcp_sendmsg_[k]"))
+    assert first.x_px == parent.x_px
+    assert second.x_px == pytest.approx(first.x_px + first.width_px)
+    assert second.x_px + second.width_px <= parent.x_px + parent.width_px
+
+
+def test_names_from_a_program_cannot_break_out_of_the_picture() -> None:
+    hostile = ArmStacks("s", "a", "b", {'server;<script>"&;[x]': 1.0}, {}, 1)
+    root = ElementTree.fromstring(flame.render(hostile))
+    names = [each.get("data-n") for each in root.iter() if each.get("data-n")]
+    assert '<script>"&' in names
