@@ -47,12 +47,12 @@ def explain(
     """
     from tare.analyze.explain.stacks import stacks_of  # polars is slow to import
     from tare.report import refuse_place, write
-    from tare.report.content import told_of
+    from tare.report.content import readable
     from tare.store import open_store
 
     refuse_place(output)
     opened = open_store(store)
-    study, records = told_of(opened.plan.study, opened.records())
+    study, records = readable(opened.plan.study, opened.records())
     _refuse_unknown(study, arm)
     if style in _OF_STACKS:
         if arm is None:
