@@ -73,6 +73,10 @@ def report(
         from tare.report.in_full import in_full
 
         content = in_full(content, opened, shown, runs or ())
+    elif style is Format.TERMINAL:
+        from tare.report.in_full import with_explanation
+
+        content = with_explanation(content, opened, shown)
     if style is Format.TERMINAL and output is None:
         console = Console()
         text = terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)

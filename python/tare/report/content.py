@@ -19,6 +19,7 @@ from tare.run.record import Phase, RunRecord
 from tare.study.model import Study
 
 if TYPE_CHECKING:
+    from tare.analyze.explain.explanation import Explanation
     from tare.analyze.factorial import Effect
     from tare.analyze.quantities import QuantityRow
     from tare.analyze.statistics.quantile_shift import QuantileShift
@@ -71,6 +72,8 @@ class Report:
     """Latency over quantiles; worked out only where an exporter shows it."""
     effects: tuple[Effect, ...] = ()
     """Main effects and interactions of several factors; the same."""
+    explanation: Explanation | None = None
+    """Where the time goes; read from raw files where runs sampled stacks, `None` where none did."""
     laid_over: RunOverlay | None = None
     """Single runs over time; read from raw files only where an exporter shows it."""
 

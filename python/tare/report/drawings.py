@@ -13,7 +13,7 @@ from markupsafe import Markup
 from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY
 from tare.report.charts import blocks as blocks_chart
-from tare.report.charts import effects, overheads, shift, timelines, views
+from tare.report.charts import components, effects, overheads, shift, timelines, views
 from tare.report.charts import laid_over as laid_over_chart
 from tare.report.charts.theme import FRAMES, Frame, draw
 from tare.report.content import Report
@@ -57,6 +57,11 @@ def drawings(report: Report) -> dict[str, Figure]:
     if moved:
         moved = effects.drawable(moved)
         drawn["effects"] = figure("effects", partial(effects.effects, moved), effects.in_words(moved))
+    explained = () if report.explanation is None else components.drawable(report.explanation.arms)
+    if explained:
+        drawn["components"] = figure(
+            "components", partial(components.components, explained), components.in_words(explained)
+        )
     return drawn | _of_runs(report)
 
 

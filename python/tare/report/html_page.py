@@ -22,6 +22,7 @@ from tare.report.charts.shift import MOST_ROWS
 from tare.report.charts.views import has_real
 from tare.report.content import Report
 from tare.report.drawings import drawings
+from tare.report.explain.section import explained
 from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
 from tare.report.plain import plain, plain_lines
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
@@ -96,6 +97,7 @@ def render(report: Report) -> str:
         shift_rows=shift_rows(report.shifts),
         shift_most=MOST_ROWS,
         effect_rows=effect_rows(report),
+        explained=explained(report),
         laid=laid_rows(report.laid_over),
         laid_panels=PANELS,
         windows_placed=placed(report.laid_over),

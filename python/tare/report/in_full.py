@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tare.analyze.explain.explanation import explain
+from tare.analyze.explain.run_times import run_times
 from tare.analyze.factorial import factorial
 from tare.analyze.statistics.quantile_shift import quantile_shifts
 from tare.analyze.timelines import timelines
@@ -22,11 +24,19 @@ def in_full(report: Report, store: Store, records: Sequence[RunRecord], chosen: 
     `chosen`: ids of runs to be shown first. Raises `StoreError` for one that is not there, and for damaged files.
     """
     return replace(
-        with_details(report, records),
+        with_explanation(with_details(report, records), store, records),
         views=telling(store, records, _bare(report)),
         timelines=timelines(report.study, store, records),
         laid_over=overlay(report.study, store, records, chosen),
     )
+
+
+def with_explanation(report: Report, store: Store, records: Sequence[RunRecord]) -> Report:
+    """The report with where the time goes, if any of its runs sampled stacks."""
+    if not any("samples" in (record.monitors or {}).get("profile", {}) for record in records):
+        return report
+    found = explain(report.study, records, lambda record: run_times(record, store.raw))
+    return replace(report, explanation=found)
 
 
 def _bare(report: Report) -> frozenset[str]:

@@ -16,6 +16,7 @@ from tare.analyze.metrics import PRIMARY, metric_named
 from tare.plural import counted
 from tare.report.arm_cell import ArmCell
 from tare.report.content import Report
+from tare.report.explain.words import sentence
 from tare.report.figures import NONE, WITHIN_RESOLUTION, amount, duration, interval, percent, point
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
@@ -91,6 +92,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
         console.print()
     console.print(Text(report.answer))
     _verdicts(report, console)
+    _explanation(console, report)
     _quantities(console, report)
     _repetitions(console, report)
     legend = report.legend if WITHIN_RESOLUTION in out.getvalue() else ()
@@ -113,6 +115,17 @@ def _fitting(console: Console, whole: Table, narrow: Table) -> Table:
     """The whole table where the terminal has room for each of its figures."""
     needed = console.measure(whole, options=console.options.update_width(_ANY_WIDTH)).maximum
     return whole if needed <= console.width else narrow
+
+
+def _explanation(console: Console, report: Report) -> None:
+    """A sentence an arm, where stacks were sampled."""
+    if report.explanation is None:
+        return
+    console.print(Text("Where the time goes", style="bold"))
+    for arm in report.explanation.arms:
+        console.print(_item(plain(sentence(arm), 400)))
+    console.print(Text("`tare explain STORE ARM` shows each part with its interval.", style="dim"))
+    console.print()
 
 
 def _quantities(console: Console, report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -43,6 +44,11 @@ class Change:
     high: float | None
     n: int
     why: str | None = None
+
+    @property
+    def least_us(self) -> float:
+        """What was added at the least, by the interval; the point where there is none."""
+        return self.added_us if self.low is None else self.low
 
     @property
     def shown(self) -> bool:
@@ -90,9 +96,13 @@ class ArmExplanation:
 
     @property
     def first(self) -> Part | None:
-        """The cause, or kind of waiting, that added most; `None` where nothing was added."""
-        added = [part for part in (*self.causes, *self.waits) if part.change.added_us > 0]
-        return max(added, key=lambda part: part.change.added_us, default=None)
+        """The cause, or kind of waiting, that is shown to have added most; `None` where none is.
+
+        By the lower ends of intervals, so that a wild part does not stand before a sure one; by the points where
+        there are too few blocks for intervals.
+        """
+        parts = [part for part in (*self.causes, *self.waits) if part.change.least_us > 0]
+        return max(parts, key=lambda part: part.change.least_us, default=None)
 
 
 @dataclass(frozen=True)
@@ -130,7 +140,7 @@ def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explana
         blocks = [block for block in runs.blocks if (block, arm.name) in known and (block, baseline) in known]
         mine = [known[block, arm.name] for block in blocks]
         theirs = [known[block, baseline] for block in blocks]
-        arms.append(_explain_arm(study, arm.name, baseline, Pairing(mine, theirs)))
+        arms.append(explain_arm(arm.name, baseline, Pairing(mine, theirs), partial(paired, study)))
     profiled = sum(each.cpu_us is not None for each in known.values())
     return Explanation(study.name, components().version, tuple(arms), profiled, len(runs.good))
 
@@ -199,7 +209,10 @@ def change(differences: Sequence[float]) -> Change:
     return Change(point, point - reach, point + reach, n)
 
 
-def _explain_arm(study: Study, arm: str, baseline: str, pairing: Pairing) -> ArmExplanation:
+def explain_arm(
+    arm: str, baseline: str, pairing: Pairing, estimator: Callable[[Sequence[float]], Estimate]
+) -> ArmExplanation:
+    """Of the runs of an arm and its baseline. `estimator`: of the ratios of their CPU time."""
     totals = [
         (mine.total_us, theirs.total_us)
         for mine, theirs in zip(pairing.arm, pairing.baseline, strict=True)
@@ -211,7 +224,7 @@ def _explain_arm(study: Study, arm: str, baseline: str, pairing: Pairing) -> Arm
         arm=arm,
         baseline=baseline,
         total=pairing.one("total", "CPU time", lambda run: run.total_us),
-        overhead=paired(study, ratios),
+        overhead=estimator(ratios),
         causes=tuple(sorted(causes, key=lambda part: -part.change.added_us)),
         cells=pairing.parts(_cells, _cell_title),
         sides=pairing.parts(_sides, str) or pairing.known(_counted, str),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -64,19 +64,34 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     trace = trace_of(raw(record, ""))
     found, lacks = _profile(record, raw, phase)
     each = _US / operations
-    return RunTimes(
-        operations=operations,
-        cpu_us=None if found is None else _an_operation(found, phase, each),
+    return replace(
+        times_of(operations, phase, found, waited(trace, phase)),
         counted_us={side: used * each for side, used in _counted(record).items()},
-        waited_us={key: seconds * each for key, seconds in waited(trace, phase).items()},
         counts={name: count / operations for name, count in _counts(trace, phase).items()},
-        idle_us=None if found is None else found.idle_s * each,
-        others_us=None
-        if found is None
-        else sum(found.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * each,
-        machine_us=None if found is None else found.cpus * (phase.ended_s - phase.began_s) * each,
-        stacks_us={} if found is None else {key: used * each for key, used in found.stacks.items()},
         lacks=lacks,
+    )
+
+
+def times_of(
+    operations: float, phase: Span, found: Sampled | None, waits: Mapping[tuple[str, Wait], float]
+) -> RunTimes:
+    """Of what was sampled and waited in the phase, in seconds."""
+    each = _US / operations
+    waited_us = {key: seconds * each for key, seconds in waits.items()}
+    if found is None:
+        return RunTimes(operations, cpu_us=None, counted_us={}, waited_us=waited_us, counts={})
+    # What was sampled of the phase stands for the rest of it, as do samples kept for those lost.
+    whole = (phase.ended_s - phase.began_s) / found.seconds / (1 - found.lost) * each
+    return RunTimes(
+        operations,
+        cpu_us={key: used * whole for key, used in found.cpu_s.items()},
+        counted_us={},
+        waited_us=waited_us,
+        counts={},
+        idle_us=found.idle_s * whole,
+        others_us=sum(found.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * whole,
+        machine_us=found.cpus * (phase.ended_s - phase.began_s) * each,
+        stacks_us={key: used * whole for key, used in found.stacks.items()},
     )
 
 
@@ -107,12 +122,6 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
     if found.lost > MOST_LOST:
         lacks.append(f"{100 * found.lost:.0f} % of the samples of {record.run_id} were lost")
     return found, tuple(lacks)
-
-
-def _an_operation(found: Sampled, phase: Span, each: float) -> Mapping[tuple[CpuSide, str], float]:
-    """Of the whole phase: what was sampled of it stands for the rest, as do samples kept for those lost."""
-    whole = (phase.ended_s - phase.began_s) / found.seconds / (1 - found.lost)
-    return {key: used * whole * each for key, used in found.cpu_s.items()}
 
 
 def _counted(record: RunRecord) -> Mapping[CpuSide, float]:

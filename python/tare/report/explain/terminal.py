@@ -11,7 +11,16 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from tare.analyze.explain.explanation import ArmExplanation, Explanation, Part
-from tare.report.explain.words import READING, added, notes, points, sentence
+from tare.report.explain.words import (
+    LEAST_POINTS,
+    READING,
+    added,
+    added_points,
+    notes,
+    points,
+    sentence,
+    total_points,
+)
 from tare.report.figures import NONE, amount
 from tare.report.plain import plain
 
@@ -106,32 +115,17 @@ def _side_by_side(console: Console, arms: Sequence[ArmExplanation]) -> None:
     if not known:
         return
     titles = dict.fromkeys(part.title for arm in known for part in _worth(arm, arm.causes))
-    most = {title: max(abs(_added(arm, title) or 0.0) for arm in known) for title in titles}
+    most = {title: max(abs(added_points(arm, title) or 0.0) for arm in known) for title in titles}
     table = _table(
         Column("points of CPU time", max_width=36, overflow="fold"),
         *(Column(plain(arm.arm, _LONGEST_ARM), justify="right", overflow="fold") for arm in known),
     )
     for title in sorted(titles, key=lambda title: -most[title]):
-        if most[title] >= _LEAST_POINTS:
-            table.add_row(Text(title), *(_cell(_added(arm, title)) for arm in known))
-    table.add_row(Text("all together", style="bold"), *(_cell(_total(arm)) for arm in known))
+        if most[title] >= LEAST_POINTS:
+            table.add_row(Text(title), *(_cell(added_points(arm, title)) for arm in known))
+    table.add_row(Text("all together", style="bold"), *(_cell(total_points(arm)) for arm in known))
     console.print(table)
     console.print()
-
-
-_LEAST_POINTS = 0.3
-
-
-def _added(arm: ArmExplanation, title: str) -> float | None:
-    assert arm.total is not None  # noqa: S101 - those without are left out
-    return next(
-        (100 * part.change.added_us / arm.total.baseline_us for part in arm.causes if part.title == title), None
-    )
-
-
-def _total(arm: ArmExplanation) -> float | None:
-    assert arm.total is not None  # noqa: S101 - as above
-    return 100 * arm.total.change.added_us / arm.total.baseline_us
 
 
 def _cell(value: float | None) -> str:

@@ -115,3 +115,22 @@ def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str
 
 FAR = 0.1
 """Share of the server's CPU time from which on counters and samples do not tell the same."""
+
+
+LEAST_POINTS = 0.3
+"""Causes that add less to every arm have no row where arms stand side by side."""
+
+
+def added_points(arm: ArmExplanation, title: str) -> float | None:
+    """What a cause adds, in percent of the baseline's CPU time; `None` where the arm does not tell."""
+    if arm.total is None or arm.total.baseline_us <= 0:
+        return None
+    whole = arm.total.baseline_us
+    return next((100 * part.change.added_us / whole for part in arm.causes if part.title == title), None)
+
+
+def total_points(arm: ArmExplanation) -> float | None:
+    """The same of all causes together."""
+    if arm.total is None or arm.total.baseline_us <= 0:
+        return None
+    return 100 * arm.total.change.added_us / arm.total.baseline_us

@@ -9,10 +9,11 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.explain.components import USER
-from tare.analyze.explain.explanation import HELPERS, ArmExplanation, change, explain
+from tare.analyze.explain.explanation import HELPERS, ArmExplanation, Pairing, change, explain, explain_arm
 from tare.analyze.explain.run_times import RunTimes
 from tare.analyze.explain.sampled import CpuSide
 from tare.analyze.explain.waiting import Wait
+from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
@@ -136,3 +137,21 @@ def test_an_interval_is_students_over_paired_differences() -> None:
     assert not change([-4.0, 6.0, 5.0]).shown
     thin = change([4.0, 6.0])
     assert (thin.added_us, thin.low, thin.why) == (5.0, None, "2 blocks only, an interval takes 3")
+
+
+def test_a_sure_part_stands_before_a_wild_one_of_a_larger_mean() -> None:
+    def run(own: float, netfilter: float) -> RunTimes:
+        return times({(CpuSide.SERVER, USER): own, (CpuSide.SERVER, "netfilter"): netfilter})
+
+    baseline = [run(100.0, 0.0) for _ in range(4)]
+    arm = [run(100.0 + wild, 5.0 + small) for wild, small in ((60, 0.1), (-40, -0.1), (50, 0.0), (-10, 0.1))]
+    found = explain_arm("bridge", "bare", Pairing(arm, baseline), paired_log_ratio_t)
+    assert found.causes[0].name == "user:server"
+    assert found.first is not None
+    assert found.first.name == "netfilter"
+
+
+def test_nothing_stands_first_where_nothing_is_shown() -> None:
+    run = [times({(CpuSide.SERVER, USER): used}) for used in (100.0, 120.0, 90.0)]
+    again = [times({(CpuSide.SERVER, USER): used}) for used in (105.0, 100.0, 110.0)]
+    assert explain_arm("bridge", "bare", Pairing(run, again), paired_log_ratio_t).first is None
