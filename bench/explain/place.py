@@ -15,6 +15,7 @@ UNUSED = "10.231.9.9"
 PORT, PROXY_PORT = 7700, 7701
 GROUP = "tare-bench-explain"
 _CALL_S = 30.0
+_NAMESPACES = Path("/run/netns")
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -30,6 +31,9 @@ class Place:
     @contextmanager
     def made(cls, scratch: Path, operations: int) -> Iterator[Place]:
         """Made, and taken away again whatever happens."""
+        for name in (HOST, DATABASE):
+            if (_NAMESPACES / name).exists():
+                raise RuntimeError(f"{name} is there: does another bench.explain run? If not, `ip netns del {name}`")
         groups = tuple(root / GROUP for root in _roots())
         try:
             for command in _COMMANDS:
