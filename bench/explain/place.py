@@ -33,7 +33,7 @@ class Place:
         """Made, and taken away again whatever happens."""
         for name in (HOST, DATABASE):
             if (_NAMESPACES / name).exists():
-                raise RuntimeError(f"{name} is there: does another bench.explain run? If not, `ip netns del {name}`")
+                raise RuntimeError(f"{name} is there: is another bench.explain at work? Else: ip netns del {name}")
         groups = tuple(root / GROUP for root in _roots())
         try:
             for command in _COMMANDS:
