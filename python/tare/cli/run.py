@@ -16,7 +16,6 @@ from tare.cli.serve import page_beside
 from tare.cli.siting import SiteOption, SitesOption, chosen_site
 from tare.report import EXPORTERS, build_report, terminal
 from tare.report.content import readable
-from tare.report.in_full import with_explanation
 from tare.report.rows.quantities import with_quantities
 from tare.run.ending import Ending, ending_of
 from tare.run.resume import StudyState, remaining
@@ -78,6 +77,8 @@ def _show(store: Store, output: Format, ending: Ending | None) -> bool:
     if output is Format.JSON:
         text = EXPORTERS["json"](report)
     else:
+        from tare.report.in_full import with_explanation  # polars is slow to import
+
         report = with_explanation(report, store, readable(study, records)[1])
         console = Console()
         text = terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)

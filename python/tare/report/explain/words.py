@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tare.analyze.explain.explanation import ArmExplanation, Change, Explanation, Part
 from tare.plural import counted
 from tare.report.figures import NONE, amount, interval, percent
 from tare.report.plain import plain
+
+if TYPE_CHECKING:
+    from tare.analyze.explain.explanation import ArmExplanation, Change, Explanation, Part
 
 _NAMED = 3
 """Parts that a sentence names before it says `other`."""
