@@ -13,10 +13,10 @@ from typing import Annotated
 import typer
 
 from tare.cli.siting import SiteOption, SitesOption, chosen_site
-from tare.deployments.sweep import Swept, orphans, sweep
+from tare.deployments.sweep import Swept, sweep
 from tare.errors import EnvironmentLacks
 from tare.run.between.reaching import engine_of
-from tare.run.local import local_engine
+from tare.run.local import all_orphans, local_engine
 from tare.sites import Host, Process
 from tare.sites.connected import connected
 from tare.sites.file import SiteSpec
@@ -57,9 +57,12 @@ def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     with local_engine() as engine:
         entries = list(ledger.entries())
         _refuse_in_use(entries, {host.name: host}, frozenset({own_process()}))
-        if engine.client is not None:
-            entries += [orphan for orphan in orphans(engine.client, host) if orphan not in entries]
-        _carry_out(wish, entries, lambda chosen: sweep(chosen, {host.name: host}, engine.client, ledger))
+        entries += [orphan for orphan in all_orphans(host, engine) if orphan not in entries]
+        _carry_out(
+            wish,
+            entries,
+            lambda chosen: sweep(chosen, {host.name: host}, engine.client, ledger, engine.others),
+        )
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from tare.databases.option_file import Setting, check_settings, render_section
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.limits.cpus": frozenset({"thread_pool_size"}),
+    # by the disk's block size, which it reads below /sys/dev/block; Podman hides that
+    "sut.engine": frozenset({"innodb_log_file_buffering", "innodb_log_write_ahead_size"}),
     "sut.limits.nofile": frozenset(
         {"open_files_limit", "max_connections", "table_open_cache", "innodb_open_files"}
     ),

@@ -35,12 +35,14 @@ class Limits:
     """Resource limits, the same words for every deployment. `None`: not limited.
 
     `cpus`: CPU list as in cpuset.cpus (`"0-1,3"`). `cpu_quota`: CPUs' worth of time (1.5 = 150 ms in each
-    100 ms). `memory_bytes`: hard limit. `nofile`, `nproc`: soft = hard resource limits. `disk_iops`: reads, and as
-    many writes, a second on each disk of the host.
+    100 ms). `cpu_weight`: share of CPU time where others want it too; 100 is the kernel's own. `memory_bytes`: hard
+    limit. `nofile`, `nproc`: soft = hard resource limits. `disk_iops`: reads, and as many writes, a second on each
+    disk of the host.
     """
 
     cpus: str | None = None
     cpu_quota: float | None = None
+    cpu_weight: int | None = None
     memory_bytes: int | None = None
     nofile: int = 65536
     nproc: int | None = None
@@ -92,6 +94,18 @@ class MachineSetting:
 
 
 @dataclass(frozen=True)
+class Confinement:
+    """What a container's program may not do, `default` being as the engine has it.
+
+    `seccomp`: also `unconfined`, or the path of a profile. `capabilities`: also `all` and `none`.
+    """
+
+    seccomp: str = "default"
+    capabilities: str = "default"
+    no_new_privileges: bool = False
+
+
+@dataclass(frozen=True)
 class Task:
     """One program to run from an image, told apart from where it runs.
 
@@ -122,6 +136,10 @@ class Task:
     cgroup: CgroupPlace = CgroupPlace.RUN
     machine: MachineSetting = field(default_factory=MachineSetting)
     """Of virtual machines only."""
+    runtime: str | None = None
+    """Of an engine's containers: by its name for it; `None`: its default."""
+    confinement: Confinement = field(default_factory=Confinement)
+    """Of an engine's containers only."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -198,6 +216,10 @@ class Observation:
     """Reads or writes a second on a disk, the lowest limit of any; `None`: none."""
     environment: Mapping[str, str] | None = None
     """The program's variables, of /proc/PID/environ; `None`: not readable, or written over by the program."""
+    capabilities: str | None = None
+    """CapBnd of /proc/PID/status: what the program and its children can ever have, in hexadecimal."""
+    no_new_privileges: str | None = None
+    """NoNewPrivs of /proc/PID/status."""
     guest: Mapping[str, Any] | None = None
     """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 

@@ -36,6 +36,11 @@ def user(task: Task) -> str:
     return task.user or task.image.config.user
 
 
+def cpu_shares(weight: int) -> int:
+    """cpu.shares of control groups v1 for a weight as v2 has it: there 1024 is what 100 is here."""
+    return max(2, round(weight * 1024 / 100))
+
+
 def cpu_quota_us(limits: Limits) -> int | None:
     """CPU time in each period, in microseconds."""
     return None if limits.cpu_quota is None else round(limits.cpu_quota * CPU_PERIOD_US)

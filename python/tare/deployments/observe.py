@@ -55,6 +55,8 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
         mounts=mounts,
         disk_iops=disk_iops,
         environment=environment,
+        capabilities=status.get("CapBnd"),
+        no_new_privileges=status.get("NoNewPrivs"),
     )
 
 

@@ -72,14 +72,18 @@ def rlimits(limits: Limits, ceilings: Mapping[str, int]) -> Mapping[str, Rlimit]
 def ceilings(host: Host) -> Mapping[str, int]:
     """What even root cannot go beyond where CAP_SYS_RESOURCE is withheld, as inside many machines.
 
-    Empty where the capability is there. The engine's daemon is taken to be under the same ceilings.
+    Empty where the capability is there. The engine's daemon is taken to be under the same ceilings; Podman lowers
+    its own number of processes to the kernel's `pid_max`, above which there are none anyway.
     """
     status = parse_status((host.read("/proc/self/status") or b"").decode())
     if int(status.get("CapEff", "0"), 16) >> _CAP_SYS_RESOURCE & 1:
         return {}
     own = parse_limits((host.read("/proc/self/limits") or b"").decode())
     hard = {name: own[kernel].split()[1] for name, kernel in _KERNEL_NAMES.items() if kernel in own}
-    return {name: int(value) for name, value in hard.items() if value != "unlimited"}
+    found = {name: int(value) for name, value in hard.items() if value != "unlimited"}
+    if pid_max := (host.read("/proc/sys/kernel/pid_max") or b"").strip():
+        found["nproc"] = min(found.get("nproc", int(pid_max)), int(pid_max))
+    return found
 
 
 def _lower(wanted: int, ceiling: int | None) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tare.deployments.cgroup.placement import Placement, placement_of
+from tare.deployments.cgroup.placement import Placement, clear_watchers, placement_of
 from tare.deployments.network.bridge import Bridge, ensure_bridge, remove_bridge
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
+from tare.sites.engine import engine_facts
 from tare.sites.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class SharedResources:
         """How cgroups are made here; asked of host and engine once, when it is first needed."""
         return placement_of(self._host, self._ledger, self._engine)
 
+    @cached_property
+    def of_podman(self) -> bool:
+        """Whether the engine is Podman."""
+        return self._engine is not None and engine_facts(self._engine)["engine"] == "podman"
+
     def bridge(self, parent: str) -> Bridge:
         """The run's bridge; a host-network server that clients on it shall reach listens on its gateway."""
         if self._engine is None:
@@ -36,5 +42,7 @@ class SharedResources:
 
     def leave(self, parent: str) -> None:
         """While anything of the run still stands in the parent cgroup, this does nothing."""
+        if self.of_podman:
+            clear_watchers(self._host, self.placement.cgroups, self.placement.path(parent))
         if self.placement.prune_parent(parent) and self._engine is not None:
             remove_bridge(self._engine, self._ledger, self._host.name, parent)

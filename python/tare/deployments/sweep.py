@@ -24,6 +24,7 @@ from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
 from tare.sites.engine import LABEL
+from tare.sites.engines import Engines, of_engine
 from tare.sites.ledger import Kind, Ledger, Made
 from tare.sites.process import alive, boot_id, from_ident
 
@@ -43,14 +44,24 @@ class Swept:
     failed: list[str] = field(default_factory=list)
 
 
-def sweep(entries: Iterable[Made], hosts: Mapping[str, Host], engine: DockerClient | None, ledger: Ledger) -> Swept:
-    """Remove every entry, users before what they use; one that fails does not keep the next from its turn."""
+def sweep(
+    entries: Iterable[Made],
+    hosts: Mapping[str, Host],
+    engine: DockerClient | None,
+    ledger: Ledger,
+    others: Engines | None = None,
+) -> Swept:
+    """Remove every entry, users before what they use; one that fails does not keep the next from its turn.
+
+    `others`: the engines that entries name; those of `engine` name none.
+    """
+    others = others or Engines()
     swept = Swept()
     order = list(Kind)
     for entry in sorted(entries, key=lambda entry: order.index(entry.kind)):
         what = f"{entry.kind.value} {entry.ident}"
         try:
-            done = _remove(entry, hosts, engine)
+            done = _remove(entry, hosts, engine, others)
         except (TareError, DockerException, RequestException) as error:
             explained = error.explanation if isinstance(error, APIError) else str(error)
             swept.failed.append(f"{what} on {entry.host} could not be removed: {explained}")
@@ -81,7 +92,7 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
     return tuple(found)
 
 
-def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None) -> bool:
+def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None, others: Engines) -> bool:
     """Whether there was anything to remove."""
     host = hosts.get(entry.host)
     if host is None:
@@ -98,9 +109,12 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None)
         there = host.run(["test", "-e", entry.ident, "-o", "-L", entry.ident], timeout_s=_CALL_S, check=False)
         remove_tree(host, entry.ident)
         return there.code == 0
+    named = of_engine(entry.ident)
+    if named.engine is not None:
+        engine = others.client(named.engine)
     if engine is None:
         raise RunFailed("no container engine answers", hint="start it and sweep again")
-    return _OF_ENGINE[entry.kind](engine, entry.ident)
+    return _OF_ENGINE[entry.kind](engine, named.ident)
 
 
 def _end_process(host: Host, ident: str) -> bool:

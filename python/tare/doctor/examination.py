@@ -15,6 +15,7 @@ from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
 from tare.doctor.plugins import plugin_lines
 from tare.doctor.resources import resource_lines
+from tare.doctor.runtimes import runtime_lines
 from tare.doctor.trials import trial_lines
 from tare.errors import TareError
 from tare.sites import Host
@@ -57,6 +58,7 @@ def examine(
     lines = (
         *trials,
         *engine_found,
+        *runtime_lines(host),
         home,
         *resource_lines(facts),
         *cpu_lines(facts),

@@ -85,7 +85,7 @@ def import_tree(engine: DockerClient, image: Image, scratch: Path, name: str) ->
                 changes=list(_changes(image.config, marks)),
             )
         _must_have_worked(answer, image.reference)
-        made = id_of(engine, name)
+        made = _tagged(engine, answer, name)
     except (DockerException, RequestException, OSError) as error:
         raise EnvironmentLacks(
             f"the image {image.reference} cannot be imported into the engine: {error}",
@@ -229,6 +229,20 @@ def _named(engine: DockerClient, marks: Mapping[str, str], name: str) -> str | N
         with suppress(NotFound):  # its last name was taken away meanwhile
             found.tag(repository, tag)
             return str(found.id)
+    return None
+
+
+def _tagged(engine: DockerClient, answer: str, name: str) -> str | None:
+    """The image's id under `name`. Podman 4 takes an import's repository without its tag: it is `latest`."""
+    if (made := id_of(engine, name)) is not None:
+        return made
+    told = [json.loads(line).get("status", "") for line in answer.splitlines() if line.strip()]
+    repository, _, tag = name.rpartition(":")
+    for engine_id in (word for word in told if word.startswith("sha256:")):
+        image = engine.images.get(engine_id)
+        image.tag(repository, tag)
+        engine.images.remove(f"{repository}:latest", noprune=True)
+        return str(image.id)
     return None
 
 

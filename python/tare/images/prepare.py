@@ -62,6 +62,18 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
         ) from error
 
 
+def into(image: Image, *, layout: Layout, ledger: Ledger, engine: DockerClient) -> Image:
+    """The same image in one more engine, with its id there; `ledger` is that engine's."""
+    image_store, name = ImageStore(layout, ledger), own_name(image, layout.home)
+    with image_store.lock():
+        engine_id = id_of(engine, name)
+        if engine_id is None:
+            ledger.note(Kind.IMAGE, name, keep=True)
+            with image_store.scratch() as scratch:
+                engine_id = import_tree(engine, image, scratch, name)
+        return replace(image, engine_id=engine_id)
+
+
 def _make(reference: str, image_store: ImageStore, workshop: Workshop) -> StoredImage:
     scheme, rest = split_reference(reference)
     with image_store.scratch() as scratch:

@@ -11,7 +11,7 @@ from tare.errors import StudyError
 from tare.plan.model import Plan, PlannedRun
 from tare.protocols import RunProtocol, Turn
 from tare.protocols.registry import PROTOCOLS
-from tare.study.model import StorageSpec, Study
+from tare.study.model import ConfinementSpec, StorageSpec, Study
 from tare.study.protocol_spec import Sequential
 from tare.study.rules.repetition import instances
 
@@ -28,6 +28,11 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors.*.optional": False,
     "settings.monitors": {},
     "settings.sut.nodes": 1,
+    "settings.sut.engine": None,
+    "settings.client.engine": None,
+    **{f"settings.{side}.limits.cpu_weight": None for side in ("sut", "client")},
+    **{f"settings.{side}.runtime": None for side in ("sut", "client")},
+    **{f"settings.{side}.confinement": ConfinementSpec().model_dump(mode="json") for side in ("sut", "client")},
     "settings.sut.limits.disk_iops": None,
     "settings.client.limits.disk_iops": None,
     "settings.sut.storage.sync": None,

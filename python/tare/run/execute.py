@@ -21,6 +21,7 @@ from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Prepari
 from tare.run.machine import Machine
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState, choice_of, decision, plan_of, remaining
+from tare.run.rights import lowered
 from tare.sites import Host
 from tare.study.model import ArmSettings, Placement
 from tare.study.rules.repetition import instances
@@ -64,6 +65,8 @@ def execute(plan: Plan, machine: Machine, destination: Destination, observer: Ob
     with machine.interrupts.allowed():
         for line in machine.sweep():
             observer(Notice(f"removed what a dead run left: {line}"))
+    for line in lowered(plan.study, machine.site.sut):
+        observer(Notice(line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
     yield from _until_enough(session, images)
@@ -94,15 +97,17 @@ def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[K
 def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Mapping[str, Images]:
     """The images of every arm that is still to be run, each made ready once."""
     machine = session.machine
-    arms, ready = {run.arm: session.settings(run) for run in runs}, dict[tuple[str, str], Image]()
+    arms = {run.arm: session.settings(run) for run in runs}
+    ready: dict[tuple[str, str, str | None], Image] = {}
 
-    def on(host: Host, placement: Placement) -> Image:
-        wanted = (host.name, placement.image)
+    def on(host: Host, placed: Placement) -> Image:
+        wanted = (host.name, placed.image, placed.engine)
         if wanted not in ready:
+            inside = f" in {placed.engine}" if placed.engine else ""
             where = f" on {host.name}" if machine.parts else ""
-            session.observer(Preparing(f"image {placement.image}{where}"))
+            session.observer(Preparing(f"image {placed.image}{inside}{where}"))
             with machine.interrupts.allowed():
-                ready[wanted] = machine.prepare_for(placement.image, host)
+                ready[wanted] = machine.image_on(host, placed)
         return ready[wanted]
 
     return {
@@ -179,7 +184,7 @@ def _until_good(
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
     """An engine that has gone fails all runs to come: better to end, with the cause, than to use up retries."""
     settings = session.settings(run)
-    why = session.machine.engine_lost(*(placement.deployment for placement in settings.sides.values()))
+    why = session.machine.engine_lost(settings)
     if why is not None:
         raise EnvironmentLacks(
             f"the container engine stopped answering: {why}",

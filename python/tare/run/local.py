@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 
 from docker import DockerClient
+from docker.errors import DockerException
+from requests.exceptions import RequestException
 
 from tare.databases.registry import DATABASES
 from tare.deployments import Instance
@@ -25,12 +27,13 @@ from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine, Tree
 from tare.run.monitoring.monitors import lacking_monitors
 from tare.run.record import to_tree
-from tare.run.rights import means_of, needs_of, require
+from tare.run.rights import lacking_engines, means_of, needs_of, require
 from tare.sites import Host, Site
 from tare.sites.engine import connect, engine_facts
+from tare.sites.engines import Engines
 from tare.sites.facts import host_facts
 from tare.sites.layout import Layout, default_layout
-from tare.sites.ledger import Ledger
+from tare.sites.ledger import Ledger, Made
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.workloads.registry import WORKLOADS
@@ -72,20 +75,22 @@ class Engine:
 
     client: DockerClient | None
     why_not: str | None
+    others: Engines = field(default_factory=Engines)
+    """Those that arms name."""
 
 
 @contextmanager
 def local_engine() -> Iterator[Engine]:
     """Connected while this lasts."""
+    others = Engines(LocalHost())
     try:
         client = connect(timeout_s=_PING_S)
     except EnvironmentLacks as error:
-        yield Engine(None, str(error))
+        with closing(others):
+            yield Engine(None, str(error), others)
         return
-    try:
-        yield Engine(client, None)
-    finally:
-        client.close()
+    with closing(client), closing(others):
+        yield Engine(client, None, others)
 
 
 def local_machine(
@@ -110,19 +115,29 @@ def local_machine(
         observe_path=lambda server, client: _path(host, server, client),
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
-        sweep=lambda: sweep_abandoned(host, engine.client, ledger),
+        engines=engine.others,
+        sweep=lambda: sweep_abandoned(host, engine, ledger),
         set_cpus=lambda instance, cpus: set_cpus(host, instance, cpus),
         interrupts=interrupts or Interrupts(),
     )
 
 
-def sweep_abandoned(host: Host, engine: DockerClient | None, ledger: Ledger) -> tuple[str, ...]:
+def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ...]:
     """Remove what tares that live no more have left on this machine, whichever store they wrote to."""
-    entries = list(ledger.abandoned())
-    if engine is not None:
-        entries += orphans(engine, host)
-    swept = sweep(entries, {host.name: host}, engine, ledger)
+    entries = [*ledger.abandoned(), *all_orphans(host, engine)]
+    swept = sweep(entries, {host.name: host}, engine.client, ledger, engine.others)
     return (*swept.removed, *swept.failed)
+
+
+def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:
+    """What dead tares' labels tell of in any engine of the host that answers."""
+    found = [] if engine.client is None else list(orphans(engine.client, host))
+    for name in engine.others.there():
+        with suppress(EnvironmentLacks, DockerException, RequestException):  # what it has stays in the ledger
+            found += [
+                replace(made, ident=f"{made.ident}@{name}") for made in orphans(engine.others.client(name), host)
+            ]
+    return tuple(found)
 
 
 def _path(host: Host, server: Instance, client: Instance) -> Tree | None:
@@ -186,5 +201,9 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
         return why_no_image(reference, host, engine.client, machine.ledger, layout)
 
     means = means_of(host, layout, no_engine=engine.why_not, no_image=no_image, plan=plan)
-    means = replace(means, no_monitor=lacking_monitors(plan, machine.monitors, host))
+    means = replace(
+        means,
+        no_monitor=lacking_monitors(plan, machine.monitors, host),
+        no_named=lacking_engines(plan, engine.others),
+    )
     require(plan, needs_of(plan, machine.deployments, disk_bytes), means)

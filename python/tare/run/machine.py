@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from docker import DockerClient
 from docker.errors import DockerException
@@ -15,8 +15,9 @@ from tare.databases.abilities import CHRONICLERS, CLUSTERS
 from tare.databases.extensions import Chronicler, Cluster
 from tare.deployments import Deployment, Instance, Right
 from tare.deployments.registry import DeploymentFactory
-from tare.errors import RunFailed
+from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
+from tare.images.prepare import into
 from tare.monitors import Monitor
 from tare.monitors.registry import MONITORS
 from tare.run.between.sounding import Wire
@@ -24,10 +25,12 @@ from tare.run.clock import Clock, SystemClock
 from tare.run.interrupts import Interrupts
 from tare.run.parity.references import References
 from tare.sites import Host, Site
+from tare.sites.engines import EngineLedger, Engines
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 from tare.storage import Storage
 from tare.storage.registry import STORAGES, StorageFactory
+from tare.study.model import ArmSettings, Placement, SutSpec
 from tare.workloads import Workload
 
 Tree = Mapping[str, Any]
@@ -60,6 +63,7 @@ class Machine:
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
     `set_cpus` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are
     held against. `parts`: the hosts other than the SUT's, by name; empty where one host plays both parts.
+    `engines`: those that arms name, of the SUT's host.
     """
 
     site: Site
@@ -85,6 +89,7 @@ class Machine:
     parts: Mapping[str, HostPart] = field(default_factory=dict)
     wire: Wire | None = None
     """Between the two hosts; `None` where one plays both parts."""
+    engines: Engines = field(default_factory=Engines)
 
     @property
     def client_part(self) -> HostPart | None:
@@ -96,31 +101,53 @@ class Machine:
         """At which clients on another host find the SUT's; `None` where there is no other host."""
         return self.site.addresses[self.site.sut.name] if self.client_part is not None else None
 
-    def prepare_for(self, reference: str, host: Host) -> Image:
-        """The image ready on one of the site's hosts."""
+    def image_on(self, host: Host, placed: Placement) -> Image:
+        """A side's image, ready on one of the site's hosts and in the engine that the side names."""
         part = self.parts.get(host.name)
-        return self.prepare(reference) if part is None else part.prepare(reference)
+        image = self.prepare(placed.image) if part is None else part.prepare(placed.image)
+        if placed.engine is None:
+            return image
+        ledger, engine = self._engine_of(placed, host)
+        return into(image, layout=self.layout, ledger=ledger, engine=cast("DockerClient", engine))
 
-    def deployment(self, name: str, host: Host) -> Deployment:
-        """The deployment of that name on one of the site's hosts."""
+    def facts_of_engine(self, settings: ArmSettings) -> Tree | None:
+        """What the record keeps of the SUT's engine; of the client's where the SUT names none."""
+        named = [placed.engine for placed in settings.sides.values() if placed.engine is not None]
+        return self.engines.facts(named[0]) if named else self.engine_facts()
+
+    def deployment(self, placed: Placement, host: Host) -> Deployment:
+        """How a side is placed on one of the site's hosts."""
         part = self.parts.get(host.name)
-        if part is not None:
-            return self.deployments[name](part.host, part.ledger, part.engine)
-        return self.deployments[name](host, self.ledger, self.engine)
+        return self.deployments[placed.deployment](
+            host if part is None else part.host, *self._engine_of(placed, host)
+        )
 
-    def storage(self, name: str) -> Storage:
-        """The storage of that name on the SUT's host."""
-        return self.storages[name](self.site.sut, self.ledger, self.engine)
+    def storage(self, sut: SutSpec) -> Storage:
+        """What the SUT's data lie on, on its host."""
+        return self.storages[sut.storage.kind](self.site.sut, *self._engine_of(sut, self.site.sut))
 
-    def engine_lost(self, *names: str) -> str | None:
-        """Why the engine does not answer any more, `None` where it does or none of these deployments needs one."""
-        if not any(Right.ENGINE in self.deployments[name].needs for name in names):
-            return None
-        engines = {self.site.sut.name: self.engine} | {name: part.engine for name, part in self.parts.items()}
-        for host, engine in engines.items():
+    def engine_lost(self, settings: ArmSettings) -> str | None:
+        """Why an engine does not answer any more, `None` where all do or no side needs one."""
+        hosts = {"sut": self.site.sut, "client": self.site.client}
+        for side, placed in settings.sides.items():
+            if Right.ENGINE not in self.deployments[placed.deployment].needs:
+                continue
             try:
+                _, engine = self._engine_of(placed, hosts[side])
                 if engine is not None:
                     engine.ping()
-            except (DockerException, RequestException) as error:
-                return f"{error} (on {host})" if self.parts else str(error)
+            except (DockerException, RequestException, EnvironmentLacks) as error:
+                return f"{error} (on {hosts[side].name})" if self.parts else str(error)
         return None
+
+    def _engine_of(self, placed: Placement, host: Host) -> tuple[Ledger, DockerClient | None]:
+        """The engine of a side's containers on its host, and the ledger in which they are its."""
+        part = self.parts.get(host.name)
+        if placed.engine is None:
+            return (self.ledger, self.engine) if part is None else (part.ledger, part.engine)
+        if part is not None:
+            raise EnvironmentLacks(
+                f"the engine `{placed.engine}` of {host.name} cannot be asked for by name",
+                hint="leave `engine` out",
+            )
+        return EngineLedger(self.ledger, placed.engine), self.engines.client(placed.engine)

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 
 from tare.deployments import MACHINES, Right
 from tare.deployments.registry import DeploymentFactory
+from tare.deployments.rlimits import ceilings
 from tare.deployments.vm.accelerator import why_no_machine
 from tare.deployments.vm.vm import KERNEL_BYTES
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
+from tare.sites.engines import Engines
 from tare.sites.layout import ADVICE, Layout, home_on
 from tare.storage.nfs.client import why_no_nfs
 from tare.storage.registry import STORAGES, StorageFactory
-from tare.study.model import ArmSettings, Placement
+from tare.study.model import ArmSettings, Placement, Study
 from tare.study.protocol_spec import DuetSpec
 from tare.study.values import cpu_set, size_bytes
 
@@ -30,8 +32,9 @@ class Means:
     """What there is on a host. `None`: could not be read, so nothing is held against it.
 
     `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
-    `no_monitor`: the same of monitors. `no_machine`: why no virtual machine can be started, where one is wanted;
-    `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where tare is told to.
+    `no_monitor`: the same of monitors; `no_named`: of engines that arms name. `no_machine`: why no virtual machine
+    can be started, where one is wanted; `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where
+    tare is told to.
     """
 
     root: bool
@@ -44,6 +47,7 @@ class Means:
     no_machine: str | None = None
     no_home: str | None = None
     no_nfs: str | None = None
+    no_named: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,32 @@ def means_of(
     )
 
 
+def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
+    """Engine that an arm names → why it cannot be had; others are not in it."""
+    found: dict[str, str] = {}
+    for name in sorted({placed.engine for _, placed in _placements(plan) if placed.engine is not None}):
+        try:
+            engines.client(name)
+        except EnvironmentLacks as error:
+            found[name] = str(error)
+    return found
+
+
+def lowered(study: Study, host: Host) -> tuple[str, ...]:
+    """Limits of open files that a study sets and that this host lowers, a sentence each."""
+    ceiling = ceilings(host).get("nofile")
+    asked = {
+        (side, placed.limits.nofile)
+        for arm in study.arms
+        for side, placed in arm.settings.sides.items()
+        if "nofile" in placed.limits.model_fields_set and ceiling is not None and placed.limits.nofile > ceiling
+    }
+    return tuple(
+        f"{side}.limits.nofile: {nofile} asked for, {ceiling} is what this host gives (no CAP_SYS_RESOURCE)"
+        for side, nofile in sorted(asked)
+    )
+
+
 def require(plan: Plan, needs: Needs, means: Means) -> None:
     """Raise `EnvironmentLacks` with everything that stands in the way, not with the first of it."""
     if problems := lacking(plan, needs, means):
@@ -126,6 +156,10 @@ def _placements(plan: Plan) -> Iterator[tuple[str, Placement]]:
 def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
     def arms_that_need(right: Right) -> str:
         users = (arm for arm, each in _placements(plan) if right in needs.rights[each.deployment])
+        if right is Right.ENGINE:  # the one that answers by default; what is named is found by its name
+            users = (
+                arm for arm, each in _placements(plan) if right in needs.rights[each.deployment] and not each.engine
+            )
         limited = (arm for arm, each in _placements(plan) if right is Right.ROOT and _is_limited(each, needs))
         stored = (arm.name for arm in plan.study.arms if right in _storage_needs(arm.settings, needs))
         return _some_of(tuple(dict.fromkeys([*users, *limited, *stored])), len(plan.study.arms))
@@ -134,6 +168,7 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
         yield f"root is needed for bare tasks, their control groups and storages ({arms}); run tare with sudo"
     if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):
         yield f"a container engine is needed ({arms}): {means.no_engine}"
+    yield from means.no_named.values()
 
 
 def _some_of(arms: tuple[str, ...], of: int) -> str:

@@ -13,6 +13,7 @@ from tare.study.values import (
     CgroupPlace,
     Count,
     CpuList,
+    EngineName,
     NetworkKind,
     PublishedBy,
     Quantities,
@@ -43,7 +44,7 @@ _LEAST_MEMORY_BYTES = 6 << 20  # Docker starts no container below it (`linuxMinM
 
 
 class LimitsSpec(Strict):
-    """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024).
+    """Limits of one side. `memory`: bytes, or with K, M, G (powers of 1024). `cpu_weight`: 100 is the kernel's own.
 
     `disk_iops`: reads, and as many writes, a second on each disk of the host.
     """
@@ -52,6 +53,7 @@ class LimitsSpec(Strict):
     cpu_quota: float | None = Field(
         default=None, ge=0.01, le=8192
     )  # 1 ms of a period of 100 ms: the kernel's least
+    cpu_weight: int | None = Field(default=None, ge=1, le=10_000)
     memory: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
     nofile: int = Field(default=65536, gt=0, le=1 << 30)
     disk_iops: Count | None = Field(default=None, gt=0)
@@ -59,7 +61,9 @@ class LimitsSpec(Strict):
     @property
     def in_cgroups(self) -> bool:
         """Whether any of them is one that a control group holds."""
-        return any(limit is not None for limit in (self.cpus, self.cpu_quota, self.memory, self.disk_iops))
+        return any(
+            limit is not None for limit in (self.cpus, self.cpu_quota, self.cpu_weight, self.memory, self.disk_iops)
+        )
 
     @field_validator("memory")
     @classmethod
@@ -69,12 +73,30 @@ class LimitsSpec(Strict):
         return memory
 
 
+class ConfinementSpec(Strict):
+    """What a container's program may not do; `default` is as its engine has it."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    seccomp: Annotated[str, Field(pattern=r"^(default|unconfined|/\S+)$")] = "default"
+    """The filter of system calls: the engine's, none, or a JSON profile of the host by its absolute path."""
+    capabilities: Literal["default", "all", "none"] = "default"
+    """Of which a program that is not root makes use only through files that have them."""
+    no_new_privileges: bool = False
+    """No program gains rights by what it executes: no set-user-ID, no capabilities of files."""
+
+
 class Placement(Strict):
     """Where one side of the benchmark runs."""
 
     image: str
     """`NAME` (a recipe), `docker://REF`, `oci:PATH` or `tar:PATH`."""
     deployment: str
+    engine: EngineName | None = None
+    """Of containers; `None`: the one that answers at DOCKER_HOST, else Docker's."""
+    runtime: Name | None = None
+    """Of containers: the OCI runtime by the engine's name for it; `None`: the engine's default."""
+    confinement: ConfinementSpec = ConfinementSpec()
     network: NetworkKind = NetworkKind.HOST
     limits: LimitsSpec = LimitsSpec()
     cgroup: CgroupPlace = CgroupPlace.RUN

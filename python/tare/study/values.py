@@ -43,6 +43,9 @@ class CgroupPlace(StrEnum):
     """The root of every hierarchy, as a program started by hand; bare tasks only, and without limits."""
 
 
+EngineName = Literal["docker", "podman", "podman-rootless"]
+"""Engines that a study may name."""
+
 LONGEST_S = 366 * 24 * 3600.0
 """The longest duration that a study may ask for: a year."""
 MOST = 10**12

@@ -13,7 +13,7 @@ from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.expand import with_control
 from tare.plan.model import Plan
 from tare.run.attempt.context import limits_of
-from tare.run.rights import Means, Needs, lacking, means_of, needs_of, require
+from tare.run.rights import Means, Needs, lacking, lowered, means_of, needs_of, require
 from tare.sites import Completed
 from tare.sites.binaries import GUEST, candidates
 from tare.sites.fake import FakeHost
@@ -66,6 +66,7 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
             {"no_home": "/a/file/x cannot be made: /a/file is no directory"},
             "/a/file is no directory; set TARE_HOME",
         ),
+        ({"no_named": {"podman": "no engine `podman`: nobody answers"}}, "no engine `podman`: nobody answers"),
         ({"no_nfs": "no client"}, "the storage nfs cannot be had: no client"),
     ],
 )
@@ -235,3 +236,25 @@ def _in_a_duet(plan: Plan) -> Plan:
     arm = plan.study.arms[0].model_copy(update={"settings": sides.model_copy(update=free)})
     study = plan.study.model_copy(update={"arms": (arm,), "protocol": DuetSpec(name="duet")})
     return plan.model_copy(update={"study": with_control(study)})
+
+
+def test_an_arm_of_a_named_engine_does_not_need_the_default_one(plan: Plan) -> None:
+    (boxed,) = plan.study.arms
+    sut = boxed.settings.sut.model_copy(update={"engine": "podman"})
+    named = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
+    study = plan.study.model_copy(update={"arms": (named,)})
+    assert lacking(plan.model_copy(update={"study": study}), NEEDS, replace(RICH, no_engine="no socket")) == ()
+
+
+def test_open_files_that_the_host_lowers_are_told_where_a_study_asks_for_them(plan: Plan) -> None:
+    limits = "Limit                     Soft Limit           Hard Limit           Units     \n"
+    limits += "Max open files            20000                20000                files     \n"
+    host = FakeHost(
+        files={"/proc/self/status": b"CapEff:\t0000000000000000\n", "/proc/self/limits": limits.encode()}
+    )
+    assert lowered(plan.study, host) == ()
+    (boxed,) = plan.study.arms
+    sut = boxed.settings.sut.model_copy(update={"limits": LimitsSpec(nofile=65536)})
+    asking = boxed.model_copy(update={"settings": boxed.settings.model_copy(update={"sut": sut})})
+    (told,) = lowered(plan.study.model_copy(update={"arms": (asking,)}), host)
+    assert told.startswith("sut.limits.nofile: 65536 asked for, 20000 is what this host gives")

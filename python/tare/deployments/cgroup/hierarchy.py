@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tare.deployments import Limits
-from tare.deployments.defaults import CPU_PERIOD_US, cpu_quota_us
+from tare.deployments.defaults import CPU_PERIOD_US, cpu_quota_us, cpu_shares
 from tare.deployments.disks import Read, disks
 from tare.deployments.mounts import Mount, parse_mountinfo
 from tare.errors import EnvironmentLacks
@@ -118,7 +118,8 @@ def parent_writes(cgroups: Cgroups, path: str, read: Read) -> Iterator[Write]:
 
 
 def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:
-    """The limits of one task. The weight is left at the kernel's default, as engines leave it."""
+    """The limits of one task. A weight not asked for is left at the kernel's default, as engines leave it."""
+    yield from weight_writes(cgroups, path, limits)
     if cgroups.kind is CgroupKind.V2:
         yield from _limits_v2(f"{cgroups.hierarchies[0].mount}/{path}", limits, read)
         return
@@ -127,6 +128,17 @@ def leaf_writes(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iter
         if limits.cpus is not None:
             yield Write(f"{mount}/{path}/cpuset.cpus", limits.cpus)
     yield from _limits_v1(cgroups, path, limits, read)
+
+
+def weight_writes(cgroups: Cgroups, path: str, limits: Limits) -> Iterator[Write]:
+    """Engines turn a weight of v1 into one of v2 by formulas that changed; so it is written by ourselves."""
+    if limits.cpu_weight is None:
+        return
+    mount = _needed(cgroups, "cpu")
+    if cgroups.kind is CgroupKind.V2:
+        yield Write(f"{mount}/{path}/cpu.weight", str(limits.cpu_weight))
+    else:
+        yield Write(f"{mount}/{path}/cpu.shares", str(cpu_shares(limits.cpu_weight)))
 
 
 def _limits_v1(cgroups: Cgroups, path: str, limits: Limits, read: Read) -> Iterator[Write]:

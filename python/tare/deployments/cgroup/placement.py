@@ -16,6 +16,7 @@ from tare.deployments.cgroup.hierarchy import (
     parent_writes,
     parse_cgroups,
     parse_proc_cgroup,
+    weight_writes,
 )
 from tare.deployments.defaults import cpu_quota_us
 from tare.deployments.disks import Read, disks
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 WARDEN = Path(__file__).with_name("warden.py")
 _CALL_S = 30.0
+_WATCHER = "conmon"
 
 
 class Placement(Protocol):
@@ -44,6 +46,10 @@ class Placement(Protocol):
 
     def engine_parent(self, parent: str) -> str:
         """What an engine must be told as the parent."""
+        ...
+
+    def path(self, parent: str) -> str:
+        """Where the parent is, below the root of each hierarchy."""
         ...
 
     def prefix(self, task: Task) -> tuple[str, ...]:
@@ -88,6 +94,10 @@ class PlainCgroups:
     def engine_parent(self, parent: str) -> str:
         """A path from the hierarchy's root."""
         return f"/{parent}"
+
+    def path(self, parent: str) -> str:
+        """As it is called."""
+        return parent
 
     def prefix(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 - the launcher joins by itself
         """Nothing."""
@@ -152,6 +162,10 @@ class SystemdSlices:
     def engine_parent(self, parent: str) -> str:
         """The slice's name."""
         return slice_name(parent)
+
+    def path(self, parent: str) -> str:
+        """The slice in the slices around it."""
+        return slice_path(parent)
 
     def prefix(self, task: Task) -> tuple[str, ...]:
         """The init system makes the scope around the launcher, with the task's limits on it."""
@@ -222,6 +236,8 @@ def scope_properties(limits: Limits, read: Read) -> tuple[str, ...]:
     properties = ["Delegate=yes"]
     if limits.cpus is not None:
         properties.append(f"AllowedCPUs={limits.cpus}")
+    if limits.cpu_weight is not None:
+        properties.append(f"CPUWeight={limits.cpu_weight}")
     quota = cpu_quota_us(limits)
     if quota is not None:
         properties += [f"CPUQuota={quota / 1000:g}%", "CPUQuotaPeriodSec=100ms"]
@@ -237,6 +253,21 @@ def clear(host: Host, cgroups: Cgroups, path: str) -> None:
     """Kill all that runs in a cgroup, then remove it. Raises `RunFailed` if it does not go."""
     if not prune(host, cgroups, path):
         warden(host, "clear", path, *(hierarchy.mount for hierarchy in cgroups.hierarchies))
+
+
+def clear_watchers(host: Host, cgroups: Cgroups, parent: str) -> None:
+    """End Podman's `conmon`s where nothing else is left below a parent.
+
+    Podman keeps the one of each exec for five minutes (`--exit-delay 300`), beside the containers' own groups.
+    """
+    places = [place for place in cgroups.directories(parent) if host.read(f"{place}/cgroup.procs") is not None]
+    if not places:
+        return
+    argv = ["find", *places, "-mindepth", "1", "-maxdepth", "1", "-type", "d", "-printf", "%f\n"]
+    names = set(host.run(argv, timeout_s=_CALL_S, check=False).text.split())
+    if all(_WATCHER in name for name in names):
+        for name in sorted(names):
+            clear(host, cgroups, f"{parent}/{name}")
 
 
 def prune(host: Host, cgroups: Cgroups, path: str) -> bool:
@@ -282,6 +313,14 @@ def set_cpus(host: Host, instance: Instance, cpus: str) -> None:
         raise RunFailed(f"{name} ended before it was moved to CPUs {cpus}")
     if set(cpu_list(allowed) or ()) != set(cpu_list(cpus) or ()):
         raise RunFailed(f"{name} was to be moved to CPUs {cpus} and stands on {allowed}")
+
+
+def weigh(host: Host, cgroups: Cgroups, pid: int, limits: Limits) -> None:
+    """Give the control group of an engine's container the weight that is asked for."""
+    paths = parse_proc_cgroup(_text(host, f"/proc/{pid}/cgroup"))
+    path = next((path for names, path in paths.items() if "cpu" in names.split(",")), paths.get("", ""))
+    for write in weight_writes(cgroups, path.strip("/"), limits):
+        host.put(write.value.encode(), write.path)
 
 
 def _text(host: Host, path: str) -> str:

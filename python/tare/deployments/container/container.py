@@ -6,6 +6,7 @@ no part of it (user, environment, limits, cgroup parent, scratch directories) is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +15,7 @@ from docker.types import LogConfig, Mount, Ulimit
 from requests.exceptions import RequestException
 
 from tare.deployments import Endpoint, Instance, Observation, Right, Task
+from tare.deployments.cgroup.placement import weigh
 from tare.deployments.container.engine_exec import engine_exec
 from tare.deployments.container.layers import drop_image, fill, image_with, settle_below
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
@@ -136,6 +138,8 @@ class Container:
             )
         container.start()
         container.reload()
+        if task.limits.cpu_weight is not None:
+            weigh(self._host, self._commons.placement.cgroups, int(container.attrs["State"]["Pid"]), task.limits)
         return self._instance(task, container)
 
     def _image(self, task: Task) -> str:
@@ -195,7 +199,33 @@ class Container:
             "init": False,
             "log_config": LogConfig(type=LogConfig.types.JSON),
             "labels": labels(task.cgroup_parent),
+            **({"runtime": task.runtime} if task.runtime else {}),
+            **self._confined(task),
         }
+
+    def _confined(self, task: Task) -> dict[str, Any]:
+        """Only where a task asks for it. Docker takes the profile itself, Podman the name of its file."""
+        asked, given = task.confinement, dict[str, Any]()
+        options = ["no-new-privileges"] if asked.no_new_privileges else []
+        if asked.seccomp != "default":
+            told = asked.seccomp
+            if told != "unconfined" and not self._commons.of_podman:
+                told = self._profile(told)
+            options.append(f"seccomp={told}")
+        if options:
+            given["security_opt"] = options
+        if asked.capabilities != "default":
+            given["cap_add" if asked.capabilities == "all" else "cap_drop"] = ["ALL"]
+        return given
+
+    def _profile(self, path: str) -> str:
+        """A seccomp profile on one line, as the engine's API wants it."""
+        try:
+            return json.dumps(json.loads(self._host.read(path) or b""))
+        except ValueError as error:
+            raise EnvironmentLacks(
+                f"the seccomp profile {path} is missing or no JSON", hint="confinement.seccomp names it"
+            ) from error
 
     def _instance(self, task: Task, container: EngineContainer) -> Instance:
         attrs = container.attrs

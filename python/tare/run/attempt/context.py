@@ -10,7 +10,17 @@ from typing import Any
 
 from tare.databases import Database, Member, Secrets, ServerCommand, ServerPlan
 from tare.databases.extensions import node_address
-from tare.deployments import MACHINES, Bind, Deployment, Endpoint, Instance, Limits, MachineSetting, Task
+from tare.deployments import (
+    MACHINES,
+    Bind,
+    Confinement,
+    Deployment,
+    Endpoint,
+    Instance,
+    Limits,
+    MachineSetting,
+    Task,
+)
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.errors import EndedAtOnce
 from tare.images import Image
@@ -92,14 +102,14 @@ class RunContext:
     @cached_property
     def sut_deployment(self) -> Deployment:
         """How the server is placed."""
-        return self.machine.deployment(self.settings.sut.deployment, self.machine.site.sut)
+        return self.machine.deployment(self.settings.sut, self.machine.site.sut)
 
     @cached_property
     def client_deployment(self) -> Deployment:
         """How the clients are placed; a workload that is itself the SUT is placed as that."""
         if self.settings.client is None:
             return self.sut_deployment
-        return self.machine.deployment(self.settings.client.deployment, self.machine.site.client)
+        return self.machine.deployment(self.settings.client, self.machine.site.client)
 
     def data_dir(self, node: Node) -> str:
         """A node's data directory as the node sees it."""
@@ -247,6 +257,8 @@ class RunContext:
             limits=limits_of(placement.limits),
             network=placement.network,
             cgroup=placement.cgroup,
+            runtime=placement.runtime,
+            confinement=Confinement(**placement.confinement.model_dump()),
         )
 
 
@@ -268,6 +280,7 @@ def limits_of(spec: LimitsSpec) -> Limits:
     return Limits(
         cpus=spec.cpus,
         cpu_quota=spec.cpu_quota,
+        cpu_weight=spec.cpu_weight,
         memory_bytes=None if spec.memory is None else size_bytes(spec.memory),
         nofile=spec.nofile,
         disk_iops=spec.disk_iops,

@@ -158,7 +158,7 @@ class Phases:
     def _provision(self) -> RunContext:
         """A directory, names, ports and a password of its own."""
         job, machine = self.job, self.machine
-        self.draft.host, self.draft.engine = machine.host_facts(), machine.engine_facts()
+        self.draft.host, self.draft.engine = machine.host_facts(), machine.facts_of_engine(job.arm.settings)
         host = machine.site.sut
         workdir = WorkDirectory(host, f"{machine.layout.work}/{job.token}")
         self.teardown.add("removing the work directory", lambda: clear_work_directory(workdir, machine.ledger))
@@ -189,7 +189,7 @@ class Phases:
         if contents_of(self.machine, loader, self.job.images).dataset:
             snapshot = ensure_snapshot(self.machine, loader, self.job.images)
             self.draft.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
-        storage = self.machine.storage(spec.kind)
+        storage = self.machine.storage(self.job.arm.settings.sut)
         for node in context.nodes:
             data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
             request = DataRequest(

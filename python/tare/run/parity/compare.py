@@ -13,6 +13,7 @@ from typing import Any
 from tare.run.parity.properties import (
     BY_NATURE,
     ENVIRONMENT,
+    LATER,
     PLUGIN,
     SIDES,
     Reading,
@@ -151,10 +152,10 @@ def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there:
 def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
     """A side that could not be observed at all, or variables never read, are missing and not different.
 
-    So is an environment that the program has written over, a fact of the host that an older tare did not keep, and
-    a plug-in that one of the arms does not use.
+    So is an environment that the program has written over, what an older tare did not keep, and a
+    plug-in that one of the arms does not use.
     """
-    if of_host(name) or name.startswith(PLUGIN):
+    if of_host(name) or name.startswith(PLUGIN) or name.endswith(LATER):
         return True
     if name.startswith("variable "):
         return reference.effective is None or record.effective is None

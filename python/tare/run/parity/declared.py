@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tare.deployments.defaults import cpu_shares
 from tare.deployments.network.path import Hop
 from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
@@ -12,6 +13,10 @@ from tare.study.model import ArmSettings, Placement, StorageSpec
 from tare.study.rules.placement import REACHES_OTHERS, SERVES_OTHERS
 from tare.study.values import CgroupPlace, NetworkKind, cpu_set, size_bytes
 
+_NO_FILTER, _FILTER = "0", "2"
+"""SECCOMP_MODE_* of include/uapi/linux/seccomp.h, as /proc/PID/status has them."""
+_SYS_ADMIN = 21
+"""CAP_SYS_ADMIN, which no engine gives by default (include/uapi/linux/capability.h)."""
 _GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
 """A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
@@ -74,6 +79,10 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     quota = seen.get("cpu_quota")
     if limits.cpu_quota != quota and abs((limits.cpu_quota or 0) - (quota or 0)) > 1e-4:
         yield f"CPU quota: {limits.cpu_quota or 'none'} declared, {quota or 'none'} in force"
+    if limits.cpu_weight is not None:
+        weight = limits.cpu_weight if set(seen["cgroups"]) == {""} else cpu_shares(limits.cpu_weight)
+        if seen.get("cpu_weight") != weight:
+            yield f"CPU weight: {limits.cpu_weight} declared ({weight} here), {seen.get('cpu_weight')} in force"
     wanted = None if limits.memory is None else size_bytes(limits.memory)
     memory = seen.get("memory_bytes")
     if wanted is not None and (memory is None or abs(memory - wanted) >= 1 << 16):  # limits are whole pages
@@ -81,10 +90,27 @@ def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> I
     iops = seen.get("disk_iops")
     if limits.disk_iops != iops:
         yield f"disk operations: {limits.disk_iops or 'no limit'} declared, {iops or 'none'} in force"
+    yield from _confinement(placement, seen)
     parent = parent_cgroup(seen["cgroups"])
     inside = any(token in path for path in seen["cgroups"].values())
     if (placement.cgroup is CgroupPlace.RUN) != inside:
         yield f"parent cgroup: cgroup {placement.cgroup.value} declared, {parent} in force"
+
+
+def _confinement(placement: Placement, seen: Mapping[str, Any]) -> Iterator[str]:
+    """By the process's own status: the filter's mode, the capabilities that it can ever have, `NoNewPrivs`."""
+    asked = placement.confinement
+    if asked.seccomp != "default" and seen.get("seccomp") != (
+        wanted := _NO_FILTER if asked.seccomp == "unconfined" else _FILTER
+    ):
+        yield f"seccomp: {asked.seccomp} declared (mode {wanted}), mode {seen.get('seccomp')} in force"
+    bounds = seen.get("capabilities")
+    if asked.capabilities == "none" and (bounds is None or int(bounds, 16)):
+        yield f"capabilities: none declared, {bounds} in force"
+    if asked.capabilities == "all" and (bounds is None or not int(bounds, 16) >> _SYS_ADMIN & 1):
+        yield f"capabilities: all declared, {bounds} in force"
+    if asked.no_new_privileges and seen.get("no_new_privileges") != "1":
+        yield f"no_new_privileges: declared, {seen.get('no_new_privileges')} in force"
 
 
 def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]:

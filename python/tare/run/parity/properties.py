@@ -7,7 +7,7 @@ difference is an accident. docs/concepts/parity.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,17 +17,21 @@ SIDES = ("sut", "client")
 NAMES = {"sut": "SUT", "client": "client"}
 
 BY_NATURE: Mapping[frozenset[str], frozenset[str]] = {
-    frozenset({"bare", "container"}): frozenset({"seccomp", "speculation"}),
-    frozenset({"bare", "vm"}): frozenset({"speculation"}),
-    frozenset({"container", "vm"}): frozenset({"seccomp", "speculation"}),
-    frozenset({"bare", "vm-container"}): frozenset({"seccomp", "speculation"}),
-    frozenset({"container", "vm-container"}): frozenset({"speculation"}),
-    frozenset({"vm", "vm-container"}): frozenset({"seccomp", "speculation"}),
+    frozenset({"bare", "container"}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({"bare", "vm"}): frozenset({"speculation", "capabilities"}),
+    frozenset({"container", "vm"}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({"bare", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
+    frozenset({"container", "vm-container"}): frozenset({"speculation", "capabilities"}),
+    frozenset({"vm", "vm-container"}): frozenset({"seccomp", "speculation", "capabilities"}),
 }
-"""What two deployments differ in by what they are: an engine's seccomp filter, the speculation controls that
-kernels before 5.16 tie to one (commit 2f46993d83ff), and those of a virtual machine's own kernel. Namespaces and
-the last part of a control group's path are each run's own, and compared between no two runs."""
+"""What two deployments differ in by what they are: an engine's seccomp filter and capabilities, the speculation
+controls that kernels before 5.16 tie to one (commit 2f46993d83ff), and those of a virtual machine's own kernel.
+Namespaces and the last part of a control group's path are each run's own, and compared between no two runs."""
 
+_SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")
+LATER = (": capabilities", ": no new privileges")
+"""How properties end that records of before 0.2 do not have."""
+_RIGHTS = {"capabilities": "capabilities", "no_new_privileges": "no new privileges"}
 _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
 _STORAGE = ("storage.kind", "storage.file_system", "storage.device")
 _ANONYMOUS, _LOOP = "0", "7"
@@ -97,15 +101,14 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
         return
     yield one("binary digest", seen.get("binary_digest"), "image", "database")
     yield one("parent cgroup", parent_cgroup(seen.get("cgroups") or {}), "cgroup")
-    yield one("cpu weight", seen.get("cpu_weight"), "cgroup")
+    yield one("cpu weight", seen.get("cpu_weight"), "cgroup", "limits.cpu_weight")
     yield one("CPU set", seen.get("cpus_allowed"), "limits.cpus")
     yield one("CPU quota", seen.get("cpu_quota"), "limits.cpu_quota")
     yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
     yield one("disk operations", seen.get("disk_iops"), "limits.disk_iops")
     yield one("scheduler", seen.get("scheduler"))
     yield one("oom_score_adj", seen.get("oom_score_adj"))
-    yield one("seccomp", seen.get("seccomp"), nature="seccomp")
-    yield one("speculation controls", seen.get("speculation"), nature="speculation")
+    yield from _confinement(seen, one)
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
     for name, value in (seen.get("environment") or {}).items():
@@ -116,6 +119,14 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
             yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
     for target, mount in (seen.get("mounts") or {}).items():
         yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
+
+
+def _confinement(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
+    yield one("seccomp", seen.get("seccomp"), *_SECCOMP, nature="seccomp")
+    yield one("speculation controls", seen.get("speculation"), *_SECCOMP, nature="speculation")
+    for key, name in _RIGHTS.items():
+        if key in seen:  # not so in records of before it was kept
+            yield one(name, seen[key], "engine", "runtime", f"confinement.{key}", nature="capabilities")
 
 
 def lies_on(mount: str) -> str:

@@ -28,10 +28,16 @@ _LONGEST_NAME = 40
 """Arm names are part of container names and of tables; longer ones are cut and told apart by a digest."""
 _VARIED_UNNAMED = (
     "sut.deployment",
+    "sut.engine",
+    "sut.runtime",
+    "sut.confinement.",
     "sut.network",
     "sut.storage.",
     "sut.vm.",
     "client.deployment",
+    "client.engine",
+    "client.runtime",
+    "client.confinement.",
     "client.network",
     "workload.",
     "monitors.",

@@ -28,6 +28,7 @@ _DIRECT = frozenset({"none", "directsync"})
 _DEPLOYMENT: KeyPath = ("sut", "deployment")
 _SWAPPED = "a virtual machine has its CPUs from its start, and a duet swaps them"
 _NODES: KeyPath = ("sut", "nodes")
+_OF_ENGINE = ("engine", "runtime", "confinement")
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,43 @@ def refuse_placement(
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
     if client is None:
-        return _cgroup("sut", sut, bare=not sut_isolates) or _sut_alone(sut, isolates=sut_isolates)
+        return (
+            _engine("sut", sut, has_one=sut_isolates)
+            or _cgroup("sut", sut, bare=not sut_isolates)
+            or _sut_alone(sut, isolates=sut_isolates)
+        )
     return (
-        _cgroup("sut", sut, bare=not sut_isolates)
+        _engine("sut", sut, has_one=sut_isolates)
+        or _engine("client", client, has_one=client_isolates)
+        or (_engines_apart(sut, client) if sut_isolates and client_isolates else None)
+        or _cgroup("sut", sut, bare=not sut_isolates)
         or _cgroup("client", client, bare=not client_isolates)
         or _sut_alone(sut, isolates=sut_isolates)
         or _client_alone(client, isolates=client_isolates)
         or _pair(sut, client)
     )
+
+
+def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
+    """Only what is made by an engine can be made by another one, or otherwise by it."""
+    usual = Placement(image=placed.image, deployment=placed.deployment)
+    told = [key for key in _OF_ENGINE if getattr(placed, key) != getattr(usual, key)]
+    if told and not (has_one and placed.deployment not in MACHINES):
+        why = f"`{placed.deployment}` is made by no engine"
+        return Refusal(((side, told[0]), (side, "deployment")), why, f"leave `{told[0]}` out, or use `container`")
+    if placed.runtime is not None and (placed.engine or "docker") != "docker":
+        why = f"`{placed.engine}` has one runtime for all containers of a service"
+        return Refusal(((side, "runtime"), (side, "engine")), why, "leave `runtime` out, or use Docker")
+    return None
+
+
+def _engines_apart(sut: SutSpec, client: Placement) -> Refusal | None:
+    """Each engine has networks and namespaces of its own."""
+    if sut.engine == client.engine or client.network not in {NetworkKind.BRIDGE, NetworkKind.SHARED}:
+        return None
+    keys = (("client", "engine"), ("sut", "engine"), ("client", "network"))
+    why = f"client and SUT are of two engines, which share no network (`{client.network}`)"
+    return Refusal(keys, why, "give both the same `engine`, or use `client.network: host`")
 
 
 def _cgroup(side: str, placed: Placement, *, bare: bool) -> Refusal | None:

@@ -115,3 +115,33 @@ def test_a_client_on_a_host_of_its_own_takes_ways_that_leave_the_host(
     placed = ClientSpec(image="i", deployment="container", network=NetworkKind(client), own_host=True)
     refusal = refuse_placement(server, placed, sut_isolates=True, client_isolates=True)
     assert (None if refusal is None else refusal.keys[0]) == (None if key is None else (key, "network"))
+
+
+def placed(side: str, **more: object) -> ClientSpec | SutSpec:
+    kind = SutSpec if side == "sut" else ClientSpec
+    usual = {"image": "i", "deployment": "container", "network": NetworkKind.BRIDGE}
+    return kind(**{**usual, **({"database": "d"} if side == "sut" else {}), **more})  # type: ignore[arg-type]  # as a study writes it
+
+
+@pytest.mark.parametrize(
+    ("sut", "client", "why"),
+    [
+        ({"engine": "podman", "deployment": "bare", "network": NetworkKind.HOST}, {"network": NetworkKind.HOST},
+         "`bare` is made by no engine"),
+        ({"confinement": {"seccomp": "unconfined"}, "deployment": "bare", "network": NetworkKind.HOST},
+         {"network": NetworkKind.HOST}, "`bare` is made by no engine"),
+        ({"engine": "podman"}, {"network": NetworkKind.BRIDGE}, "of two engines, which share no network"),
+        ({"engine": "podman"}, {"network": NetworkKind.SHARED}, "of two engines, which share no network"),
+        ({"engine": "podman"}, {"network": NetworkKind.HOST}, None),
+        ({"engine": "podman"}, {"engine": "podman", "network": NetworkKind.SHARED}, None),
+        ({"engine": "podman", "runtime": "crun"}, {"network": NetworkKind.HOST}, "has one runtime for all"),
+        ({"engine": "docker", "runtime": "crun"}, {"network": NetworkKind.HOST}, None),
+        ({"confinement": {"capabilities": "none", "no_new_privileges": True}}, {"network": NetworkKind.HOST}, None),
+    ],
+)  # fmt: skip
+def test_what_engines_make_and_share(sut: dict[str, object], client: dict[str, object], why: str | None) -> None:
+    server, asking = placed("sut", **sut), placed("client", **client)
+    assert isinstance(server, SutSpec)
+    assert isinstance(asking, ClientSpec)
+    refusal = refuse_placement(server, asking, sut_isolates=server.deployment != "bare", client_isolates=True)
+    assert (refusal is None) if why is None else (refusal is not None and why in refusal.why)

@@ -1,0 +1,151 @@
+"""Which engines and OCI runtimes of this machine work: each is found out by starting a program with it."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from docker.errors import DockerException
+from docker.types import Ulimit
+from requests.exceptions import RequestException
+
+from tare.deployments import Limits
+from tare.deployments.network.bridge import labels
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.doctor import Line, ok, warning
+from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
+from tare.sites import Host
+from tare.sites.binaries import PROBE, find
+from tare.sites.engines import ENGINES, connect_to
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+RUNTIMES = ("runc", "crun", "youki", "runsc")
+_STATIC = "/tare-probe"
+_ARGV = [_STATIC, "--version"]
+_SAYS = "tare-probe"
+_CALL_S = 30.0
+_LAST_LINE = 160
+
+
+def runtime_lines(host: Host) -> Iterator[Line]:
+    """A line for each named engine and each runtime in PATH, or one on why none can be tried."""
+    program = find(host, PROBE)
+    if program is None:
+        yield warning("runtimes", "cannot be tried: there is no tare-probe to start", PROBE.hint)
+        return
+    for name in ENGINES:
+        yield _engine(host, name, program)
+    for name in RUNTIMES:
+        yield _runtime(host, name, program)
+
+
+def _engine(host: Host, name: str, program: str) -> Line:
+    """A container of nothing but one static program, on no network."""
+    line = f"engine {name}"
+    try:
+        with closing(connect_to(name, timeout_s=_CALL_S)) as client:
+            version = client.version().get("Version")
+            said = _in_engine(host, client, host.read(program) or b"")
+    except (EnvironmentLacks, RunFailed) as error:
+        return warning(line, error.what, error.hint or "needed by arms that name it alone")
+    except (DockerException, RequestException) as error:
+        return warning(line, f"it answers, and starts nothing: {_short(str(error))}", "look at the engine's log")
+    if _SAYS not in said:
+        return warning(line, f"a container started, and said {_short(said)!r}", "look at the engine's log")
+    return ok(line, f"{version}: works, a container ran")
+
+
+def _in_engine(host: Host, client: DockerClient, program: bytes) -> str:
+    """What the program said in a container that is gone again."""
+    wanted = rlimits(Limits(), ceilings(host))
+    told = client.api.import_image_from_data(_tar(program))
+    engine_id = next((word for line in told.splitlines() if (word := json.loads(line).get("status", ""))), "")
+    if not engine_id.startswith("sha256:"):
+        raise RunFailed(f"the engine takes no image: {_short(told)}")
+    name = f"tare-doctor-{uuid4().hex[:12]}"
+    try:
+        container = client.containers.create(
+            engine_id,
+            entrypoint=_ARGV[:1],
+            command=_ARGV[1:],
+            name=name,
+            network_mode="none",
+            labels=labels(name),
+            ulimits=[Ulimit(name=each, soft=limit.soft, hard=limit.hard) for each, limit in wanted.items()],
+        )
+        try:
+            container.start()
+            container.wait(timeout=_CALL_S)
+            return bytes(container.logs()).decode(errors="replace")
+        finally:
+            container.remove(v=True, force=True)
+    finally:
+        with suppress(DockerException, RequestException):
+            client.images.remove(engine_id, force=True)
+
+
+def _tar(program: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        entry = tarfile.TarInfo(_STATIC.lstrip("/"))
+        entry.size, entry.mode = len(program), 0o755
+        tar.addfile(entry, io.BytesIO(program))
+    return packed.getvalue()
+
+
+def _runtime(host: Host, name: str, program: str) -> Line:
+    """A bundle of the OCI specification, by hand: as an engine would, but without one."""
+    line = f"runtime {name}"
+    try:
+        version = host.run([name, "--version"], timeout_s=_CALL_S, check=False)
+    except TareError:
+        return ok(line, "not installed")
+    words = version.text.split("\n")[0].strip() or "version unknown"
+    place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
+    ident = f"tare-doctor-{uuid4().hex[:12]}"
+    try:
+        host.run(["mkdir", f"{place}/rootfs"], timeout_s=_CALL_S)
+        host.run(["cp", program, f"{place}/rootfs{_STATIC}"], timeout_s=_CALL_S)
+        host.put(json.dumps(bundle(ident)).encode(), f"{place}/config.json")
+        own = [name, "--root", f"{place}/state"]
+        done = host.run([*own, "run", "--bundle", place, ident], timeout_s=_CALL_S, check=False)
+        host.run([*own, "delete", "--force", ident], timeout_s=_CALL_S, check=False)
+    except TimedOut:
+        return warning(line, f"{words}: a container did not end within {_CALL_S:g} s", "arms cannot use it here")
+    finally:
+        host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
+    if done.code == 0 and _SAYS in done.text:
+        return ok(line, f"{words}: works, a container ran")
+    reason = (done.stderr.decode(errors="replace") + done.text).strip()
+    return warning(line, f"{words}: does not: {_short(reason)}", "arms cannot use it here; another release may")
+
+
+def bundle(ident: str) -> dict[str, object]:
+    """config.json of a container that runs tare-probe once, in namespaces of its own, on no network."""
+    mounts = [
+        {"destination": "/proc", "type": "proc", "source": "proc"},
+        {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+    ]
+    return {
+        "ociVersion": "1.0.2",
+        "process": {"user": {"uid": 0, "gid": 0}, "args": _ARGV, "env": [], "cwd": "/", "noNewPrivileges": True},
+        "root": {"path": "rootfs", "readonly": False},
+        "hostname": "tare",
+        "mounts": mounts,
+        "linux": {
+            "cgroupsPath": f"/{ident}",
+            "namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")],
+        },
+    }
+
+
+def _short(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:_LAST_LINE] if lines else "it said nothing"

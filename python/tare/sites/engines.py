@@ -1,0 +1,151 @@
+"""Engines that an arm names, beside the one that answers by default: where each is, and whether it is that one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import EnvironmentLacks
+from tare.sites import Host
+from tare.sites.engine import connect, engine_facts
+from tare.sites.ledger import Kind, Ledger, Made
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+_CALL_S = 60.0
+_AT = "@"
+_OF_ENGINE = frozenset({Kind.CONTAINER, Kind.NETWORK, Kind.VOLUME, Kind.IMAGE})
+
+
+@dataclass(frozen=True)
+class Known:
+    """An engine by name. `variable`: of the environment, which names its address; `socket`: where it is else.
+
+    `start`: how a user has it answer there.
+    """
+
+    product: str
+    variable: str
+    socket: Callable[[], str]
+    start: str
+    rootless: bool = False
+
+
+def _users_socket() -> str:
+    """Of the user who called sudo, else of this one."""
+    return f"unix:///run/user/{os.environ.get('SUDO_UID', os.getuid())}/podman/podman.sock"
+
+
+ENGINES: Mapping[str, Known] = {
+    "docker": Known("docker", "DOCKER_HOST", lambda: "unix:///var/run/docker.sock", "systemctl start docker"),
+    "podman": Known(
+        "podman", "TARE_PODMAN", lambda: "unix:///run/podman/podman.sock", "systemctl start podman.socket"
+    ),
+    "podman-rootless": Known(
+        "podman",
+        "TARE_PODMAN_ROOTLESS",
+        _users_socket,
+        "as that user: systemctl --user start podman.socket",
+        rootless=True,
+    ),
+}
+"""Name in a study → which one it is."""
+
+
+def address_of(name: str) -> str:
+    """The engine's address: from its variable, else the usual one."""
+    known = ENGINES[name]
+    return os.environ.get(known.variable) or known.socket()
+
+
+def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
+    """A client of the named engine. Raises `EnvironmentLacks` where another one, or none, answers there."""
+    known, address = ENGINES[name], address_of(name)
+    try:
+        client = connect(address, timeout_s=timeout_s)
+    except EnvironmentLacks as error:
+        hint = f"{known.start}, or set {known.variable} to its address; see `tare doctor`"
+        raise EnvironmentLacks(f"no engine `{name}`: {error.what}", hint=hint) from error
+    facts = engine_facts(client)
+    if (facts["engine"], facts["engine_rootless"]) != (known.product, known.rootless):
+        client.close()
+        told = f"{facts['engine']}{', rootless' if facts['engine_rootless'] else ''}"
+        raise EnvironmentLacks(
+            f"at {address} answers {told}, not the engine `{name}`", hint=f"set {known.variable}"
+        )
+    return client
+
+
+class Engines:
+    """Those that arms name, each connected to when it is first asked for."""
+
+    def __init__(self, host: Host | None = None) -> None:
+        self._host = host
+        self._open: dict[str, DockerClient] = {}
+
+    def client(self, name: str) -> DockerClient:
+        """Raises `EnvironmentLacks` where it does not answer."""
+        if name not in self._open:
+            self._open[name] = connect_to(name)
+        return self._open[name]
+
+    def facts(self, name: str) -> Mapping[str, Any]:
+        """What it says of itself."""
+        return engine_facts(self.client(name), self._host)
+
+    def there(self) -> Iterator[str]:
+        """Names of those but the default one whose socket is there: what a dead tare may have used."""
+        for name in ENGINES:
+            scheme, _, path = address_of(name).partition("://")
+            if name != "docker" and (scheme != "unix" or Path(path).exists()):
+                yield name
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+@dataclass(frozen=True)
+class EngineLedger:
+    """A ledger in which what engines make is the named one's: `IDENT@ENGINE`."""
+
+    ledger: Ledger
+    engine: str
+
+    def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
+        """About to be made."""
+        self.ledger.note(kind, self._told(kind, ident), host=host, keep=keep)
+
+    def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
+        """Seen to be gone."""
+        self.ledger.forget(kind, self._told(kind, ident), host=host)
+
+    def entries(self) -> tuple[Made, ...]:
+        """All that stands in it, of other engines too."""
+        return self.ledger.entries()
+
+    def abandoned(self) -> tuple[Made, ...]:
+        """The same whose owner lives no more."""
+        return self.ledger.abandoned()
+
+    def _told(self, kind: Kind, ident: str) -> str:
+        return f"{ident}{_AT}{self.engine}" if kind in _OF_ENGINE else ident
+
+
+@dataclass(frozen=True)
+class OfEngine:
+    """What an entry of the ledger names. `engine`: `None` for the default one."""
+
+    ident: str
+    engine: str | None
+
+
+def of_engine(ident: str) -> OfEngine:
+    """`tare-x-sut@podman` → `tare-x-sut` of `podman`."""
+    name, at, engine = ident.rpartition(_AT)
+    return OfEngine(name, engine) if at and engine in ENGINES else OfEngine(ident, None)

@@ -1,0 +1,109 @@
+"""Engines that arms name: where they are looked for, whether they are those, and whose things are whose."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.errors import EnvironmentLacks
+from tare.sites import engines
+from tare.sites.engines import ENGINES, EngineLedger, Engines, address_of, connect_to, of_engine
+from tare.sites.ledger import Kind
+from tare.sites.sqlite_ledger import SqliteLedger
+
+
+def test_an_engines_address_is_its_variables_else_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TARE_PODMAN", raising=False)
+    assert address_of("podman") == "unix:///run/podman/podman.sock"
+    monkeypatch.setenv("TARE_PODMAN", "unix:///elsewhere.sock")
+    assert address_of("podman") == "unix:///elsewhere.sock"
+    monkeypatch.delenv("TARE_PODMAN_ROOTLESS", raising=False)
+    monkeypatch.setenv("SUDO_UID", "1234")
+    assert address_of("podman-rootless") == "unix:///run/user/1234/podman/podman.sock"
+
+
+@pytest.mark.parametrize("name", sorted(ENGINES))
+def test_one_that_does_not_answer_is_told_with_how_to_have_it(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(ENGINES[name].variable, f"unix://{tmp_path}/none.sock")
+    with pytest.raises(EnvironmentLacks, match=f"no engine `{name}`") as error:
+        connect_to(name)
+    assert "systemctl" in str(error.value)
+
+
+class Client:
+    """Connected, and closed again by whoever does not want it."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("name", "product", "rootless", "right"),
+    [
+        ("podman", "podman", False, True),
+        ("podman", "docker", False, False),
+        ("podman", "podman", True, False),
+        ("podman-rootless", "podman", True, True),
+        ("podman-rootless", "podman", False, False),
+        ("docker", "podman", False, False),
+    ],
+)
+def test_an_engine_is_believed_by_what_it_says_of_itself(
+    name: str, product: str, *, rootless: bool, right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client: Any = Client()
+    monkeypatch.setattr(engines, "connect", lambda _address, timeout_s: client)
+    monkeypatch.setattr(engines, "engine_facts", lambda _client: {"engine": product, "engine_rootless": rootless})
+    if right:
+        assert connect_to(name) is client
+    else:
+        with pytest.raises(EnvironmentLacks, match=f"not the engine `{name}`"):
+            connect_to(name)
+    assert client.closed is not right
+
+
+def test_what_an_engine_makes_stands_in_the_ledger_with_its_name(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    podman = EngineLedger(ledger, "podman")
+    podman.note(Kind.CONTAINER, "tare-1-sut")
+    podman.note(Kind.CGROUP, "tare/1")
+    ledger.note(Kind.CONTAINER, "tare-1-client")
+    told = {(made.kind, made.ident) for made in podman.entries()}
+    assert told == {
+        (Kind.CONTAINER, "tare-1-sut@podman"),
+        (Kind.CGROUP, "tare/1"),
+        (Kind.CONTAINER, "tare-1-client"),
+    }
+    podman.forget(Kind.CONTAINER, "tare-1-sut")
+    assert len(ledger.entries()) == 2
+
+
+@pytest.mark.parametrize(
+    ("ident", "name", "engine"),
+    [
+        ("tare-1-sut@podman", "tare-1-sut", "podman"),
+        ("tare/x:1-2@podman-rootless", "tare/x:1-2", "podman-rootless"),
+        ("tare-1-sut", "tare-1-sut", None),
+        ("x@y", "x@y", None),
+    ],
+)
+def test_an_entry_names_its_engine(ident: str, name: str, engine: str | None) -> None:
+    found = of_engine(ident)
+    assert (found.ident, found.engine) == (name, engine)
+
+
+def test_only_engines_whose_socket_is_there_are_looked_into(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TARE_PODMAN", f"unix://{tmp_path}/p.sock")
+    monkeypatch.setenv("TARE_PODMAN_ROOTLESS", f"unix://{tmp_path}/none.sock")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "p.sock"))
+        assert list(Engines().there()) == ["podman"]

@@ -1,0 +1,159 @@
+"""The doctor starts something with each engine and runtime, and says which work and why one does not."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tare.doctor import Line, Verdict, runtimes
+from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.sites import Completed
+from tare.sites.fake import Answer, FakeHost
+
+SAID = b"tare-probe 0.1.0\n"
+
+
+def no_engine(name: str, timeout_s: float) -> Any:
+    del timeout_s
+    raise EnvironmentLacks(f"no engine `{name}`: nobody answers", hint="start it")
+
+
+def lines(monkeypatch: pytest.MonkeyPatch, connect: Any = no_engine, **answers: Answer) -> dict[str, Line]:
+    monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
+    monkeypatch.setattr(runtimes, "connect_to", connect)
+    lacking: dict[tuple[str, ...], Answer] = {
+        (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
+    }
+    usual: dict[tuple[str, ...], Answer] = {("mktemp",): Completed((), 0, b"/tmp/x\n"), **lacking}
+    host = FakeHost(answers={**usual, **{(name,): answer for name, answer in answers.items()}})
+    host.files["/bin/tare-probe"] = b"\x7fELF"
+    found = {line.name: line for line in runtimes.runtime_lines(host)}
+    assert ("rm", "-rf", "--one-file-system", "/tmp/x") in host.ran() or not answers
+    return found
+
+
+def running(code: int, stdout: bytes = b"", stderr: bytes = b"") -> Answer:
+    """A runtime that tells its version, and ends so when it is to run something."""
+
+    def answer(argv: Sequence[str], _stdin: bytes) -> Completed:
+        if "run" in argv:
+            return Completed(tuple(argv), code, stdout, stderr)
+        return Completed(tuple(argv), 0, f"{argv[0]} version 1.2\nspec: 1.0\n".encode())
+
+    return answer
+
+
+def test_what_ran_a_container_works_and_what_is_not_there_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = lines(monkeypatch, runc=running(0, SAID))
+    assert found["runtime runc"].found == "runc version 1.2: works, a container ran"
+    assert found["runtime youki"] == Line("runtime youki", Verdict.OK, "not installed")
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (
+            running(1, stderr=b"x\ninvalid configuration: hybrid cgroups\n"),
+            "does not: invalid configuration: hybrid",
+        ),
+        (running(0), "does not: it said nothing"),
+    ],
+)
+def test_one_that_starts_nothing_is_told_with_its_own_last_words(
+    answer: Answer, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = lines(monkeypatch, crun=answer)["runtime crun"]
+    assert line.verdict is Verdict.WARNING
+    assert why in line.found
+
+
+def test_one_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs(argv: Sequence[str], _stdin: bytes) -> Completed:
+        if "run" in argv:
+            raise TimedOut("too long")
+        return Completed(tuple(argv), 0, b"runsc version release-1\n")
+
+    line = lines(monkeypatch, runsc=hangs)["runtime runsc"]
+    assert line.verdict is Verdict.WARNING
+    assert "did not end within 30 s" in line.found
+
+
+class Engine:
+    """Takes an image and starts what is in it; `said`: what its container says."""
+
+    def __init__(self, said: bytes, told: str = '{"status":"sha256:1"}\n') -> None:
+        self._said, self._told = said, told
+        self.removed: list[str] = []
+        self.api = self.containers = self.images = self
+
+    def version(self) -> dict[str, str]:
+        return {"Version": "4.3.1"}
+
+    def import_image_from_data(self, packed: bytes) -> str:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+            (entry,) = tar.getmembers()
+            assert (entry.name, entry.mode) == ("tare-probe", 0o755)
+        return self._told
+
+    def create(self, _image: str, **_given: object) -> Engine:
+        return self
+
+    def start(self) -> None:
+        """Nothing to be done."""
+
+    def wait(self, timeout: float) -> None:
+        """It has ended."""
+
+    def logs(self) -> bytes:
+        return self._said
+
+    def remove(self, *what: str, **how: object) -> None:
+        self.removed += what or ["container"]
+
+    def close(self) -> None:
+        """Nothing to be done."""
+
+
+def test_an_engine_works_when_a_container_ran_in_it_and_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(SAID)
+
+    def connect(name: str, timeout_s: float) -> Any:
+        return engine if name == "podman" else no_engine(name, timeout_s)
+
+    found = lines(monkeypatch, connect)
+    assert found["engine podman"] == Line("engine podman", Verdict.OK, "4.3.1: works, a container ran")
+    assert engine.removed == ["container", "sha256:1"]
+    assert found["engine docker"].verdict is Verdict.WARNING
+    assert (found["engine docker"].found, found["engine docker"].advice) == (
+        "no engine `docker`: nobody answers",
+        "start it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "told"),
+    [(Engine(b""), "a container started, and said"), (Engine(SAID, '{"error":"full"}\n'), "takes no image")],
+)
+def test_an_engine_in_which_nothing_ran_does_not_work(
+    engine: Engine, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = lines(monkeypatch, lambda _name, timeout_s: engine)["engine podman"]
+    assert line.verdict is Verdict.WARNING
+    assert told in line.found
+
+
+def test_without_a_program_to_start_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtimes, "find", lambda _host, _binary: None)
+    (line,) = runtimes.runtime_lines(FakeHost())
+    assert "cannot be tried" in line.found
+
+
+def test_the_bundle_runs_the_program_apart_from_the_host() -> None:
+    told = json.loads(json.dumps(runtimes.bundle("x")))
+    assert told["process"]["args"] == ["/tare-probe", "--version"]
+    assert {each["type"] for each in told["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
