@@ -50,6 +50,13 @@ def test_a_site_of_one_host_is_refused_before_it_is_reached(tmp_path: Path) -> N
     assert "the site one has one host for both parts, on which no study can be run yet" in str(done.exception)
 
 
+def test_hosts_that_are_to_swap_are_refused_before_they_are_reached(tmp_path: Path) -> None:
+    (tmp_path / "sites.yaml").write_text(TWO.replace("client: {ssh: b}}", "client: {ssh: b}, swap: true}"))
+    done = CliRunner().invoke(app, ["run", "percona-2016", "--scale", "demo", "--sites", "sites.yaml"])
+    assert isinstance(done.exception, StudyError)
+    assert "the hosts of the site pair cannot change places yet (leave `swap` out)" in str(done.exception)
+
+
 def test_a_host_out_of_reach_is_one_sentence_and_no_store(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Host *\n  HostName 127.0.0.1\n  Port 1\n")
     config = f"ssh_config: {tmp_path}/config"

@@ -88,6 +88,8 @@ def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedS
         if len(spec.nodes) == 1:
             hint += ", or run tare on that host"
         raise StudyError(f"the site {spec.name} has {what}, on which no study can be run yet", hint=hint)
+    if spec.swap:
+        raise StudyError(f"the hosts of the site {spec.name} cannot change places yet", hint="leave `swap` out")
     session = None if store is None else session_of(store)
     with ExitStack() as stack:
         found = stack.enter_context(connected(spec, session=session))
