@@ -28,23 +28,25 @@ class Guilt:
 
 def client_share(run: RunRecord, percentile: str) -> float | None:
     """Part of the latency around a percentile that the client made; `None` where it was not taken apart."""
-    parts = {part: _part(run, percentile, part) for part in _PARTS}
-    known = {part: value for part, value in parts.items() if value is not None}
-    whole = sum(known.values())
-    return None if len(known) < len(parts) or not whole else sum(known[part] for part in _CLIENT_S) / whole
+    parts = _parts(run, percentile)
+    return None if parts is None else _client_share(parts)
+
+
+def _client_share(parts: Mapping[str, float]) -> float:
+    return sum(parts[name] for name in _CLIENT_S) / sum(parts.values())
 
 
 def guilt_of(good: Sequence[RunRecord]) -> Mapping[str, Guilt]:
     """Percentile → its parts over the good runs of one arm; empty where no run took them apart."""
-    found = {}
-    for percentile in PERCENTILES:
-        shares = [(run, share) for run in good if (share := client_share(run, percentile)) is not None]
-        if shares:
-            lag, waiting, server, unread = (
-                median(_part(run, percentile, part) or 0.0 for run, _ in shares) for part in _PARTS
-            )
-            found[percentile] = Guilt(lag, waiting, server, unread, client=median(share for _, share in shares))
-    return found
+    return {percentile: one for percentile in PERCENTILES if (one := _around(good, percentile)) is not None}
+
+
+def _around(good: Sequence[RunRecord], percentile: str) -> Guilt | None:
+    split = [parts for run in good if (parts := _parts(run, percentile)) is not None]
+    if not split:
+        return None
+    lag, waiting, server, unread = (median(parts[name] for parts in split) for name in _PARTS)
+    return Guilt(lag, waiting, server, unread, client=median(map(_client_share, split)))
 
 
 @dataclass(frozen=True)
@@ -64,5 +66,8 @@ def missed_of(good: Sequence[RunRecord]) -> Missed | None:
     return Missed(round(sum(missed for missed, _ in known)), round(sum(scheduled for _, scheduled in known)))
 
 
-def _part(run: RunRecord, percentile: str, part: str) -> float | None:
-    return number_at(run.measurement, ("parts", percentile, part))
+def _parts(run: RunRecord, percentile: str) -> Mapping[str, float] | None:
+    """All of them, or `None` where one is not known or there is nothing to share."""
+    found = {name: number_at(run.measurement, ("parts", percentile, name)) for name in _PARTS}
+    known = {name: value for name, value in found.items() if value is not None}
+    return known if len(known) == len(found) and sum(known.values()) > 0 else None
