@@ -23,14 +23,13 @@ from tare.deployments.network.path import (
     connections,
     endpoints,
     members,
-    namespace,
     proxies,
     socket_inodes,
 )
 from tare.errors import RunFailed
 from tare.sites import Host
 
-_TRIES, _BETWEEN_TRIES_S = 10, 0.02
+_TRIES, _BETWEEN_TRIES_S, _CALL_S = 10, 0.02, 10.0
 _TRACKED = "/proc/net/nf_conntrack"
 _TUPLE = re.compile(r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)")
 
@@ -164,27 +163,47 @@ def _seen(one: Connection, client: Client) -> Iterator[Seen]:
 
 
 def _observe_once(ends: Ends, client: Instance, server: Instance) -> NetworkPath | None:
-    held = socket_inodes(ends.client, members(ends.client, client.process.pid))
-    mine = tuple(one for one in connections(ends.client, client.process.pid) if one.inode in held)
+    """Programs are run last and few: over SSH each takes some milliseconds, in which a short phase may end."""
+    dialled = endpoints(server)
+    every = connections(ends.client, client.process.pid)
+    if not any(one.remote in dialled for one in every):
+        return None
     theirs = tuple(
         one for one in connections(ends.server, server.process.pid) if one.local.port == server.task.port
     )
-    space, server_space = (
-        namespace(ends.client, client.process.pid),
-        namespace(ends.server, server.process.pid),
-    )
-    own_namespace = space != namespace(ends.client, "self")
+    held = socket_inodes(ends.client, members(ends.client, client.process.pid))
+    own, of_server = _spaces(ends.client, client.process.pid), _spaces(ends.server, server.process.pid)
+    boxed = own.task != own.host
     return decide_between(
         Client(
-            Side(space, mine),
-            own_namespace,
+            Side(own.task, tuple(one for one in every if one.inode in held)),
+            boxed,
             ends.client_address,
-            parse_tracked(_tracked(ends.client)) if own_namespace else {},
+            parse_tracked(_tracked(ends.client)) if boxed else {},
         ),
-        Server(Side(server_space, theirs), server_space == namespace(ends.server, "self"), proxies(ends.server)),
-        endpoints(server),
+        Server(
+            Side(of_server.task, theirs),
+            of_server.task == of_server.host,
+            proxies(ends.server) if server.published is not None else (),
+        ),
+        dialled,
         ends.wire,
     )
+
+
+@dataclass(frozen=True)
+class _Spaces:
+    """Network namespaces by their inodes: a task's, empty where it has ended, and its host's."""
+
+    task: str
+    host: str
+
+
+def _spaces(host: Host, pid: int) -> _Spaces:
+    argv = ["readlink", "/proc/self/ns/net", f"/proc/{pid}/ns/net"]
+    lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
+    of_host, of_task = (*lines, "", "")[:2]
+    return _Spaces(of_task.removeprefix("net:[").rstrip("]"), of_host.removeprefix("net:[").rstrip("]"))
 
 
 def _tracked(host: Host) -> str:

@@ -298,8 +298,8 @@ def members(host: Host, pid: int) -> list[int]:
     return min(members, key=len, default=[pid])
 
 
-def namespace(host: Host, pid: int | str) -> str:
-    """Inode of a process's network namespace (`self`: the host's own); empty where it has ended."""
+def namespace(host: Host, pid: int) -> str:
+    """Inode of a process's network namespace; empty where it has ended."""
     link = host.run(["readlink", f"/proc/{pid}/ns/net"], timeout_s=_CALL_S, check=False).text.strip()
     return link.removeprefix("net:[").removesuffix("]")
 
