@@ -26,6 +26,7 @@ def no_engine(name: str, timeout_s: float) -> Any:
 def lines(monkeypatch: pytest.MonkeyPatch, connect: Any = no_engine, **answers: Answer) -> dict[str, Line]:
     monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
     monkeypatch.setattr(runtimes, "connect_to", connect)
+    monkeypatch.setattr(runtimes, "_is_here", lambda _host: True)
     lacking: dict[tuple[str, ...], Answer] = {
         (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
     }
@@ -157,3 +158,12 @@ def test_the_bundle_runs_the_program_apart_from_the_host() -> None:
     told = json.loads(json.dumps(runtimes.bundle("x")))
     assert told["process"]["args"] == ["/tare-probe", "--version"]
     assert {each["type"] for each in told["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
+
+
+def test_of_another_host_only_its_runtimes_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
+    lacking: dict[tuple[str, ...], Answer] = {
+        (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
+    }
+    told = [line.name for line in runtimes.runtime_lines(FakeHost(answers=lacking))]
+    assert told == [f"runtime {name}" for name in runtimes.RUNTIMES]

@@ -22,6 +22,8 @@ from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
 from tare.sites.engines import ENGINES, connect_to
+from tare.sites.local import own_process
+from tare.sites.process import boot_id
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -35,15 +37,23 @@ _LAST_LINE = 160
 
 
 def runtime_lines(host: Host) -> Iterator[Line]:
-    """A line for each named engine and each runtime in PATH, or one on why none can be tried."""
+    """A line for each named engine and each runtime in PATH, or one on why none can be tried.
+
+    Engines by name are looked for on this machine, and so are told of it alone.
+    """
     program = find(host, PROBE)
     if program is None:
         yield warning("runtimes", "cannot be tried: there is no tare-probe to start", PROBE.hint)
         return
-    for name in ENGINES:
+    for name in ENGINES if _is_here(host) else ():
         yield _engine(host, name, program)
     for name in RUNTIMES:
         yield _runtime(host, name, program)
+
+
+def _is_here(host: Host) -> bool:
+    """Whether the host is the machine that tare itself runs on."""
+    return boot_id(host) == own_process().boot_id
 
 
 def _engine(host: Host, name: str, program: str) -> Line:
