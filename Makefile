@@ -68,7 +68,7 @@ bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaD
 bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
 	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
-bench-load: setup ## CPU of a Redis GET, tare-load's beside redis-benchmark's, PAIRS (5) of runs (root where Redis is missing)
+bench-load: setup ## tare-load beside redis-benchmark, sysbench and pgbench, PAIRS (5) of runs (root where they are missing)
 	@bench/load/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --markdown build/bench-load.md --json build/bench-load.json
 
 hosts: setup ## HOSTS (2) test hosts in namespaces of this machine, with sshd and engine, and their sites.yaml; RATE slows the wire

@@ -5,11 +5,17 @@ set -eu
 cd "$(dirname "$0")/../.."
 PATH="$PATH:${HOME:-/root}/.cargo/bin"
 
-# Debian's package starts a service, of which the benchmark makes no use: it starts a server of its own.
+# Debian's packages start services, of which the benchmark makes no use: it starts servers of its own. Empty where
+# one is not installed yet.
 had_redis=$(command -v redis-server || true)
-scripts/apt_install.sh "needed to compare generators" redis-server:redis-server redis-benchmark:redis-tools taskset:util-linux
-if [ -z "$had_redis" ] && [ -d /run/systemd/system ]; then
-    systemctl disable --quiet --now redis-server
+had_mariadb=$(command -v mariadbd || true)
+had_postgresql=$(command -v pg_lsclusters || true)
+scripts/apt_install.sh "needed to compare generators" redis-server:redis-server redis-benchmark:redis-tools \
+    taskset:util-linux mariadbd:mariadb-server sysbench:sysbench pg_lsclusters:postgresql pgbench:postgresql-contrib
+if [ -d /run/systemd/system ]; then
+    [ -n "$had_redis" ] || systemctl disable --quiet --now redis-server
+    [ -n "$had_mariadb" ] || systemctl disable --quiet --now mariadb
+    [ -n "$had_postgresql" ] || systemctl disable --quiet --now postgresql
 fi
 
 if rustup target list --installed 2>/dev/null | grep -qx x86_64-unknown-linux-musl; then

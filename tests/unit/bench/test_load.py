@@ -1,17 +1,47 @@
-"""The table of `bench.load`."""
+"""The tables of `bench.load`."""
 
 from __future__ import annotations
 
-from bench.load.__main__ import CASES, ratio, row
+from pathlib import Path
+
+import pytest
+
+from bench.load.cpu import CASES, commands, ratio, row
+from bench.load.open_loop import delivered_row, stop_row, truth_s
+from bench.load.servers import Lab
 
 
-def test_ratios_are_of_pairs() -> None:
-    assert ratio([2.0, 3.0, 4.0], [4.0, 4.0, 4.0]) == (0.75, 0.5, 1.0)
+def test_ratios_are_those_of_pairs() -> None:
+    assert ratio([1.0, 3.0, 2.0], [2.0, 2.0, 2.0]) == (1.0, 0.5, 1.5)
 
 
 def test_a_row_says_whether_the_goal_is_met() -> None:
     case = CASES[0]
-    assert row(case, [5.0, 6.0], [10.0, 10.0]) == (
-        "| 50 connections | 5.50 | 10.00 | 0.55 (0.50 to 0.60) | 0.70: met |"
-    )
-    assert row(case, [9.0], [10.0]).endswith("0.70: missed |")
+    assert row(case, [6.0], [12.0]).endswith("| 6.00 | redis-benchmark: 12.00 | 0.50 (0.50 to 0.50) | 0.70: met |")
+    assert row(case, [12.0], [12.0]).endswith("0.70: missed |")
+
+
+def test_both_programs_of_a_case_send_equally_much(tmp_path: Path) -> None:
+    for case in CASES:
+        words = commands(case, Lab(Path("tare-load"), tmp_path, 0, 0), 1, 0.1)
+        ours, theirs = words["tare-load"], words[case.peer]
+        count = case.operations // 10
+        assert ours[ours.index("--operations") + 1] == str(count)
+        each = str(count // case.connections)
+        assert str(count) in theirs or f"--events={count}" in theirs or theirs[theirs.index("-t") + 1] == each
+
+
+def test_the_truth_of_a_stop_needs_no_run() -> None:
+    assert truth_s(0.95) == pytest.approx(1.5)
+    assert truth_s(0.99) == pytest.approx(1.9)
+    assert truth_s(0.5) == 0.0
+
+
+def test_what_a_program_does_not_tell_is_said() -> None:
+    line = stop_row("sysbench", 1_000, {"p99": 1.9})
+    assert line == "| sysbench | 1,000 | not told | 1.900 s of 1.900 s (+0.0%) | not told |"
+
+
+def test_a_rate_is_delivered_in_part() -> None:
+    measure = {"right": 990, "missed": 10, "lag_ns": {"p99": 45_000}}
+    assert delivered_row(100, measure, 10) == "| 100 | 99.0000% | 10 | 45 |"

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::clock;
-use crate::sys::{self, Whose};
+use crate::sys;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -56,7 +56,7 @@ impl Meter {
 
     #[must_use]
     pub fn read(&self) -> Usage {
-        let counts = sys::counts(Whose::Thread);
+        let counts = sys::counts_of_this_thread();
         Usage {
             cpu_ns: clock::thread_cpu_ns(),
             run_queue_ns: self.schedstat.as_ref().and_then(run_queue_ns),
@@ -66,6 +66,14 @@ impl Meter {
             major_faults: counts.major_faults,
         }
     }
+}
+
+/// The most memory that this program has had. `getrusage(2)` would count what its parent had before `execve`, too.
+#[must_use]
+pub fn peak_resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The second number: time spent waiting on a run queue (Documentation/scheduler/sched-stats.rst).
@@ -78,6 +86,14 @@ fn run_queue_ns(file: &File) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_was_used_shows() {
+        let before = peak_resident_kib().expect("Linux says it");
+        std::hint::black_box(vec![1_u8; 64 << 20]);
+        let after = peak_resident_kib().expect("Linux says it");
+        assert!(after >= before && after >= 64 << 10, "{before} {after}");
+    }
 
     #[test]
     fn work_shows() {

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::arrivals::{Arrivals, Spacing};
 use crate::drive::{End, OF_CONNECTIONS, Outcome};
+use crate::measure::usage::peak_resident_kib;
 use crate::measure::{KindWindow, Latencies, Split, Usage, Window};
 use crate::plan::{Length, Plan};
-use crate::sys::{self, Whose};
 
 pub const FORMAT: u32 = 1;
 
@@ -52,7 +52,7 @@ impl Document {
             "warm_up": phase(&outcome.warm_up, kinds),
             "measure": measured(outcome, kinds),
             "client": {
-                "peak_resident_kib": sys::counts(Whose::Process).peak_resident_kib,
+                "peak_resident_kib": peak_resident_kib(),
             },
             "windows": self.windows,
         })

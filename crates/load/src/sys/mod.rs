@@ -66,38 +66,26 @@ pub fn receive_stamped(socket: impl AsFd, into: &mut [u8]) -> io::Result<(usize,
     Ok((count as usize, received))
 }
 
-/// What the kernel counts of a thread or a process (`getrusage(2)`).
+/// What the kernel counts of a thread (`getrusage(2)`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
     pub minor_faults: u64,
     pub major_faults: u64,
-    pub peak_resident_kib: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    Thread,
-    Process,
 }
 
 #[must_use]
-pub fn counts(whose: Whose) -> Counts {
-    let whose = match whose {
-        Whose::Thread => libc::RUSAGE_THREAD,
-        Whose::Process => libc::RUSAGE_SELF,
-    };
+pub fn counts_of_this_thread() -> Counts {
     // SAFETY: all-zero is a valid `rusage`, which is plain numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` outlives the call, which writes only to it.
-    unsafe { libc::getrusage(whose, &raw mut usage) };
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     Counts {
         voluntary_switches: usage.ru_nvcsw as u64,
         involuntary_switches: usage.ru_nivcsw as u64,
         minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
-        peak_resident_kib: usage.ru_maxrss as u64,
     }
 }
 

@@ -1,0 +1,153 @@
+"""Open loop: whether asked rates are delivered and a stop of the server shows; and what 10,000 connections take."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.load.cpu import REDIS_JOB
+from bench.load.servers import Lab, Server, mariadb, redis, sysbench_words
+
+RATES = (1_000, 10_000, 50_000, 100_000, 200_000)
+STOP_RATES = (10, 100, 1_000, 20_000)
+STOPPED_S, RUN_S = 2.0, 10.0
+CONNECTIONS = 10_000
+MEMORY_GOAL_MB = 64
+ERROR_GOAL = 0.02
+
+
+def truth_s(quantile: float) -> float:
+    """The quantile of latency where arrivals are even and only the stop takes time.
+
+    Of the arrivals of `RUN_S` those within the stop wait for its end, the first one for all of it.
+    """
+    return max(0.0, STOPPED_S - (1 - quantile) * RUN_S)
+
+
+def delivered_row(rate: int, measure: dict[str, Any], seconds: float) -> str:
+    """A line of the table of rates."""
+    share = measure["right"] / (rate * seconds)
+    lag = measure["lag_ns"]["p99"] / 1000 if measure["lag_ns"] else float("nan")
+    return f"| {rate:,} | {share:.4%} | {measure['missed']} | {lag:.0f} |"
+
+
+def stop_row(program: str, rate: int, found_s: dict[str, float]) -> str:
+    """A line of the table of stops: what was found, and the truth."""
+    parts = []
+    for name, quantile in (("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)):
+        truth = truth_s(quantile)
+        if name not in found_s:
+            parts.append("not told")
+        else:
+            error = found_s[name] / truth - 1
+            parts.append(f"{found_s[name]:.3f} s of {truth:.3f} s ({error:+.1%})")
+    return f"| {program} | {rate:,} | " + " | ".join(parts) + " |"
+
+
+def rates(lab: Lab, seconds: float) -> list[str]:
+    """The asked and the delivered rate, arrivals that were missed, and the lag of the schedule."""
+    table = ["| asked, 1/s | delivered | missed | p99 of schedule lag, µs |", "|---|---|---|---|"]
+    with redis(lab.server_cpu) as server:
+        for rate in RATES:
+            words = _open(lab, server, rate, seconds)
+            table.append(delivered_row(rate, _measure(words, lab.client_cpu), seconds))
+    return table
+
+
+def _open(lab: Lab, server: Server, rate: int, seconds: float) -> list[str]:
+    job = lab.written("redis.yaml", REDIS_JOB)
+    words = [str(lab.load), "run", "--protocol", "redis", "--address", f"127.0.0.1:{server.port}", "--job", job]
+    return [
+        *words,
+        "--connections",
+        "50",
+        "--depth",
+        "16",
+        "--rate",
+        str(rate),
+        "--duration",
+        str(seconds),
+    ]
+
+
+def _measure(words: Sequence[str], cpu: int) -> dict[str, Any]:
+    done = subprocess.run(["taskset", "-c", str(cpu), *words], check=True, timeout=120, capture_output=True)
+    measure: dict[str, Any] = json.loads(done.stdout)["measure"]
+    return measure
+
+
+def stops(lab: Lab) -> list[str]:
+    """The server is stopped for 2 s of 10 s: what tare-load and `sysbench --rate` say of it."""
+    table = ["| program | 1/s | p95 | p99 | p99.9 |", "|---|---|---|---|---|"]
+    with redis(lab.server_cpu) as server:
+        for rate in STOP_RATES:
+            words = _open(lab, server, rate, RUN_S)
+            told = json.loads(_stopped(words, lab.client_cpu, server))["measure"]["latency_ns"]
+            found = {name: told[name] / 1e9 for name in ("p95", "p99", "p99.9")}
+            table.append(stop_row("tare-load", rate, found))
+    with mariadb(lab.server_cpu) as server:
+        for rate in STOP_RATES[:3]:
+            words = ["sysbench", *sysbench_words(server.port), "--threads=50", f"--rate={rate}"]
+            words += [f"--time={RUN_S:.0f}", "--percentile=99", "run"]
+            told_ms = re.search(r"99th percentile:\s+([\d.]+)", _stopped(words, lab.client_cpu, server))
+            found = {"p99": float(told_ms[1]) / 1000} if told_ms else {}
+            table.append(stop_row("sysbench (Poisson arrivals)", rate, found))
+    return table
+
+
+def _stopped(words: Sequence[str], cpu: int, server: Server) -> str:
+    command = ["taskset", "-c", str(cpu), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
+        time.sleep(4)
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(STOPPED_S)
+        server.process.send_signal(signal.SIGCONT)
+        return client.communicate(timeout=120)[0]
+
+
+def memory(lab: Lab) -> list[str]:
+    """The most memory that each client has with 10,000 connections (`VmHWM`)."""
+    table = ["| program, 10,000 connections | most memory, MB | goal |", "|---|---|---|"]
+    with redis(lab.server_cpu) as server:
+        job = lab.written("redis.yaml", REDIS_JOB)
+        ours = [str(lab.load), "run", "--protocol", "redis", "--address", f"127.0.0.1:{server.port}", "--job", job]
+        theirs = ["redis-benchmark", "-p", str(server.port), "-q"]
+        commands = {
+            "tare-load": [*ours, "--connections", str(CONNECTIONS), "--operations", "100000"],
+            "redis-benchmark": [*theirs, "-c", str(CONNECTIONS), "-n", "100000", "GET", "key:1"],
+        }
+        for name, words in commands.items():
+            most = _most_mb(words, lab.client_cpu)
+            goal = (
+                f"{MEMORY_GOAL_MB}: {'met' if most <= MEMORY_GOAL_MB else 'missed'}" if name == "tare-load" else ""
+            )
+            table.append(f"| {name} | {most:.1f} | {goal} |")
+    return table
+
+
+def _most_mb(words: Sequence[str], cpu: int) -> float:
+    """The kernel's high-water mark, read until the process is gone."""
+    most_kib = 0
+    command = ["taskset", "-c", str(cpu), *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
+        deadline = time.monotonic() + 120
+        while client.poll() is None:
+            if time.monotonic() > deadline:
+                client.kill()
+                raise TimeoutError(f"{words[0]} does not end")
+            try:
+                status = Path(f"/proc/{client.pid}/status").read_text()
+            except OSError:
+                break
+            found = re.search(r"VmHWM:\s+(\d+) kB", status)
+            most_kib = max(most_kib, int(found[1]) if found and "taskset" not in status else 0)
+            time.sleep(0.02)
+    if client.returncode != 0:
+        raise RuntimeError(f"{words[0]} failed with {client.returncode}")
+    return most_kib * 1024 / 1e6
