@@ -1,0 +1,33 @@
+"""Runs whose server and client are on two hosts: the client's host and the wire are held to parity, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.run.parity.test_compare import SERVER, record, study
+
+from tare.run.parity.compare import differences
+from tare.run.record import RunRecord
+
+
+def wired(**changes: Any) -> RunRecord:
+    """A run between two hosts."""
+    side = {"device": "eth0", "mtu": 1500, "qdisc": "fq", **changes}
+    between = {"sut": "db", "client": changes.get("host", "load"), "sides": {"sut": side, "client": side}}
+    return record("bare", client_host={"thp": changes.get("thp", "madvise")}, between=between)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"mtu": 9000}, "host: MTU of the SUT's host to the other: 1500 in bare, 9000 in bare"),
+        ({"thp": "always"}, "host: transparent huge pages of the client's host: madvise in bare, always in bare"),
+        ({"host": "third"}, "host: name of the client's host: load in bare, third in bare"),
+    ],
+)
+def test_between_two_hosts_the_wire_and_the_clients_host_must_be_alike_too(
+    change: dict[str, Any], told: str
+) -> None:
+    assert differences(study(), wired(), wired(), SERVER) == ()
+    assert told in [str(each) for each in differences(study(), wired(), wired(**change), SERVER)]
