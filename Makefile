@@ -40,6 +40,10 @@ check: setup ## Exactly what CI checks before the tests: format, lint, types, sc
 fuzz: setup ## Have tare read damaged studies, claims, outputs, traces and stores for MINUTES (10); print seeds
 	@$(PY) -m tools.fuzz --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES)) $(FUZZ_ARGS)
 
+.PHONY: chaos
+chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study …"; print the seed
+	@$(PY) -m tools.chaos --faults $(if $(FAULTS),$(FAULTS),50) $(CHAOS_ARGS)
+
 check-rust: ## The Rust part of `make check` alone
 	@scripts/check_rust.sh
 

@@ -77,6 +77,7 @@ def test_a_wheel_brings_the_command_the_probe_the_studies_and_the_recipes(tmp_pa
 @pytest.mark.timeout(BUILD_S + 300)
 def test_the_probe_in_a_wheel_needs_no_library(tmp_path: Path) -> None:
     with zipfile.ZipFile(built(tmp_path)) as wheel:
+        assert [name for name in wheel.namelist() if name.endswith(".cyclonedx.json")], "no list of its crates"
         name = next(name for name in wheel.namelist() if name.endswith("/scripts/tare-probe"))
         program = tmp_path / "tare-probe"
         program.write_bytes(wheel.read(name))
