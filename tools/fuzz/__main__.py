@@ -1,7 +1,7 @@
 """`python -m tools.fuzz --minutes 10 [--seed N] [--target NAME]...`: read damaged inputs until the time is over.
 
-A finding is an exception that is no `TareError`, more than 5 seconds, or 512 MB more memory than at the start. Each
-is printed with the options that make it again. Ends with 1 where there was any.
+A finding is an exception that is no `TareError`, more than 5 seconds of CPU time, or 512 MB more memory than at the
+start. Each is printed with the options that make it again. Ends with 1 where there was any.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from tare.errors import TareError
 from tools.fuzz.targets import TARGETS, Case
 
 HANG_S = 5
+"""Of CPU time, whatever else the machine does."""
+WAIT_S = 60
+"""By the clock, for what waits."""
 MEMORY_BYTES = 512 << 20
 
 
@@ -37,8 +40,10 @@ def _hung(_number: int, _frame: FrameType | None) -> None:
 def finding(case: Case, seed: int) -> str | None:
     """What is wrong with how tare reads the input that `seed` makes; `None` where nothing is."""
     with tempfile.TemporaryDirectory(prefix="tare-fuzz-") as place:
-        signal.signal(signal.SIGALRM, _hung)
-        signal.alarm(HANG_S)
+        for number in (signal.SIGALRM, signal.SIGPROF):
+            signal.signal(number, _hung)
+        signal.setitimer(signal.ITIMER_PROF, HANG_S)
+        signal.alarm(WAIT_S)
         try:
             case(Random(seed), Path(place))
         except TareError:
@@ -52,6 +57,7 @@ def finding(case: Case, seed: int) -> str | None:
             ours = next((each for each in reversed(frames) if "/tare/" in each.filename), frames[-1])
             return f"{type(error).__name__}: {str(error)[:120]!r} at {Path(ours.filename).name}:{ours.lineno}"
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.alarm(0)
     return None
 
