@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,36 @@ def test_a_peer_that_closes_its_side_within_a_request_leaves_no_traceback(
         connection.sendall(f"{request}\r\n".encode())
         assert connection.recv(12) == b"HTTP/1.1 200"
     assert not [record for record in caplog.records if record.exc_info], caplog.text
+
+
+def _asked(port: int, *headers: str) -> bytes:
+    lines = (f"Host: 127.0.0.1:{port}", f"Cookie: tare-live-{port}={TOKEN}", "Connection: close", *headers)
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall("\r\n".join(("GET / HTTP/1.1", *lines, "", "")).encode())
+        return connection.recv(12)
+
+
+def test_huge_headers_are_refused_and_the_next_visitor_is_answered(port: int) -> None:
+    assert _asked(port, "X-Large: " + "x" * 200_000) in {b"HTTP/1.1 400", b"HTTP/1.1 431"}
+    assert _asked(port) == b"HTTP/1.1 200"
+
+
+def test_readers_who_ask_and_never_read_keep_nobody_else_out(port: int) -> None:
+    request = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: tare-live-{port}={TOKEN}\r\n\r\n".encode()
+    with ExitStack() as readers:
+        for _ in range(60):
+            reader = readers.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            reader.sendall(request)
+        assert _asked(port) == b"HTTP/1.1 200"
+
+
+def test_more_visitors_than_there_is_room_for_are_told_so_until_some_leave(port: int) -> None:
+    with ExitStack() as idle:
+        for _ in range(500):
+            idle.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+        assert _asked(port) in {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+    deadline = time.monotonic() + 20
+    while (answer := _asked(port)) != b"HTTP/1.1 200" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert answer == b"HTTP/1.1 200"
