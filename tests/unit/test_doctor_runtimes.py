@@ -13,6 +13,7 @@ import pytest
 from tare.doctor import Line, Verdict, runtimes
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed
+from tare.sites.engines import ENGINES
 from tare.sites.fake import Answer, FakeHost
 
 SAID = b"tare-probe 0.1.0\n"
@@ -26,7 +27,7 @@ def no_engine(name: str, timeout_s: float) -> Any:
 def lines(monkeypatch: pytest.MonkeyPatch, connect: Any = no_engine, **answers: Answer) -> dict[str, Line]:
     monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
     monkeypatch.setattr(runtimes, "connect_to", connect)
-    monkeypatch.setattr(runtimes, "_is_here", lambda _host: True)
+    monkeypatch.setattr(runtimes, "_found", lambda _host: tuple(ENGINES))
     lacking: dict[tuple[str, ...], Answer] = {
         (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
     }

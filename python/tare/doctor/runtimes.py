@@ -21,7 +21,7 @@ from tare.doctor import Line, ok, warning
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
-from tare.sites.engines import ENGINES, connect_to
+from tare.sites.engines import Engines, connect_to
 from tare.sites.local import own_process
 from tare.sites.process import boot_id
 
@@ -37,7 +37,7 @@ _LAST_LINE = 160
 
 
 def runtime_lines(host: Host) -> Iterator[Line]:
-    """A line for each named engine and each runtime in PATH, or one on why none can be tried.
+    """A line for each named engine that is found, and each runtime, or one on why none can be tried.
 
     Engines by name are looked for on this machine, and so are told of it alone.
     """
@@ -45,15 +45,15 @@ def runtime_lines(host: Host) -> Iterator[Line]:
     if program is None:
         yield warning("runtimes", "cannot be tried: there is no tare-probe to start", PROBE.hint)
         return
-    for name in ENGINES if _is_here(host) else ():
+    for name in _found(host):
         yield _engine(host, name, program)
     for name in RUNTIMES:
         yield _runtime(host, name, program)
 
 
-def _is_here(host: Host) -> bool:
-    """Whether the host is the machine that tare itself runs on."""
-    return boot_id(host) == own_process().boot_id
+def _found(host: Host) -> tuple[str, ...]:
+    """Docker, and each other one whose socket is there; none of a machine that tare itself does not run on."""
+    return ("docker", *Engines().there()) if boot_id(host) == own_process().boot_id else ()
 
 
 def _engine(host: Host, name: str, program: str) -> Line:
