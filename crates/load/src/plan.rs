@@ -39,6 +39,29 @@ pub enum Length {
     Time(Duration),
     /// So many operations, shared out evenly.
     Operations(u64),
+    /// Whichever ends first.
+    First {
+        operations: u64,
+        time: Duration,
+    },
+}
+
+impl Length {
+    #[must_use]
+    pub const fn time(&self) -> Option<Duration> {
+        match *self {
+            Self::Time(time) | Self::First { time, .. } => Some(time),
+            Self::Operations(_) => None,
+        }
+    }
+
+    #[must_use]
+    pub const fn operations(&self) -> Option<u64> {
+        match *self {
+            Self::Operations(operations) | Self::First { operations, .. } => Some(operations),
+            Self::Time(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

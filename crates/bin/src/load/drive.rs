@@ -9,6 +9,7 @@ use tare_load::LoadError;
 use tare_load::drive::{self, End, Mark, Progress};
 use tare_load::plan::Plan;
 use tare_load::protocol::Protocol;
+use tare_load::protocol::cql::Cql;
 use tare_load::protocol::mysql::Mysql;
 use tare_load::protocol::postgresql::Postgresql;
 use tare_load::protocol::resp::Resp;
@@ -28,6 +29,7 @@ pub(crate) fn run(plan: &Plan, options: &RunOptions) -> Result<Ended, LoadError>
         ProtocolName::Redis => run_with::<Resp>(plan, options),
         ProtocolName::Mysql => run_with::<Mysql>(plan, options),
         ProtocolName::Postgresql => run_with::<Postgresql>(plan, options),
+        ProtocolName::Cql => run_with::<Cql>(plan, options),
     }
 }
 

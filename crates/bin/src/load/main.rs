@@ -1,19 +1,21 @@
 //! `tare-load`: sends a database requests at intended times, and says what each one took and why.
 
+mod asked;
 mod drive;
 mod options;
 mod plan;
 mod show;
 mod sysbench;
+mod ycsb;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tare_load::drive::End;
 
+use asked::Phase;
 use drive::Ended;
 use options::{Action, Options};
-use plan::Phase;
 
 fn main() -> ExitCode {
     match act(Options::parse().action) {

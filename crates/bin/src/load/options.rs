@@ -22,6 +22,8 @@ Examples:
   tare-load run --protocol redis --address db:6379 --job job.yaml --connections 50 --duration 60
   tare-load run --protocol redis --address db:6379 --job job.yaml --rate 20000 --spacing poisson
   tare-load run --protocol redis --address db:6379 --job job.yaml --stages 10:1000,30:1000..9000
+  tare-load load --protocol redis --address db:6379 -P workloada -p recordcount=100000 --connections 50
+  tare-load run --protocol redis --address db:6379 -P workloada -p recordcount=100000 --duration 60
   tare-load load --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
   tare-load run --protocol mysql --database sbtest --sysbench oltp_read_only --tables 8 --table-size 100000
   tare-load plan --protocol redis --job job.yaml --seed 7 --first 20
@@ -34,7 +36,7 @@ loaded; 130 interrupted.";
 pub(crate) enum Action {
     /// Send, measure, and print one JSON document
     Run(Box<RunOptions>),
-    /// Make and fill the tables that the operations need, and print the same document
+    /// Make and fill the tables that the operations need, or insert YCSB's records, and print the same document
     Load(Box<RunOptions>),
     /// Print the operations that a seed stands for, and send nothing
     Plan(Box<PlanOptions>),
@@ -46,6 +48,8 @@ pub(crate) enum ProtocolName {
     Redis,
     /// Version 3 of its protocol, with prepared statements
     Postgresql,
+    /// Version 4 of its native protocol: Cassandra
+    Cql,
     /// `MySQL`, `MariaDB`, Percona Server: prepared statements in binary
     Mysql,
 }
@@ -56,6 +60,7 @@ impl ProtocolName {
         match self {
             Self::Redis => 6379,
             Self::Postgresql => 5432,
+            Self::Cql => 9042,
             Self::Mysql => 3306,
         }
     }
@@ -97,15 +102,21 @@ pub(crate) struct RunOptions {
     pub database: Option<String>,
 
     /// The operations: a job file in YAML or JSON
-    #[arg(long, value_name = "FILE", conflicts_with = "sysbench")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sysbench", "property_files", "properties"])]
     pub job: Option<PathBuf>,
+    /// The operations: a property file of YCSB's core workload, unchanged; later ones override
+    #[arg(short = 'P', value_name = "FILE", conflicts_with = "sysbench")]
+    pub property_files: Vec<PathBuf>,
+    /// A property of YCSB's core workload, which overrides those of files
+    #[arg(short = 'p', value_name = "NAME=VALUE", conflicts_with = "sysbench")]
+    pub properties: Vec<String>,
     /// The same seed sends the same operations in the same order on each connection
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub connections: u32,
+    /// Connections [default: YCSB's threadcount, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: Option<u32>,
     /// Requests in flight on one connection
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32_000))]
     pub depth: u16,
@@ -113,7 +124,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub threads: u16,
 
-    /// Open loop: so many arrivals a second, all connections together
+    /// Open loop: so many arrivals a second, all connections together [default: YCSB's target, if any]
     #[arg(long, value_name = "PER_SECOND", conflicts_with_all = ["stages", "trace"])]
     pub rate: Option<f64>,
     /// Open loop: SECONDS:RATE or SECONDS:FROM..TO, separated by commas, from the first again after the last
@@ -132,15 +143,15 @@ pub(crate) struct RunOptions {
     /// Send and not count, before the measurement, in the same process and on the same connections
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub warm_up: f64,
-    /// Measure so long
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, conflicts_with = "operations")]
-    pub duration: f64,
+    /// Measure so long [default: YCSB's maxexecutiontime and operationcount, or 10]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "operations")]
+    pub duration: Option<f64>,
     /// Measure so many operations instead
     #[arg(long, value_name = "N")]
     pub operations: Option<u64>,
-    /// Length of a window of figures
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
-    pub window: f64,
+    /// Length of a window of figures [default: YCSB's status.interval, or 1]
+    #[arg(long, value_name = "SECONDS")]
+    pub window: Option<f64>,
 
     /// Give up connecting and logging in after so long
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]

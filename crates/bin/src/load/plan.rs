@@ -7,55 +7,51 @@ use std::time::Duration;
 use tare_load::LoadError;
 use tare_load::arrivals::{Arrivals, Spacing, Stage, Stages, read_trace};
 use tare_load::plan::{Length, Limits, Plan};
-use tare_load::protocol::{Access, Statement};
-use tare_load::workload::Workload;
+use tare_load::protocol::Access;
 use tare_load::workload::job::{Dialect, Job};
 use tare_load::workload::sysbench::{
     Engine, Fill, Script, Sysbench, after_filling, before_filling,
 };
+use tare_load::workload::ycsb::Client;
 
+use crate::asked::{Asked, Phase};
 use crate::options::{ProtocolName, RunOptions, SpacingName};
 use crate::sysbench;
+use crate::ycsb;
 
 /// How long arrivals may wait where nothing else is said.
 const WAITING_S: f64 = 10.0;
 
-/// Which of the two subcommands that send is carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Run,
-    Load,
-}
-
 pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> {
-    let Asked { before, workload, after, operations } = asked(options, phase)?;
+    let Asked { access, before, workload, after, client } = asked(options, phase)?;
+    let connections = options.connections.or(client.connections).unwrap_or(1);
     if workload.has_steps() && options.depth > 1 {
         return Err(LoadError::Usage(
             "an operation of several steps waits for each reply, so --depth must be 1".to_owned(),
         ));
     }
-    if options.threads > 1 && u32::from(options.threads) > options.connections {
+    if options.threads > 1 && u32::from(options.threads) > connections {
         return Err(LoadError::Usage("there are more --threads than --connections".to_owned()));
     }
-    let arrivals = arrivals(options)?;
+    let arrivals = arrivals(options, client.per_s)?;
     Ok(Plan {
         address: options.address.clone().unwrap_or_else(|| default_address(options.protocol)),
-        access: access(options)?,
+        access,
         before,
         workload,
         after,
         seed: options.seed,
-        connections: options.connections as usize,
+        connections: connections as usize,
         depth: options.depth,
         threads: usize::from(options.threads),
-        most_waiting: most_waiting(options, arrivals.as_ref()),
+        most_waiting: most_waiting(options, connections, arrivals.as_ref()),
         arrivals,
         warm_up: seconds("--warm-up", options.warm_up, 0.0)?,
-        length: match operations.or(options.operations) {
-            Some(operations) => Length::Operations(operations),
-            None => Length::Time(seconds("--duration", options.duration, 0.001)?),
+        length: length(options, &client)?,
+        window: match (options.window, client.window) {
+            (None, Some(window)) => window,
+            (window, _) => seconds("--window", window.unwrap_or(1.0), 0.01)?,
         },
-        window: seconds("--window", options.window, 0.01)?,
         limits: Limits {
             connect: seconds("--connect-limit", options.connect_limit, 0.001)?,
             reply: seconds("--reply-limit", options.reply_limit, 0.001)?,
@@ -66,35 +62,46 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
     })
 }
 
-/// What is to be done.
-struct Asked {
-    before: Vec<Statement>,
-    workload: Arc<dyn Workload>,
-    after: Vec<Statement>,
-    /// Of a workload that says itself when it is over.
-    operations: Option<u64>,
+/// The command line comes first.
+fn length(options: &RunOptions, client: &Client) -> Result<Length, LoadError> {
+    if let Some(operations) = options.operations {
+        return Ok(Length::Operations(operations));
+    }
+    if let Some(duration) = options.duration {
+        return Ok(Length::Time(seconds("--duration", duration, 0.001)?));
+    }
+    Ok(match (client.operations, client.time) {
+        (Some(operations), Some(time)) => Length::First { operations, time },
+        (Some(operations), None) => Length::Operations(operations),
+        (None, Some(time)) => Length::Time(time),
+        (None, None) => Length::Time(Duration::from_secs(10)),
+    })
 }
 
 fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
     if let Some(script) = options.sysbench.sysbench {
         return sysbench_asked(options, script, phase);
     }
+    if !(options.property_files.is_empty() && options.properties.is_empty()) {
+        return ycsb::asked(options, phase, access(options)?);
+    }
     let Some(job) = &options.job else {
         return Err(LoadError::Usage(
-            "there is nothing to do: give a job by --job FILE, or one of sysbench's scripts by --sysbench SCRIPT".to_owned(),
+            "there is nothing to do: give a job by --job FILE, one of sysbench's scripts by --sysbench SCRIPT, or YCSB's properties by -P FILE or -p NAME=VALUE".to_owned(),
         ));
     };
     if phase == Phase::Load {
         return Err(LoadError::Usage(
-            "a job file says nothing of loading: name one of sysbench's scripts by --sysbench, or `run` the job".to_owned(),
+            "a job file says nothing of loading: name one of sysbench's scripts by --sysbench, give YCSB's properties by -P or -p, or `run` the job".to_owned(),
         ));
     }
     let dialect = match options.protocol {
         ProtocolName::Redis => Dialect::Words,
-        ProtocolName::Postgresql | ProtocolName::Mysql => Dialect::Sql,
+        ProtocolName::Postgresql | ProtocolName::Mysql | ProtocolName::Cql => Dialect::Sql,
     };
     let workload = Arc::new(Job::read(job, dialect)?);
-    Ok(Asked { before: Vec::new(), workload, after: Vec::new(), operations: None })
+    let (before, after) = (Vec::new(), Vec::new());
+    Ok(Asked { access: access(options)?, before, workload, after, client: Client::default() })
 }
 
 /// The events of one of sysbench's scripts, or its tables.
@@ -103,33 +110,39 @@ fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<
     let engine = match options.protocol {
         ProtocolName::Mysql => Engine::Mysql,
         ProtocolName::Postgresql => Engine::Postgresql,
-        ProtocolName::Redis => {
+        ProtocolName::Redis | ProtocolName::Cql => {
             return Err(wrong("--sysbench needs SQL: --protocol mysql or postgresql"));
         }
     };
     let settings = sysbench::settings(&options.sysbench, script, engine)?;
+    let access = access(options)?;
     if phase == Phase::Run {
         let workload = Sysbench::new(settings)
             .map_err(|reason| LoadError::Usage(format!("--sysbench: {reason}")))?;
         let (before, after) = (Vec::new(), Vec::new());
-        return Ok(Asked { before, workload: Arc::new(workload), after, operations: None });
+        let workload = Arc::new(workload);
+        return Ok(Asked { access, before, workload, after, client: Client::default() });
     }
     let open = options.rate.is_some() || options.stages.is_some() || options.trace.is_some();
-    if open || options.operations.is_some() || options.warm_up > 0.0 {
+    if open || options.operations.is_some() || options.duration.is_some() || options.warm_up > 0.0 {
         return Err(wrong(
             "`load` has no rate, no warm-up and no number of operations: it ends when the tables are full",
         ));
     }
     let fill = Fill::new(&settings);
     Ok(Asked {
+        access,
         before: before_filling(engine, settings.tables),
-        operations: Some(fill.operations()),
+        client: Client { operations: Some(fill.operations()), ..Client::default() },
         workload: Arc::new(fill),
         after: after_filling(engine, settings.tables, settings.table_size),
     })
 }
 
-fn arrivals(options: &RunOptions) -> Result<Option<Arrivals>, LoadError> {
+fn arrivals(
+    options: &RunOptions,
+    target_per_s: Option<f64>,
+) -> Result<Option<Arrivals>, LoadError> {
     let spacing = match options.spacing {
         SpacingName::Even => Spacing::Even,
         SpacingName::Poisson => Spacing::Poisson,
@@ -143,7 +156,7 @@ fn arrivals(options: &RunOptions) -> Result<Option<Arrivals>, LoadError> {
     if let Some(path) = &options.trace {
         return Ok(Some(Arrivals::Trace(Arc::new(read_trace(path)?))));
     }
-    match options.rate {
+    match options.rate.or(target_per_s) {
         None => Ok(None),
         Some(per_s) => {
             let stage = Stage { seconds: 1.0, from_per_s: per_s, to_per_s: per_s };
@@ -155,13 +168,13 @@ fn arrivals(options: &RunOptions) -> Result<Option<Arrivals>, LoadError> {
     }
 }
 
-fn most_waiting(options: &RunOptions, arrivals: Option<&Arrivals>) -> usize {
+fn most_waiting(options: &RunOptions, connections: u32, arrivals: Option<&Arrivals>) -> usize {
     let of_rate = match arrivals {
         Some(Arrivals::Rate { stages, .. }) => (stages.highest_per_s() * WAITING_S) as usize,
         Some(Arrivals::Trace(trace)) => trace.times_ns.len(),
         None => 0,
     };
-    options.most_waiting.unwrap_or(of_rate.max(options.connections as usize))
+    options.most_waiting.unwrap_or(of_rate.max(connections as usize))
 }
 
 fn default_address(protocol: ProtocolName) -> String {
@@ -174,7 +187,7 @@ fn access(options: &RunOptions) -> Result<Access, LoadError> {
         user: options.user.clone(),
         password,
         database: options.database.clone(),
-        check_contents: false,
+        ..Access::default()
     })
 }
 

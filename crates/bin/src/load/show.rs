@@ -29,6 +29,7 @@ pub(crate) fn operations(plan: &Plan, first: u64) -> Result<(), LoadError> {
                     break;
                 }
             }
+            plan.workload.ended(&operation);
         }
     }
     out.flush().map_err(LoadError::Output)

@@ -27,7 +27,7 @@ const NONE: Pending = Pending {
     sent_ns: 0,
     step_sent_ns: 0,
     operation: Operation { kind: 0, step: 0, key: 0, random: Random::new(0) },
-    expect: Expect { rows: 0, bytes: 0, contents: None, may_miss: false },
+    expect: Expect { rows: 0, bytes: 0, contents: None, number: None, may_miss: false },
     last: false,
     outcome: Outcome::Right,
 };

@@ -15,7 +15,7 @@ use super::worker::Worker;
 use crate::clock;
 use crate::error::LoadError;
 use crate::measure::{Latencies, Phase, Window, latencies};
-use crate::plan::{Length, Plan};
+use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::workload::Stream;
 
@@ -148,10 +148,7 @@ fn set_up<P>(lines: &[Line<P>], started_ns: u64) -> SetUp {
 fn timeline(plan: &Plan) -> Timeline {
     let start_ns = clock::monotonic_ns() + LEAD_NS;
     let mark_ns = start_ns + plan.warm_up.as_nanos() as u64;
-    let end_ns = match plan.length {
-        Length::Time(time) => mark_ns + time.as_nanos() as u64,
-        Length::Operations(_) => u64::MAX,
-    };
+    let end_ns = plan.length.time().map_or(u64::MAX, |time| mark_ns + time.as_nanos() as u64);
     Timeline { start_ns, mark_ns, end_ns, window_ns: plan.window.as_nanos() as u64 }
 }
 
@@ -160,10 +157,8 @@ fn deal<P: Protocol>(plan: &Plan, lines: Vec<Line<P>>) -> Vec<Vec<Connection<P>>
     let mut shares: Vec<Vec<Connection<P>>> = (0..plan.threads).map(|_| Vec::new()).collect();
     let connections = plan.connections as u64;
     for (number, line) in (0..).zip(lines) {
-        let budget = match plan.length {
-            Length::Time(_) => u64::MAX,
-            Length::Operations(all) => all / connections + u64::from(number < all % connections),
-        };
+        let share = |all| all / connections + u64::from(number < all % connections);
+        let budget = plan.length.operations().map_or(u64::MAX, share);
         let operations = Stream::new(plan.seed, number, connections);
         let connection = Connection::new(line, operations, plan.depth, budget);
         shares[number as usize % plan.threads].push(connection);

@@ -114,6 +114,9 @@ impl Outcome {
                 }
             }
             Status::Done if reply.bytes < u64::from(expect.bytes) => Self::Short,
+            Status::Done if expect.number.is_some_and(|number| number != reply.number) => {
+                Self::Missing
+            }
             Status::Done if expect.contents.is_some_and(|sum| sum != reply.contents) => Self::Wrong,
             Status::Done => Self::Right,
         }
@@ -288,16 +291,20 @@ impl Window {
 mod tests {
     use super::*;
 
-    const REPLY: Reply = Reply { slot: 0, status: Status::Done, rows: 2, bytes: 20, contents: 7 };
+    const REPLY: Reply =
+        Reply { slot: 0, status: Status::Done, rows: 2, bytes: 20, contents: 7, number: 0 };
 
     #[test]
     fn a_reply_is_right_only_if_it_has_what_was_expected() {
-        let expect = Expect { rows: 2, bytes: 20, contents: Some(7), may_miss: false };
+        let expect = Expect { rows: 2, bytes: 20, contents: Some(7), ..Expect::default() };
         assert_eq!(Outcome::of(&REPLY, &expect), Outcome::Right);
         assert_eq!(Outcome::of(&Reply { rows: 1, ..REPLY }, &expect), Outcome::Short);
         assert_eq!(Outcome::of(&Reply { rows: 0, ..REPLY }, &expect), Outcome::Missing);
         assert_eq!(Outcome::of(&Reply { bytes: 19, ..REPLY }, &expect), Outcome::Short);
         assert_eq!(Outcome::of(&Reply { contents: 8, ..REPLY }, &expect), Outcome::Wrong);
+        let changed = Expect { number: Some(0), ..Expect::default() };
+        assert_eq!(Outcome::of(&REPLY, &changed), Outcome::Right);
+        assert_eq!(Outcome::of(&Reply { number: 1, ..REPLY }, &changed), Outcome::Missing);
         let nil = Reply { status: Status::Missing, rows: 0, ..REPLY };
         assert_eq!(Outcome::of(&nil, &expect), Outcome::Missing);
         assert_eq!(Outcome::of(&nil, &Expect { may_miss: true, ..expect }), Outcome::Right);

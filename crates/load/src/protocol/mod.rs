@@ -3,6 +3,7 @@
 //! Log-in and preparing block, on a thread beside the measuring ones; what happens for each request does not, and
 //! allocates nothing once its buffers have grown. An implementation is `resp` to look at.
 
+pub mod cql;
 pub mod mysql;
 pub mod postgresql;
 pub mod resp;
@@ -37,6 +38,9 @@ pub trait Protocol: Send + Sized + 'static {
     /// Where the bytes are not of this protocol; the connection is then of no more use.
     fn decode(&mut self, input: &[u8]) -> Result<Decoded, &'static str>;
 
+    /// Appends what the replies so far call for before theirs is whole, such as the next page.
+    fn follow_up(&mut self, _out: &mut Vec<u8>) {}
+
     /// What the server said of the last error.
     fn message(&self) -> &str;
 
@@ -57,6 +61,9 @@ pub struct Access {
     pub database: Option<String>,
     /// Sum the contents of replies, to be compared with what was written.
     pub check_contents: bool,
+    /// How many replicas must answer a read, or a write, where the server has levels of that.
+    pub read_level: Option<String>,
+    pub write_level: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +73,7 @@ pub struct Decoded {
     pub reply: Option<Reply>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// Which request it answers, where replies come in no order.
     pub slot: u16,
@@ -77,10 +84,13 @@ pub struct Reply {
     pub bytes: u64,
     /// Sum of [`statement::digest`] of all values, where contents are checked.
     pub contents: u64,
+    /// What a lone number says, such as how many fields are new.
+    pub number: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
+    #[default]
     Done,
     /// There is no such key: nil, or a list without elements.
     Missing,

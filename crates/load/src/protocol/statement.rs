@@ -1,10 +1,12 @@
 //! What is sent: statements known ahead, and the values that each request puts into them.
 
 /// A command or an SQL statement; `?` stands for a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statement {
     pub text: String,
     pub parameters: Vec<Type>,
+    /// Sent, one after the other, for each value of its reply, which stands for `?`.
+    pub each: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

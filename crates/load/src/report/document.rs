@@ -6,7 +6,7 @@ use crate::arrivals::{Arrivals, Spacing};
 use crate::drive::{End, OF_CONNECTIONS, Outcome};
 use crate::measure::usage::peak_resident_kib;
 use crate::measure::{KindWindow, Latencies, Split, Usage, Window};
-use crate::plan::{Length, Plan};
+use crate::plan::Plan;
 
 pub const FORMAT: u32 = 1;
 
@@ -68,10 +68,6 @@ fn end(end: &End) -> Value {
 }
 
 fn described(plan: &Plan, protocol: &str) -> Value {
-    let (seconds, operations) = match plan.length {
-        Length::Time(time) => (Some(time.as_secs_f64()), None),
-        Length::Operations(operations) => (None, Some(operations)),
-    };
     json!({
         "protocol": protocol,
         "address": plan.address,
@@ -82,8 +78,8 @@ fn described(plan: &Plan, protocol: &str) -> Value {
         "arrivals": arrivals(plan.arrivals.as_ref()),
         "most_waiting": plan.arrivals.as_ref().map(|_| plan.most_waiting),
         "warm_up_s": plan.warm_up.as_secs_f64(),
-        "measure_s": seconds,
-        "operations": operations,
+        "measure_s": plan.length.time().map(|time| time.as_secs_f64()),
+        "operations": plan.length.operations(),
         "window_s": plan.window.as_secs_f64(),
         "reply_limit_s": plan.limits.reply.as_secs_f64(),
         "receive_share": plan.receive_share,

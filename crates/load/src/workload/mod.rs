@@ -3,6 +3,7 @@
 pub mod job;
 pub mod numbers;
 pub mod sysbench;
+pub mod ycsb;
 
 use crate::protocol::{Statement, Values};
 use crate::random::Random;
@@ -58,6 +59,8 @@ pub struct Expect {
     pub bytes: u32,
     /// Sum of the digests of its values.
     pub contents: Option<u64>,
+    /// Its lone number; another one says that what was to be changed was not there.
+    pub number: Option<u64>,
     /// Nothing found is right, too.
     pub may_miss: bool,
 }
@@ -74,12 +77,14 @@ pub trait Workload: Send + Sync {
     /// The names that operations are counted under.
     fn kinds(&self) -> &[String];
     fn statements(&self) -> &[Statement];
-    /// Some operation takes several requests, the next after the reply to the one before.
+    /// Some operation takes several requests, and its connection bears nothing else until the last reply.
     fn has_steps(&self) -> bool;
     /// The next operation of a connection.
     fn draw(&self, stream: &mut Stream) -> Operation;
     /// The next request of `operation`, whose step it advances; its values go to `values`, which is empty.
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request;
+    /// The last reply has come, or none will.
+    fn ended(&self, _operation: &Operation) {}
     /// The server answered the last request with an error, and others would follow: they may be others now.
     fn failed(&self, _operation: &mut Operation) {}
 }

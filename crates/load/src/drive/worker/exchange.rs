@@ -179,8 +179,26 @@ impl<P: Protocol> Worker<'_, P> {
             return Err("a piece without an end");
         }
         self.connections[index].rest = rest;
+        self.follow_up(index);
         self.make_ready(index);
         Ok(())
+    }
+
+    /// Sends what the replies so far call for.
+    fn follow_up(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        let Some(line) = &mut connection.line else { return };
+        self.output.clear();
+        line.protocol.follow_up(&mut self.output);
+        if self.output.is_empty() {
+            return;
+        }
+        self.window.counts.requests += 1;
+        if connection.unsent.is_empty() {
+            self.write(index);
+        } else {
+            connection.unsent.extend_from_slice(&self.output);
+        }
     }
 
     /// A reply to one request: its operation goes on or ends.
@@ -211,6 +229,7 @@ impl<P: Protocol> Worker<'_, P> {
             return;
         }
         self.outstanding -= 1;
+        self.plan.workload.ended(&pending.operation);
         if !counts {
             self.window.counts.late_warm_up += 1;
             return;

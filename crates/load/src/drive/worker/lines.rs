@@ -22,6 +22,7 @@ impl<P: Protocol> Worker<'_, P> {
         let begun = connection.flight.drain().chain(connection.continuing.drain(..));
         for pending in begun {
             self.window.lost(pending.operation.kind);
+            self.plan.workload.ended(&pending.operation);
             self.outstanding -= 1;
         }
         self.window.counts.disconnects += 1;

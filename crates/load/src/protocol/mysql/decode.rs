@@ -33,7 +33,8 @@ enum Stage {
     Row,
 }
 
-const FRESH: Reply = Reply { slot: 0, status: Status::Done, rows: 0, bytes: 0, contents: 0 };
+const FRESH: Reply =
+    Reply { slot: 0, status: Status::Done, rows: 0, bytes: 0, contents: 0, number: 0 };
 /// Packets other than rows are looked at as a whole; none of them is longer.
 const WHOLE: u32 = 16 * 1024;
 const MOST_COLUMNS: u64 = 4096;

@@ -26,7 +26,8 @@ enum State {
     Skip { left: u32 },
 }
 
-const FRESH: Reply = Reply { slot: 0, status: Status::Done, rows: 0, bytes: 0, contents: 0 };
+const FRESH: Reply =
+    Reply { slot: 0, status: Status::Done, rows: 0, bytes: 0, contents: 0, number: 0 };
 const HEADER: usize = 5;
 /// No message of the server is longer (`MaxAllocSize`).
 const LONGEST: u32 = 1 << 30;

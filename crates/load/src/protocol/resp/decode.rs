@@ -1,5 +1,6 @@
 //! Replies, consumed as they come in: no content is kept, however long it is.
 
+use super::each::Kept;
 use crate::protocol::statement::Digest;
 use crate::protocol::{Decoded, Label, REST_LIMIT, Reply, Status};
 
@@ -18,7 +19,8 @@ pub(super) struct Decoder {
     message: String,
 }
 
-const FRESH: Reply = Reply { slot: 0, status: Status::Done, rows: 0, bytes: 0, contents: 0 };
+const FRESH: Reply =
+    Reply { slot: 0, status: Status::Done, rows: 0, bytes: 0, contents: 0, number: 0 };
 const LINE_END: u64 = 2;
 
 impl Decoder {
@@ -38,11 +40,16 @@ impl Decoder {
         &self.message
     }
 
-    pub(super) fn take(&mut self, input: &[u8]) -> Result<Decoded, &'static str> {
+    /// Bulk strings are added to `kept`, where there is one.
+    pub(super) fn take(
+        &mut self,
+        input: &[u8],
+        mut kept: Option<&mut Kept>,
+    ) -> Result<Decoded, &'static str> {
         let mut at = 0;
         loop {
             if let Some(left) = self.bulk {
-                at += self.content(left, &input[at..])?;
+                at += self.content(left, &input[at..], kept.as_deref_mut())?;
                 if self.bulk.is_some() {
                     return Ok(Decoded { consumed: at, reply: None });
                 }
@@ -73,7 +80,11 @@ impl Decoder {
     fn value(&mut self, line: &[u8]) -> Result<(), &'static str> {
         let (&kind, text) = line.split_first().ok_or("an empty line")?;
         match kind {
-            b'+' | b':' | b',' | b'#' | b'(' => self.scalar(text),
+            b':' => {
+                self.reply.number = length(text).ok().flatten().unwrap_or(0);
+                self.scalar(text);
+            }
+            b'+' | b',' | b'#' | b'(' => self.scalar(text),
             b'-' => self.error(text),
             b'$' | b'=' | b'!' => match length(text)? {
                 None => self.nil(),
@@ -127,11 +138,22 @@ impl Decoder {
     }
 
     /// What is there of a bulk string; returns how much that is.
-    fn content(&mut self, left: u64, input: &[u8]) -> Result<usize, &'static str> {
+    fn content(
+        &mut self,
+        left: u64,
+        input: &[u8],
+        kept: Option<&mut Kept>,
+    ) -> Result<usize, &'static str> {
         let there = left.min(input.len() as u64);
         let text = there.min(left.saturating_sub(LINE_END)) as usize;
         if self.check_contents {
             self.digest.add(&input[..text]);
+        }
+        if let Some(kept) = kept {
+            kept.add(&input[..text])?;
+            if there == left {
+                kept.end();
+            }
         }
         let end = &input[text..there as usize];
         let expected = &b"\r\n"[(LINE_END - left.min(LINE_END)) as usize..];
@@ -199,7 +221,7 @@ mod tests {
         for piece in pieces {
             rest.extend_from_slice(piece);
             loop {
-                let Decoded { consumed, reply } = decoder.take(&rest)?;
+                let Decoded { consumed, reply } = decoder.take(&rest, None)?;
                 rest.drain(..consumed);
                 match reply {
                     Some(reply) => replies.push(reply),
@@ -243,10 +265,13 @@ mod tests {
     fn an_endless_string_takes_no_memory() {
         let mut decoder = Decoder::new(false);
         let start = b"$9000000000000000000\r\n";
-        assert_eq!(decoder.take(start), Ok(Decoded { consumed: start.len(), reply: None }));
+        assert_eq!(decoder.take(start, None), Ok(Decoded { consumed: start.len(), reply: None }));
         let piece = vec![b'x'; 1 << 20];
         for _ in 0..100 {
-            assert_eq!(decoder.take(&piece), Ok(Decoded { consumed: piece.len(), reply: None }));
+            assert_eq!(
+                decoder.take(&piece, None),
+                Ok(Decoded { consumed: piece.len(), reply: None })
+            );
         }
     }
 
@@ -263,13 +288,13 @@ mod tests {
         ] {
             assert!(replies(&[bytes]).is_err(), "{:?}", String::from_utf8_lossy(bytes));
         }
-        assert!(Decoder::new(false).take(&vec![b'+'; REST_LIMIT]).is_err());
+        assert!(Decoder::new(false).take(&vec![b'+'; REST_LIMIT], None).is_err());
     }
 
     #[test]
     fn the_message_of_an_error_is_kept() {
         let mut decoder = Decoder::new(false);
-        decoder.take(b"-ERR unknown command\r\n").expect("well-formed");
+        decoder.take(b"-ERR unknown command\r\n", None).expect("well-formed");
         assert_eq!(decoder.message(), "ERR unknown command");
     }
 

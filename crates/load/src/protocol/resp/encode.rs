@@ -1,7 +1,7 @@
 //! Commands as arrays of bulk strings, all but the values prepared.
 
 use crate::protocol::statement::{decimal, signed_decimal};
-use crate::protocol::{Statement, Value, Values};
+use crate::protocol::{Value, Values};
 
 /// A command with gaps for its values.
 #[derive(Debug)]
@@ -11,8 +11,8 @@ pub(super) struct Template {
 }
 
 impl Template {
-    pub(super) fn new(statement: &Statement) -> Self {
-        let words = words(&statement.text);
+    pub(super) fn new(text: &str) -> Self {
+        let words = words(text);
         let mut literals = vec![Vec::new()];
         header(b'*', words.len(), &mut literals[0]);
         for word in words {
@@ -94,8 +94,7 @@ mod tests {
 
     fn encoded(text: &str, values: &Values) -> String {
         let mut out = Vec::new();
-        let statement = Statement { text: text.to_owned(), parameters: Vec::new() };
-        Template::new(&statement).encode(values, &mut out);
+        Template::new(text).encode(values, &mut out);
         String::from_utf8(out).expect("text")
     }
 

@@ -123,7 +123,7 @@ impl Job {
                 let (statement, parameters) =
                     template(&step.send, dialect, &names, &job.sources).map_err(of)?;
                 let ExpectEntry { rows, bytes, may_miss } = step.expect;
-                let expect = Expect { rows, bytes, contents: None, may_miss };
+                let expect = Expect { rows, bytes, may_miss, ..Expect::default() };
                 let last = number + 1 == operation.steps.len();
                 job.statements.push(statement);
                 job.requests.push(Template { parameters, expect, last });

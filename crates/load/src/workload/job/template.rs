@@ -30,7 +30,7 @@ pub(super) fn template(
     names: &[&String],
     sources: &[Source],
 ) -> Result<(Statement, Vec<Parameter>), String> {
-    let mut statement = Statement { text: String::new(), parameters: Vec::new() };
+    let mut statement = Statement::default();
     let mut parameters = Vec::new();
     match dialect {
         Dialect::Sql => {

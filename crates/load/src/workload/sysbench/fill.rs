@@ -48,6 +48,7 @@ fn insert(table: u32, rows: usize) -> Statement {
     Statement {
         text: format!("INSERT INTO sbtest{table} (id, k, c, pad) VALUES {values}"),
         parameters: row.repeat(rows),
+        ..Statement::default()
     }
 }
 

@@ -116,7 +116,7 @@ impl Sysbench {
             // Outside of transactions that shows to readers, too.
             _ => rows_replaced && !self.is_transaction && !matches!(part, Part::Reinsert),
         };
-        Expect { rows, bytes: if may_miss { 0 } else { bytes }, contents: None, may_miss }
+        Expect { rows, bytes: if may_miss { 0 } else { bytes }, may_miss, ..Expect::default() }
     }
 
     /// `BETWEEN`'s last id.
@@ -165,7 +165,7 @@ fn statement(part: Part, table: u32, engine: Engine) -> Statement {
             (format!("INSERT INTO sbtest{table} (id, k, c, pad) VALUES (?, ?, ?, ?)"), row)
         }
     };
-    Statement { text, parameters: parameters.to_vec() }
+    Statement { text, parameters: parameters.to_vec(), ..Statement::default() }
 }
 
 impl Workload for Sysbench {

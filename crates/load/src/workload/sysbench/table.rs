@@ -61,7 +61,7 @@ pub fn after_filling(engine: Engine, tables: u32, table_size: u64) -> Vec<Statem
 }
 
 fn once(text: String) -> Statement {
-    Statement { text, parameters: Vec::new() }
+    Statement { text, ..Statement::default() }
 }
 
 #[cfg(test)]

@@ -1,0 +1,58 @@
+//! From options to YCSB's core workload.
+
+use std::sync::Arc;
+
+use tare_load::LoadError;
+use tare_load::protocol::{Access, Statement};
+use tare_load::workload::ycsb::{self, Properties, Settings, Store, Ycsb};
+
+use crate::asked::{Asked, Phase};
+use crate::options::{ProtocolName, RunOptions};
+
+pub(crate) fn asked(
+    options: &RunOptions,
+    phase: Phase,
+    mut access: Access,
+) -> Result<Asked, LoadError> {
+    let store = match options.protocol {
+        ProtocolName::Redis => Store::Redis,
+        ProtocolName::Postgresql | ProtocolName::Mysql => Store::Sql,
+        ProtocolName::Cql => Store::Cassandra,
+    };
+    let ycsb_phase = match phase {
+        Phase::Load => ycsb::Phase::Load,
+        Phase::Run => ycsb::Phase::Run,
+    };
+    let properties = Properties::read(&options.property_files, &options.properties)?;
+    let mut settings = Settings::new(properties, ycsb_phase, store)?;
+    if phase == Phase::Load {
+        refuse_what_loading_decides(options)?;
+    }
+    access.check_contents = settings.checks_contents();
+    access.read_level.clone_from(&settings.binding.read_level);
+    access.write_level.clone_from(&settings.binding.write_level);
+    if store == Store::Cassandra {
+        let keyspace = access.database.unwrap_or(settings.binding.keyspace);
+        access.database = Some(keyspace.clone());
+        settings.binding.keyspace = keyspace;
+    }
+    let client = settings.client;
+    let statement = |text| Statement { text, ..Statement::default() };
+    let before = ycsb::preparations(&settings, store).into_iter().map(statement).collect();
+    let workload = Arc::new(Ycsb::new(settings, store));
+    Ok(Asked { access, before, workload, after: Vec::new(), client })
+}
+
+fn refuse_what_loading_decides(options: &RunOptions) -> Result<(), LoadError> {
+    let meaningless = [
+        ("--duration", options.duration.is_some()),
+        ("--operations", options.operations.is_some()),
+        ("--warm-up", options.warm_up > 0.0),
+    ];
+    match meaningless.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => Err(LoadError::Usage(format!(
+            "{option} has no meaning here: `load` ends when all records are in"
+        ))),
+    }
+}

@@ -1,0 +1,130 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::protocol::REST_LIMIT;
+use crate::protocol::statement::digest;
+
+fn replies(pieces: &[&[u8]]) -> Result<Vec<Reply>, &'static str> {
+    let mut decoder = Decoder::new(true);
+    let mut rest: Vec<u8> = Vec::new();
+    let mut replies = Vec::new();
+    for piece in pieces {
+        rest.extend_from_slice(piece);
+        loop {
+            let Decoded { consumed, reply } = decoder.take(&rest)?;
+            rest.drain(..consumed);
+            match reply {
+                Some(reply) => replies.push(reply),
+                None => break,
+            }
+        }
+        assert!(rest.len() < REST_LIMIT + 2);
+    }
+    Ok(replies)
+}
+
+fn frame(flags: u8, stream: u16, opcode: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![OF_SERVER, flags];
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.push(opcode);
+    out.extend_from_slice(&(body.len() as u32).to_be_bytes());
+    out.extend_from_slice(body);
+    out
+}
+
+/// Two rows of two columns, one of them null, as Cassandra 3.11.2 answers `EXECUTE` without metadata.
+const ROWS: &[u8] = &[
+    0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 2, // kind, flags, columns, rows
+    0, 0, 0, 3, b'a', b'b', b'c', 0xff, 0xff, 0xff, 0xff, // abc, null
+    0, 0, 0, 1, b'd', 0, 0, 0, 0, // d, empty
+];
+
+fn stream() -> Vec<u8> {
+    let none = [&ROWS[..12], &[0; 4]].concat();
+    let warned = [&[0, 1, 0, 2, b'h', b'm'][..], ROWS].concat();
+    let error = [&[0, 0, 0x22, 0, 0, 3, b'b', b'a', b'd'][..], &[9; 5]].concat();
+    [
+        frame(0, 7, opcode::RESULT, ROWS),
+        frame(0, 3, opcode::RESULT, &[0, 0, 0, 1]),
+        frame(0, 4, opcode::RESULT, &none),
+        frame(8, 5, opcode::RESULT, &warned),
+        frame(0, 6, opcode::ERROR, &error),
+    ]
+    .concat()
+}
+
+#[test]
+fn every_kind_of_reply() {
+    let found = replies(&[&stream()]).expect("well-formed");
+    let slots: Vec<u16> = found.iter().map(|reply| reply.slot).collect();
+    assert_eq!(slots, [7, 3, 4, 5, 6]);
+    let contents = [&b"abc"[..], b"d", b""].map(digest);
+    let sum = contents.iter().fold(0, |sum: u64, one| sum.wrapping_add(*one));
+    assert_eq!((found[0].rows, found[0].bytes, found[0].contents), (2, 4, sum));
+    assert_eq!((found[1].status, found[2].status), (Status::Done, Status::Missing));
+    assert_eq!(found[3], Reply { slot: 5, ..found[0] }, "warnings change nothing");
+    assert_eq!(found[4].status, Status::Error(Label::new(b"0x2200")));
+}
+
+#[test]
+fn the_message_of_an_error_is_kept() {
+    let mut decoder = Decoder::new(false);
+    let body = [0, 0, 0x22, 0, 0, 3, b'b', b'a', b'd'];
+    decoder.take(&frame(0, 0, opcode::ERROR, &body)).expect("well-formed");
+    assert_eq!(decoder.message(), "invalid: bad");
+}
+
+#[test]
+fn a_cut_anywhere_changes_nothing() {
+    let stream = stream();
+    let whole = replies(&[&stream]);
+    for at in 0..=stream.len() {
+        assert_eq!(replies(&[&stream[..at], &stream[at..]]), whole, "cut at {at}");
+    }
+    let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+    assert_eq!(replies(&bytes), whole);
+}
+
+#[test]
+fn an_endless_cell_takes_no_memory() {
+    let mut decoder = Decoder::new(false);
+    let mut start = frame(0, 0, opcode::RESULT, &ROWS[..16]);
+    start[5..9].copy_from_slice(&u32::MAX.to_be_bytes());
+    start.extend_from_slice(&i32::MAX.to_be_bytes());
+    assert_eq!(decoder.take(&start), Ok(Decoded { consumed: start.len(), reply: None }));
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..100 {
+        assert_eq!(decoder.take(&piece), Ok(Decoded { consumed: piece.len(), reply: None }));
+    }
+}
+
+#[test]
+fn what_is_no_reply_is_refused() {
+    for bytes in [
+        b"HTTP/1.1 400 Bad Request\r\n".to_vec(),
+        frame(1, 0, opcode::RESULT, ROWS),
+        frame(0, 0xffff, opcode::RESULT, ROWS),
+        frame(0, 0, opcode::READY, &[]),
+        frame(0, 0, opcode::RESULT, &[0, 0]),
+        frame(0, 0, opcode::RESULT, &ROWS[..20]),
+        frame(0, 0, opcode::RESULT, &[0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2]),
+    ] {
+        assert!(replies(&[&bytes]).is_err(), "{bytes:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = replies(&[&bytes]);
+    }
+
+    #[test]
+    fn nearly_valid_bytes_neither(at in 0..160_usize, byte in any::<u8>(), cut in 0..160_usize) {
+        let mut bytes = stream();
+        let (at, cut) = (at % bytes.len(), cut % bytes.len());
+        bytes[at] = byte;
+        let whole = replies(&[&bytes]);
+        prop_assert_eq!(replies(&[&bytes[..cut], &bytes[cut..]]).is_ok(), whole.is_ok());
+    }
+}
