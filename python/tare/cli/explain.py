@@ -60,7 +60,7 @@ def explain(
         text = _stacks(stacks_of(study, records, arm, opened.raw), style)
         known = True
     else:
-        text, known = _told(opened, study, records, arm, style, to_file=output is not None)
+        text, known = _explained(opened, study, records, arm, style, to_file=output is not None)
     if output is None:
         sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
     else:
@@ -69,7 +69,7 @@ def explain(
         raise typer.Exit(1)
 
 
-def _told(  # noqa: PLR0913 - what a text is made of
+def _explained(  # noqa: PLR0913 - what a text is made of
     opened: Store, study: Study, records: tuple[RunRecord, ...], arm: str | None, style: Format, *, to_file: bool
 ) -> tuple[str, bool]:
     """The text, and whether it tells of any CPU time."""

@@ -25,6 +25,7 @@ WRITTEN = {
     "compare --output": ["compare", "STORE", "OTHER", "--output", "PLACE"],
     "check --junit": ["check", "STORE", "--max-overhead", "5%", "--junit", "PLACE"],
     "check --markdown": ["check", "STORE", "--max-overhead", "5%", "--markdown", "PLACE"],
+    "explain --output": ["explain", "STORE", "--output", "PLACE"],
     "advise --write": ["advise", "percona-2016", "--write", "PLACE"],
     "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
     "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
@@ -34,7 +35,7 @@ WRITTEN = {
 IN_OTHER_TESTS = {"run --store", "sweep --store", "calibrate --home"}
 """Directories that are made by `resume_store`, as that of `import` is."""
 READ = {
-    "serve STORE", "views --store", "report STORE", "compare STORE_A", "compare STORE_B", "check STORE",
+    "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B", "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
     "store verify STORE", "store repair STORE", "advise --claims", "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "clean --sites",

@@ -61,8 +61,10 @@ def test_jars_and_trees_are_in_the_layer_with_modes_and_without_dates(recipe: Pa
     base, layer = tmp_path / "base.tar", tmp_path / "layer.tar"
     with tarfile.open(base, "w"):
         pass
-    with pytest.raises(StudyError, match="no user 'root'"):
+    recipe.write_text(f"{TEXT}directories: [{{path: /var/mine, owner: mine}}]\n")
+    with pytest.raises(StudyError, match="no user 'mine'"):
         write_layer(read_recipe(recipe), recipe, base, layer, FetchedFiles({"/opt/mine/lib": [jar]}))
+    recipe.write_text(TEXT)
     passwd = tmp_path / "etc" / "passwd"
     passwd.parent.mkdir()
     passwd.write_text("root:x:0:0::/root:/bin/sh\n")

@@ -42,7 +42,7 @@ def real(most: float | None = None) -> Value:
     def wrong(value: str) -> str | None:
         if _NUMBER.fullmatch(value) and 0 <= float(value) <= (1e300 if most is None else most):
             return None
-        return "a number from 0 on" if most is None else f"a number from 0 to {most:g}"
+        return "a number from 0 on" if most is None else f"a number from 0 to {most:,.0f}"
 
     return wrong
 
