@@ -66,12 +66,13 @@ def watch(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Watch:
     if missing:
         left_out("; ".join(missing))
     machine: Any = SimpleNamespace(
-        site=Site(sut=host, client=host), ledger=ledger, clock=SystemClock(), monitors=MONITORS
+        site=Site(sut=host, client=host), ledger=ledger, clock=SystemClock(), monitors=MONITORS, parts={}
     )
     raw = tmp_path / "raw"
     raw.mkdir()
     settings = SimpleNamespace(monitors=dict.fromkeys(NAMES, MonitorSpec()))
-    bench = SimpleNamespace(workdir=SimpleNamespace(host=host, raw=str(raw)), settings=settings, storages=())
+    room = SimpleNamespace(host=host, raw=str(raw))
+    bench = SimpleNamespace(workdir=room, client_workdir=None, settings=settings, storages=())
     parameters = SimpleNamespace(warmup_s=0.0, measure_s=MEASURE_S, cooldown_s=0.0)
     return Watch(Monitors(machine), bench, parameters, raw)
 

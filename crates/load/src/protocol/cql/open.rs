@@ -235,7 +235,8 @@ mod tests {
 
     use super::*;
 
-    /// Sent by Cassandra 3.11.2 to `SELECT a FROM k.t WHERE y_id = ? LIMIT ?`, of a table with `y_id varchar`.
+    /// By hand from the specification: what `SELECT a FROM k.t WHERE y_id = ? LIMIT ?` is answered with, of a table
+    /// with `y_id varchar`.
     fn answer() -> Vec<u8> {
         [
             &[0, 0, 0, 4, 0, 2, 7, 8, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0][..],

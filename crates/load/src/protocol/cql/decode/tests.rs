@@ -32,7 +32,7 @@ fn frame(flags: u8, stream: u16, opcode: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Two rows of two columns, one of them null, as Cassandra 3.11.2 answers `EXECUTE` without metadata.
+/// Two rows of two columns, one of them null: `EXECUTE` without metadata, by hand from the specification.
 const ROWS: &[u8] = &[
     0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 2, // kind, flags, columns, rows
     0, 0, 0, 3, b'a', b'b', b'c', 0xff, 0xff, 0xff, 0xff, // abc, null
