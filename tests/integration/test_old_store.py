@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tarfile
@@ -22,6 +23,8 @@ def test_a_study_that_an_older_tare_left_is_finished(tmp_path: Path, monkeypatch
         archive.extractall(tmp_path, filter="data")
     store = tmp_path / "store"
     before = open_store(store).records()
+    (tmp_path / "facts.json").write_text(json.dumps(before[0].host))
+    monkeypatch.setenv("HOST_FACTS", str(tmp_path / "facts.json"))
     command = [*FAKES, "run", str(tmp_path / "study.yaml"), "--store", str(store)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert result.returncode == 0, result.stderr

@@ -35,7 +35,8 @@ WRITTEN = {
 IN_OTHER_TESTS = {"run --store", "sweep --store", "calibrate --home"}
 """Directories that are made by `resume_store`, as that of `import` is."""
 READ = {
-    "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B", "check STORE",
+    "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B",
+    "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
     "store verify STORE", "store repair STORE", "advise --claims", "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "clean --sites",

@@ -127,7 +127,10 @@ def test_the_data_set_is_records_and_their_shape_and_not_the_mix() -> None:
         ({"properties": {"fieldcount": "ten"}}, "must be a whole number from 1 to 2147483647, and not 'ten'"),
         ({"properties": {"fieldcount": 10.0}}, r"a whole number .*, and not '10\.0'"),
         ({"properties": {"insertcount": 2**31}}, "a whole number from 1 to 2147483647"),
-        ({"properties": {"readproportion": "half"}}, "readproportion must be a number from 0 to 1,000,000, and not 'half'"),
+        (
+            {"properties": {"readproportion": "half"}},
+            r"readproportion must be a number from 0 to .*, and not 'half'",
+        ),
         ({"properties": {"insertproportion": -0.1}}, r"a number from 0 to 1,000,000, and not '-0\.1'"),
         ({"properties": {"readallfields": "yes"}}, "readallfields must be true or false, and not 'yes'"),
         ({"properties": {"insertorder": "hash"}}, "insertorder must be one of hashed, ordered, and not 'hash'"),
