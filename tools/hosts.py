@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STATE, ROOTS = Path("/run/tare-hosts"), Path("/var/lib/tare-hosts")
+NAMES = Path("/run/netns")
 SCRIPT = Path(__file__).parents[1] / "scripts" / "test_host.sh"
 SWITCH, UPLINK = "tare-switch", "tare-hosts"
 MANAGED, MEASURED = "10.213.7", "10.213.8"
@@ -109,11 +110,19 @@ def down() -> None:
             _run("ip", "netns", "delete", name)
     if Path(f"/sys/class/net/{UPLINK}").exists():
         _run("ip", "link", "delete", UPLINK, check=False)  # it may have gone with the switch
+    _unmount_names()
     _remove_groups()
     for place in (STATE, ROOTS):
         shutil.rmtree(place, ignore_errors=True)
         if place.exists():
             raise HostsFailed(f"{place} could not be removed: see what is mounted there")
+
+
+def _unmount_names() -> None:
+    """`ip netns add` mounts the directory of names on itself and leaves that for ever: it goes with the last name."""
+    mounted = f" {NAMES} " in Path("/proc/self/mounts").read_text()  # a bind of itself: `ismount` sees none
+    if mounted and not any(NAMES.iterdir()):
+        _run("umount", str(NAMES), check=False)  # somebody else's `ip` may be at work in it
 
 
 @contextmanager

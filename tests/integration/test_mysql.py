@@ -17,7 +17,8 @@ from tare.run.attempt.server import Server
 from tare.sites.engine import connect
 from tare.study.values import NetworkKind
 
-pytestmark = pytest.mark.engine
+# Building the image takes most of a minute.
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 ASKED: dict[str, Any] = {
     "script": "oltp_read_only", "tables": 2, "table_size": 500, "threads": 3, "warmup_s": 1, "measure_s": 1,
