@@ -119,7 +119,7 @@ def down() -> None:
 
 
 def _unmount_names() -> None:
-    """`ip netns add` mounts the directory of names on itself and leaves that for ever: it goes with the last name."""
+    """`ip netns add` mounts the directory of names on itself and leaves that; it goes with the last name."""
     mounted = f" {NAMES} " in Path("/proc/self/mounts").read_text()  # a bind of itself: `ismount` sees none
     if mounted and not any(NAMES.iterdir()):
         _run("umount", str(NAMES), check=False)  # somebody else's `ip` may be at work in it
