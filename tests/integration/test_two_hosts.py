@@ -18,7 +18,7 @@ from tare.images.prepare import prepare
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.run.between.site import Home, Reached, refuse_between, site_machine
-from tare.run.between.sounding import Between, Wire
+from tare.run.between.sounding import Between
 from tare.run.execute import Destination, execute
 from tare.run.machine import Machine
 from tare.run.record import RunRecord
@@ -210,24 +210,22 @@ def test_nothing_of_a_run_is_left_on_either_host(records: Made, engine_pair: tup
     assert left == []
 
 
-class Stepped(Wire):
-    """Whose second sounding finds the client's clock a tenth of a second on."""
+def test_a_step_of_a_clock_voids_the_run(
+    site: tuple[Site, dict[str, Reached]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = study_of("one", "two")
+    machine = machine_of(plan, site)
+    assert machine.wire is not None
+    whole = machine.wire.after
 
-    def after(self, room: str, found: Between) -> Between:
-        seen = super().after(room, found)
+    def a_tenth_of_a_second_on(room: str, found: Between) -> Between:
+        seen = whole(room, found)
         assert seen.after is not None
         clocks = replace(seen.after.clocks, offset_s=seen.after.clocks.offset_s + 0.1)
         return replace(seen, after=replace(seen.after, clocks=clocks))
 
-
-def test_a_step_of_a_clock_voids_the_run(site: tuple[Site, dict[str, Reached]], tmp_path: Path) -> None:
-    plan = study_of("one", "two")
-    machine = machine_of(plan, site)
-    assert machine.wire is not None
-
-    wire = machine.wire
-    stepped = Stepped(wire.sut, wire.client, wire.addresses, wire.clock, wire.ledgers)
-    record, *_ = made(replace(machine, wire=stepped), plan, tmp_path / "staging").values()
+    monkeypatch.setattr(machine.wire, "after", a_tenth_of_a_second_on)
+    record, *_ = made(machine, plan, tmp_path / "staging").values()
     assert not record.outcome.ok
     assert "the clocks of tare-h1 and tare-h2 cannot be laid on one" in (record.outcome.reason or "")
 
