@@ -25,7 +25,8 @@ from tare.study.model import Arm, Study
 from tare.study.protocol_spec import InterleaveSpec
 
 HERE = Identity(cpu_model="A", cpu_count=2, memory_gib=8, kernel="6", engine=None, engine_version=None)
-DELAYS_MS = {"quick": 3, "slow": 6}
+DELAYS_MS = {"quick": 10, "slow": 20}
+"""Long against what a busy machine adds to a sleep: a millisecond or two."""
 BLOCKS = 3
 
 
