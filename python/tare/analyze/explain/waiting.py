@@ -51,8 +51,9 @@ def waited(trace: Path, phase: Span) -> Mapping[tuple[str, Wait], float]:
         io_us = growth(rows, "pressure_t0_ns", "io_some_us", phase)
         if throttled is not None:
             found[side, Wait.THROTTLED] = throttled
-        if cpu_us is not None:
-            found[side, Wait.RUN_QUEUE] = max(cpu_us / _US - (throttled or 0.0), 0.0)
+        # Pressure holds throttled time: without that, the run queue is not known either.
+        if cpu_us is not None and throttled is not None:
+            found[side, Wait.RUN_QUEUE] = max(cpu_us / _US - throttled, 0.0)
         if io_us is not None:
             found[side, Wait.DISK] = io_us / _US
     return found
