@@ -34,8 +34,8 @@ def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
     for arm in evidence.arms:
         good = evidence.good(arm)
         used = {run.run_id: filled for run in good if (filled := wire_use(run)) is not None}
-        bound = [run for run in good if used.get(run.run_id, 0.0) >= FULL]
-        if 2 * len(bound) > len(good):
+        bound = [run for run in good if run.run_id in used and used[run.run_id] >= FULL]
+        if 2 * len(bound) > len(used):
             most = max(used[run.run_id] for run in bound)
             yield Alarm(
                 "wire-bound",
@@ -54,8 +54,8 @@ def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
     for arm in evidence.arms:
         good = evidence.good(arm)
         busy = {run.run_id: part for run in good if (part := client_host_use(run)) is not None}
-        bound = [run for run in good if busy.get(run.run_id, 0.0) >= BUSY]
-        if 2 * len(bound) > len(good):
+        bound = [run for run in good if run.run_id in busy and busy[run.run_id] >= BUSY]
+        if 2 * len(bound) > len(busy):
             most = max(busy[run.run_id] for run in bound)
             yield Alarm(
                 "client-host-bound",
