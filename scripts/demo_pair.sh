@@ -11,8 +11,9 @@ trap '.venv/bin/python -m tools.hosts down' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 scripts/timed.sh "test hosts" .venv/bin/python -m tools.hosts up --engines
+sites=$(.venv/bin/python -m tools.hosts where)
 code=0
-scripts/timed.sh "study" .venv/bin/tare run grambow-2018 --scale pair-demo --sites /run/tare-hosts/sites.yaml \
+scripts/timed.sh "study" .venv/bin/tare run grambow-2018 --scale pair-demo --sites "$sites" \
     --store "$store" || code=$?
 [ "$code" -le 1 ] || exit "$code"  # 1: a run failed for good, and the report says which and why
 .venv/bin/python -m tools.paths "$store"

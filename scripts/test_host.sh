@@ -40,8 +40,9 @@ mount_own() {
     chmod 1777 "$root/tmp"
     chmod 0700 "$root/root"
     # Where the keys and this host's own tree are must still be seen.
-    mkdir -p "$root/var-lib/tare-hosts"
-    mount --bind /var/lib/tare-hosts "$root/var-lib/tare-hosts"
+    lab=$(dirname "$root")
+    mkdir -p "$root/var-lib/${lab#/var/lib/}"
+    mount --bind "$lab" "$root/var-lib/${lab#/var/lib/}"
     mount --rbind "$root/var-lib" /var/lib
     mount --bind "$root/root" /root
     mount --bind "$root/tmp" /tmp

@@ -1,7 +1,7 @@
 """Test hosts: machines to try two-host runs on, made of namespaces of this one, and removed without a trace.
 
     python -m tools.hosts up --count 2 [--engines] [--rate 1gbit]
-    python -m tools.hosts sites
+    python -m tools.hosts sites | where
     python -m tools.hosts down
 
 Each host has a network, process, mount, host name and control group namespace of its own, its own /run, /var/lib,
@@ -9,15 +9,20 @@ Each host has a network, process, mount, host name and control group namespace o
 are this machine's, so figures from such hosts are not of two machines.
 
 Two switches join them, in a namespace without firewall rules: one by which this machine reaches each host's sshd
-(10.213.7.0/24), and one that only the hosts are on (10.213.8.0/24), the measured network. `--rate` slows that one,
+(10.213.N.0/24), and one that only the hosts are on (10.214.N.0/24), the measured network. `--rate` slows that one,
 by a token bucket (tc-tbf(8)) at both ends of each wire.
+
+All names hold four digits that follow from this checkout and TARE_HOME, and N is one that no route or other set of
+hosts uses: several users of one machine have test hosts at the same time. `where` prints where their sites.yaml is.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,104 +30,104 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-STATE, ROOTS = Path("/run/tare-hosts"), Path("/var/lib/tare-hosts")
-NAMES = Path("/run/netns")
-SCRIPT = Path(__file__).parents[1] / "scripts" / "test_host.sh"
-SWITCH, UPLINK = "tare-switch", "tare-hosts"
-MANAGED, MEASURED = "10.213.7", "10.213.8"
-_GROUPS = Path("/sys/fs/cgroup")
+from tools.lab import ALL_STATE, GROUPS, NAMES, PATH, SCRIPT, HostsFailed, Lab, TestHost, own_lab, run
+
 _BURST, _QUEUE = "64kb", "20ms"
-_QUICK_S, _UP_S, _ENGINE_S, _DOWN_S = 30.0, 30.0, 90.0, 30.0
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-class HostsFailed(Exception):
-    """What could not be made or removed, and why."""
-
-
-@dataclass(frozen=True)
-class TestHost:
-    """One of them. `managed`: where its sshd listens; `measured`: its address on the network between the hosts."""
-
-    __test__ = False  # no test, whatever pytest makes of the name
-
-    number: int
-
-    @property
-    def name(self) -> str:
-        """Host name, and that of its network namespace."""
-        return f"tare-h{self.number}"
-
-    @property
-    def managed(self) -> str:
-        """An address that this machine reaches."""
-        return f"{MANAGED}.{self.number + 1}"
-
-    @property
-    def measured(self) -> str:
-        """An address that only the hosts reach."""
-        return f"{MEASURED}.{self.number + 1}"
-
-    @property
-    def root(self) -> Path:
-        """What is its own of the file system."""
-        return ROOTS / self.name
-
-    def inside(
-        self, *argv: str, timeout_s: float = _QUICK_S, check: bool = True
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a program in its network namespace alone: enough for ip(8), and possible while its sshd is down."""
-        return _run("nsenter", f"--net=/run/netns/{self.name}", *argv, timeout_s=timeout_s, check=check)
-
-    def link(self, *, up: bool) -> None:
-        """Plug the wire of the measured network in, or pull it out, at the switch."""
-        _in_switch("ip", "link", "set", f"w{self.number}", "up" if up else "down")
+_UP_S, _ENGINE_S, _DOWN_S, _TURN_S = 30.0, 90.0, 30.0, 240.0
 
 
 def up(count: int, *, engines: bool = False, rate: str | None = None) -> tuple[TestHost, ...]:
-    """Make `count` hosts and return when each answers. What an earlier call left is removed first."""
-    down()
-    hosts = tuple(TestHost(number) for number in range(1, count + 1))
-    try:
-        _make_keys(hosts)
-        _make_switch()
-        for host in hosts:
-            _join(host, rate)
-            _start(host, engines=engines)
-        for host in hosts:
-            _await(host, engines=engines)
-        (STATE / "sites.yaml").write_text(sites(hosts))
-    except BaseException:
-        down()
-        raise
-    return hosts
+    """Make `count` hosts and return when each answers. What an earlier call of this lab's left is removed first."""
+    lab = own_lab()
+    with _turn():
+        _remove(lab)
+        try:
+            return _make(lab, count, engines=engines, rate=rate)
+        except BaseException:
+            _remove(lab)
+            raise
 
 
 def down() -> None:
-    """Remove all hosts, whoever made them: processes by their control group and namespace, the rest by its name."""
-    found = names()
+    """Remove all hosts of this lab, whoever made them."""
+    with _turn():
+        _remove(own_lab())
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """One lab at a time: they share the choice of networks, and directories whose last user removes them."""
+    held = os.open(ALL_STATE.parent, os.O_RDONLY)
+    try:
+        deadline = time.monotonic() + _TURN_S
+        while True:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise HostsFailed(f"another tools.hosts has been at work for {_TURN_S:g} s") from None
+                time.sleep(0.1)
+        yield
+    finally:
+        os.close(held)
+
+
+def _make(lab: Lab, count: int, *, engines: bool, rate: str | None) -> tuple[TestHost, ...]:
+    lab.state.mkdir(mode=0o700, parents=True)
+    network = _free_network(lab)
+    (lab.state / "network").write_text(f"{network}\n")
+    hosts = tuple(TestHost(lab, number, network) for number in range(1, count + 1))
+    _make_keys(lab, hosts)
+    _make_switch(lab)
+    for host in hosts:
+        _join(host, rate)
+        _start(host, engines=engines)
+    for host in hosts:
+        _await(host, engines=engines)
+    lab.sites.write_text(sites(hosts))
+    return hosts
+
+
+def _free_network(lab: Lab) -> int:
+    """The same for a lab whenever it is free, since a store keeps addresses."""
+    routes = run("ip", "-4", "-o", "route", "show", "table", "all").stdout
+    taken: set[int] = {int(found) for found in re.findall(r"\b10\.21[34]\.(\d+)\.", routes)}
+    taken |= {int(path.read_text()) for path in ALL_STATE.glob("*/network")}
+    first = int(lab.tag, 16) % 256
+    for step in range(256):
+        number = (first + step) % 256
+        if number not in taken:
+            return number
+    raise HostsFailed("this machine has a route into each of 10.213.0.0/24 to 10.213.255.0/24: none is free")
+
+
+def _remove(lab: Lab) -> None:
+    """Processes by their control group and namespace, the rest by its name."""
+    found = names(lab)
     _kill(found)
-    for name in (*found, SWITCH):
-        if Path(f"/run/netns/{name}").exists():
-            _run("ip", "netns", "delete", name)
-    if Path(f"/sys/class/net/{UPLINK}").exists():
-        _run("ip", "link", "delete", UPLINK, check=False)  # it may have gone with the switch
+    for name in (*found, lab.switch):
+        if (NAMES / name).exists():
+            run("ip", "netns", "delete", name)
+    if Path(f"/sys/class/net/{lab.uplink}").exists():
+        run("ip", "link", "delete", lab.uplink, check=False)  # it may have gone with the switch
     _unmount_names()
-    _remove_groups()
-    for place in (STATE, ROOTS):
+    _remove_groups(found)
+    for place in (lab.state, lab.roots):
         shutil.rmtree(place, ignore_errors=True)
         if place.exists():
             raise HostsFailed(f"{place} could not be removed: see what is mounted there")
+        with contextlib.suppress(OSError):  # another lab's is in it
+            place.parent.rmdir()
 
 
 def _unmount_names() -> None:
     """`ip netns add` mounts the directory of names on itself and leaves that; it goes with the last name."""
     mounted = f" {NAMES} " in Path("/proc/self/mounts").read_text()  # a bind of itself: `ismount` sees none
     if mounted and not any(NAMES.iterdir()):
-        _run("umount", str(NAMES), check=False)  # somebody else's `ip` may be at work in it
+        run("umount", str(NAMES), check=False)  # somebody else's `ip` may be at work in it
 
 
 @contextmanager
@@ -145,72 +150,71 @@ def sites(hosts: Sequence[TestHost]) -> str:
 
 
 def _entry(host: TestHost) -> str:
-    return f"{{ssh: {host.name}, address: {host.measured}, ssh_config: {STATE}/ssh_config}}"
+    return f"{{ssh: {host.name}, address: {host.measured}, ssh_config: {host.lab.ssh_config}}}"
 
 
-def ssh_config(hosts: Sequence[TestHost]) -> str:
-    """What ssh(1) needs to reach each by its name."""
+def _ssh_config(lab: Lab, hosts: Sequence[TestHost]) -> str:
     return "".join(
-        f"Host {host.name}\n  HostName {host.managed}\n  User root\n  IdentityFile {STATE}/client.key\n"
-        f"  IdentitiesOnly yes\n  UserKnownHostsFile {STATE}/known_hosts\n  StrictHostKeyChecking yes\n"
+        f"Host {host.name}\n  HostName {host.managed}\n  User root\n  IdentityFile {lab.state}/client.key\n"
+        f"  IdentitiesOnly yes\n  UserKnownHostsFile {lab.state}/known_hosts\n  StrictHostKeyChecking yes\n"
         for host in hosts
     )
 
 
-def _make_keys(hosts: Sequence[TestHost]) -> None:
-    STATE.mkdir(mode=0o700)
+def _make_keys(lab: Lab, hosts: Sequence[TestHost]) -> None:
+    state, keys = lab.state, lab.roots / "keys"
     for name in ("client", *(host.name for host in hosts)):
-        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(STATE / f"{name}.key"))
-    (ROOTS / "keys").mkdir(parents=True)
-    for name in [host.name for host in hosts]:
-        shutil.copy(STATE / f"{name}.key", ROOTS / "keys")
-    shutil.copy(STATE / "client.key.pub", ROOTS / "keys" / "authorized_keys")
-    (ROOTS / "keys" / "sshd_config").write_text(
-        f"AuthorizedKeysFile {ROOTS}/keys/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(state / f"{name}.key"))
+    keys.mkdir(parents=True)
+    for host in hosts:
+        shutil.copy(state / f"{host.name}.key", keys)
+    shutil.copy(state / "client.key.pub", keys / "authorized_keys")
+    (keys / "sshd_config").write_text(
+        f"AuthorizedKeysFile {keys}/authorized_keys\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
         "PermitRootLogin prohibit-password\nPidFile /run/sshd.pid\nMaxStartups 100\nMaxSessions 100\n"
         f"SetEnv PATH={PATH}\n"
     )
-    (STATE / "ssh_config").write_text(ssh_config(hosts))
-    (STATE / "known_hosts").write_text(
-        "".join(f"{host.managed} {(STATE / f'{host.name}.key.pub').read_text()}" for host in hosts)
-    )
+    lab.ssh_config.write_text(_ssh_config(lab, hosts))
+    known = [f"{host.managed} {(state / f'{host.name}.key.pub').read_text()}" for host in hosts]
+    (state / "known_hosts").write_text("".join(known))
 
 
-def _make_switch() -> None:
-    _run("ip", "netns", "add", SWITCH)
+def _make_switch(lab: Lab) -> None:
+    run("ip", "netns", "add", lab.switch)
     for bridge in ("managed", "measured"):
-        _in_switch("ip", "link", "add", bridge, "type", "bridge", "forward_delay", "0")
-        _in_switch("ip", "link", "set", bridge, "up")
-    _run("ip", "link", "add", UPLINK, "type", "veth", "peer", "name", "uplink", "netns", SWITCH)
-    _in_switch("ip", "link", "set", "uplink", "master", "managed", "up")
-    _run("ip", "address", "add", f"{MANAGED}.1/24", "dev", UPLINK)
-    _run("ip", "link", "set", UPLINK, "up")
+        lab.in_switch("ip", "link", "add", bridge, "type", "bridge", "forward_delay", "0")
+        lab.in_switch("ip", "link", "set", bridge, "up")
+    run("ip", "link", "add", lab.uplink, "type", "veth", "peer", "name", "uplink", "netns", lab.switch)
+    lab.in_switch("ip", "link", "set", "uplink", "master", "managed", "up")
+    run("ip", "address", "add", f"10.213.{lab.network}.1/24", "dev", lab.uplink)
+    run("ip", "link", "set", lab.uplink, "up")
 
 
 def _join(host: TestHost, rate: str | None) -> None:
-    _run("ip", "netns", "add", host.name)
+    in_switch = host.lab.in_switch
+    run("ip", "netns", "add", host.name)
     host.inside("ip", "link", "set", "lo", "up")
     for port, bridge, device, address in (
         (f"m{host.number}", "managed", "mgmt0", host.managed),
         (f"w{host.number}", "measured", "wire0", host.measured),
     ):
-        _in_switch("ip", "link", "add", port, "type", "veth", "peer", "name", device, "netns", host.name)
-        _in_switch("ip", "link", "set", port, "master", bridge, "up")
+        in_switch("ip", "link", "add", port, "type", "veth", "peer", "name", device, "netns", host.name)
+        in_switch("ip", "link", "set", port, "master", bridge, "up")
         host.inside("ip", "address", "add", f"{address}/24", "dev", device)
         host.inside("ip", "link", "set", device, "up")
     if rate is not None:
         bucket = ("root", "tbf", "rate", rate, "burst", _BURST, "latency", _QUEUE)
         host.inside("tc", "qdisc", "add", "dev", "wire0", *bucket)
-        _in_switch("tc", "qdisc", "add", "dev", f"w{host.number}", *bucket)
+        in_switch("tc", "qdisc", "add", "dev", f"w{host.number}", *bucket)
 
 
 def _start(host: TestHost, *, engines: bool) -> None:
-    words = [str(SCRIPT), host.name, host.managed, str(ROOTS / "keys"), str(host.root)]
+    words = [str(SCRIPT), host.name, host.managed, str(host.lab.roots / "keys"), str(host.root)]
     host.root.mkdir(parents=True)
-    log = STATE / f"{host.name}.log"
+    log = host.lab.state / f"{host.name}.log"
     # Forked twice, so that it is nobody's child: it outlives whoever made it.
     detached = 'exec setsid --fork "$@" >"$0" 2>&1 </dev/null'
-    _run("env", "-i", f"PATH={PATH}", "sh", "-c", detached, str(log), *words, *(["engine"] if engines else []))
+    run("env", "-i", f"PATH={PATH}", "sh", "-c", detached, str(log), *words, *(["engine"] if engines else []))
 
 
 def _await(host: TestHost, *, engines: bool) -> None:
@@ -224,21 +228,22 @@ def _until(host: TestHost, argv: list[str], limit_s: float, what: str) -> None:
     deadline = time.monotonic() + limit_s
     while (done := ssh(host, *argv, check=False)).returncode != 0:
         if time.monotonic() > deadline:
-            log = (STATE / f"{host.name}.log").read_text(errors="replace")
+            log = (host.lab.state / f"{host.name}.log").read_text(errors="replace")
             raise HostsFailed(f"{host.name}: {what} after {limit_s:g} s: {done.stderr.strip()}\n{log}")
         time.sleep(0.2)
 
 
 def ssh(host: TestHost, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a program on it as a user of SSH would."""
-    options = ["-F", str(STATE / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"]
-    return _run("ssh", *options, host.name, "--", *argv, check=check)
+    options = ["-F", str(host.lab.ssh_config), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"]
+    return run("ssh", *options, host.name, "--", *argv, check=check)
 
 
-def names() -> tuple[str, ...]:
-    """Of all hosts of which anything is there."""
-    namespaces = {path.name for path in Path("/run/netns").glob("tare-h[0-9]*")}
-    groups = {path.name for path in _GROUPS.glob("**/tare-hosts/tare-h[0-9]*")}
+def names(lab: Lab) -> tuple[str, ...]:
+    """Of all its hosts of which anything is there."""
+    pattern = f"tare-{lab.tag}-h[0-9]*"
+    namespaces = {path.name for path in NAMES.glob(pattern)}
+    groups = {path.name for path in GROUPS.glob(f"**/tare-hosts/{pattern}")}
     return tuple(sorted(namespaces | groups))
 
 
@@ -258,11 +263,11 @@ def members(hosts: Sequence[str]) -> frozenset[int]:
     """The processes of these hosts, by their pids on this machine."""
     found: set[int] = set()
     for name in hosts:
-        for path in _GROUPS.glob(f"**/tare-hosts/{name}/**/cgroup.procs"):
+        for path in GROUPS.glob(f"**/tare-hosts/{name}/**/cgroup.procs"):
             with contextlib.suppress(OSError):
                 found |= {int(line) for line in path.read_text().split()}
-        if Path(f"/run/netns/{name}").exists():
-            found |= {int(line) for line in _run("ip", "netns", "pids", name, check=False).stdout.split()}
+        if (NAMES / name).exists():
+            found |= {int(line) for line in run("ip", "netns", "pids", name, check=False).stdout.split()}
     return frozenset(found - {0})
 
 
@@ -277,48 +282,33 @@ def init_of(host: TestHost) -> int:
     raise HostsFailed(f"{host.name} has no process 1")
 
 
-def _remove_groups() -> None:
+def _remove_groups(hosts: Sequence[str]) -> None:
     """Deepest first; the kernel may hold on to one for a moment after its last process."""
-    tops = {path for pattern in ("tare-hosts", "*/tare-hosts") for path in _GROUPS.glob(pattern)}
     deadline = time.monotonic() + _DOWN_S
-    for top in tops:
-        while top.exists():
-            for path in sorted((*top.rglob("*/"), top), key=lambda path: -len(path.parts)):
-                with contextlib.suppress(OSError):
-                    path.rmdir()
-            if top.exists():
-                if time.monotonic() > deadline:
-                    raise HostsFailed(f"the control group {top} cannot be removed")
-                time.sleep(0.05)
+    for top in {path for pattern in ("tare-hosts", "*/tare-hosts") for path in GROUPS.glob(pattern)}:
+        for own in (top / name for name in hosts):
+            while own.exists():
+                for path in sorted((*own.rglob("*/"), own), key=lambda path: -len(path.parts)):
+                    with contextlib.suppress(OSError):
+                        path.rmdir()
+                if own.exists():
+                    if time.monotonic() > deadline:
+                        raise HostsFailed(f"the control group {own} cannot be removed")
+                    time.sleep(0.05)
+        with contextlib.suppress(OSError):  # another lab's are in it
+            top.rmdir()
 
 
-def _in_switch(*argv: str) -> None:
-    _run("nsenter", f"--net=/run/netns/{SWITCH}", *argv)
-
-
-def _run(*argv: str, timeout_s: float = _QUICK_S, check: bool = True) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{PATH}"}
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout_s,
-            env=environ,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostsFailed(f"{argv[0]} could not be run: {error}") from error
-    if check and done.returncode != 0:
-        raise HostsFailed(f"{' '.join(argv)} ended with {done.returncode}: {done.stderr.strip()}")
-    return done
+def _own_sites() -> Path:
+    if not (found := own_lab().sites).exists():
+        raise HostsFailed("this checkout has no test hosts: make some by `make hosts`")
+    return found
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Exit code 0, or 1 with a sentence about what failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("up", "sites", "down"))
+    parser.add_argument("action", choices=("up", "sites", "where", "down"))
     parser.add_argument("--count", type=int, default=2, help="how many hosts (default 2)")
     parser.add_argument("--engines", action="store_true", help="with a container engine on each")
     parser.add_argument("--rate", help="of the measured network, as tc(8) writes it: 1gbit")
@@ -328,8 +318,10 @@ def main(words: Sequence[str] | None = None) -> int:
             up(given.count, engines=given.engines, rate=given.rate)
         if given.action == "down":
             down()
+        elif given.action == "where":
+            print(_own_sites())
         else:
-            print((STATE / "sites.yaml").read_text(), end="")
+            print(f"# {_own_sites()}\n{_own_sites().read_text()}", end="")
     except (HostsFailed, OSError) as error:
         print(f"tare: {error}", file=sys.stderr)
         return 1

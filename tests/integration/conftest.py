@@ -20,7 +20,7 @@ from tare.sites.engine import LABEL, connect
 from tare.sites.local import LocalHost, own_process
 from tare.sites.process import to_ident
 from tools import hosts
-from tools.hosts import TestHost
+from tools.lab import TestHost
 
 PASSWD = "root:x:0:0:root:/root:/bin/sh\ndb:x:900:901:database:/data:/bin/sh\n"
 GROUP = "root:x:0:\ndb:x:901:\nextra:x:902:other,db\nempty:x:903:\n"

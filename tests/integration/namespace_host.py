@@ -15,7 +15,7 @@ from typing import Any, cast
 from tare.errors import TareError
 from tare.sites import Completed, Output, Process
 from tools import hosts
-from tools.hosts import TestHost
+from tools.lab import PATH, TestHost
 
 _SERVE = "from tests.integration.namespace_host import serve; serve()"
 
@@ -33,7 +33,7 @@ class NamespaceHost:
             argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={"PATH": hosts.PATH, "PYTHONPATH": f"{root}/python:{root}"},
+            env={"PATH": PATH, "PYTHONPATH": f"{root}/python:{root}"},
         )
 
     def close(self) -> None:

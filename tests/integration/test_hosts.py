@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools import hosts
-from tools.hosts import TestHost
+from tools.lab import TestHost
 
 pytestmark = pytest.mark.engine
 
@@ -39,7 +39,8 @@ def test_the_measured_network_is_between_the_hosts_alone(pair: tuple[TestHost, .
     first, second = pair
     route = hosts.ssh(first, "ip", "route", "get", second.measured).stdout
     assert "dev wire0" in route
-    assert not any(hosts.MEASURED in line for line in Path("/proc/net/fib_trie").read_text().splitlines())
+    network = second.measured.rpartition(".")[0]
+    assert not any(network in line for line in Path("/proc/net/fib_trie").read_text().splitlines())
 
 
 def test_they_share_kernel_and_boot(pair: tuple[TestHost, ...]) -> None:
@@ -51,9 +52,24 @@ def test_a_host_that_was_killed_leaves_nothing_behind(pair: tuple[TestHost, ...]
     hosts.ssh(pair[0], "sh", "-c", "'mkdir /sys/fs/cgroup/*/mine; sleep 1000 >/dev/null 2>&1 & echo $!'")
     os.kill(hosts.init_of(pair[0]), signal.SIGKILL)
     hosts.down()
-    assert hosts.names() == ()
-    assert not Path(f"/sys/class/net/{hosts.UPLINK}").exists()
-    assert not Path("/run/netns", hosts.SWITCH).exists()
-    assert not hosts.ROOTS.exists()
-    assert not hosts.STATE.exists()
-    assert not list(Path("/sys/fs/cgroup").glob("**/tare-hosts"))
+    lab = pair[0].lab
+    assert hosts.names(lab) == ()
+    assert not Path(f"/sys/class/net/{lab.uplink}").exists()
+    assert not Path("/run/netns", lab.switch).exists()
+    assert not lab.roots.exists()
+    assert not lab.state.exists()
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-hosts/tare-{lab.tag}-*"))
+
+
+def test_hosts_of_another_home_stand_beside_them_with_names_and_networks_of_their_own(
+    pair: tuple[TestHost, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    with hosts.made(1) as (other,):
+        assert other.lab != pair[0].lab
+        assert other.network != pair[0].network
+        assert hosts.ssh(other, "ls", str(pair[0].root), check=False).returncode != 0
+        for host in (other, *pair):
+            assert hosts.ssh(host, "hostname").stdout.strip() == host.name
+    assert hosts.names(other.lab) == ()
+    assert hosts.ssh(pair[0], "hostname").stdout.strip() == pair[0].name

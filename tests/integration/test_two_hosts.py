@@ -31,7 +31,7 @@ from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.reading.load import loads
 from tare.study.registry import installed
 from tools import hosts
-from tools.hosts import TestHost
+from tools.lab import TestHost
 
 # Slow, and unsteady on a busy machine: a path is not always seen within phases this short.
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
@@ -135,15 +135,16 @@ def test_every_setup_is_measured(records: Made) -> None:
     ],
 )
 def test_the_path_is_proved_from_the_sockets_of_both_hosts(
-    setup: str, hop: str, client_hop: str | None, records: Made
+    setup: str, hop: str, client_hop: str | None, records: Made, engine_pair: tuple[TestHost, ...]
 ) -> None:
+    server, client = engine_pair
     path = records[0][setup].path
     assert path is not None
     assert (path["hop"], path["client_hop"]) == (hop, client_hop)
-    assert path["client_dialled"]["address"] == f"{hosts.MEASURED}.2"
-    assert path["server_sees"]["address"] == f"{hosts.MEASURED}.3"
-    wire = {"client_host": "tare-h2", "client_device": "wire0", "server_host": "tare-h1", "server_device": "wire0"}
-    assert path["wire"] == wire
+    assert path["client_dialled"]["address"] == server.measured
+    assert path["server_sees"]["address"] == client.measured
+    hosts_of = {"client_host": client.name, "server_host": server.name}
+    assert path["wire"] == {**hosts_of, "client_device": "wire0", "server_device": "wire0"}
 
 
 def test_the_interfaces_counters_show_that_they_carried_the_run(records: Made) -> None:
@@ -227,7 +228,8 @@ def test_a_step_of_a_clock_voids_the_run(
     monkeypatch.setattr(machine.wire, "after", a_tenth_of_a_second_on)
     record, *_ = made(machine, plan, tmp_path / "staging").values()
     assert not record.outcome.ok
-    assert "the clocks of tare-h1 and tare-h2 cannot be laid on one" in (record.outcome.reason or "")
+    names = f"{site[0].sut.name} and {site[0].client.name}"
+    assert f"the clocks of {names} cannot be laid on one" in (record.outcome.reason or "")
 
 
 def test_what_ends_at_the_host_is_refused_in_one_sentence(
