@@ -1,0 +1,497 @@
+//! Replies, consumed as they come in: no document is kept, however long it is.
+
+use super::{HEADER_BYTES, OP_MSG};
+use crate::protocol::statement::Digest;
+use crate::protocol::{Decoded, Label, Reply, Status};
+
+/// What an element is to this program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Role {
+    #[default]
+    Other,
+    Ok,
+    /// How many documents a write found.
+    Count,
+    Code,
+    Message,
+    Cursor,
+    Batch,
+    WriteErrors,
+    /// A document of the result.
+    Row,
+    /// What one of its fields holds.
+    Field,
+    /// An entry of `writeErrors`.
+    WriteError,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Header,
+    /// Flags and the kind of the only section.
+    Section,
+    /// The length of a document that has this role.
+    Open(Role),
+    Element,
+    /// The value of a string; its length comes first.
+    Text(Role),
+    Binary(Role),
+    /// `text`: a NUL follows.
+    Content {
+        role: Role,
+        left: u32,
+        text: bool,
+    },
+    /// The NUL behind a string.
+    TextEnd,
+    /// The reply is whole.
+    End,
+}
+
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // what a reply has said so far
+pub(super) struct Decoder {
+    check_contents: bool,
+    next: Next,
+    /// Bytes of the message that are still to come.
+    left: u32,
+    /// The roles of the documents around.
+    around: Vec<Role>,
+    digest: Digest,
+    ok: bool,
+    has_cursor: bool,
+    failed: bool,
+    code: i64,
+    count: u32,
+    reply: Reply,
+    said: Vec<u8>,
+    message: String,
+}
+
+const MOST_DEEP: usize = 200;
+const MOST_MESSAGE: usize = 512;
+const MOST_NAME: usize = 4096;
+const ENDS_EARLY: &str = "a message that ends early";
+
+impl Decoder {
+    pub(super) fn new(check_contents: bool) -> Self {
+        Self {
+            check_contents,
+            next: Next::Header,
+            left: 0,
+            around: Vec::new(),
+            digest: Digest::default(),
+            ok: false,
+            has_cursor: false,
+            failed: false,
+            code: 0,
+            count: 0,
+            reply: Reply::default(),
+            said: Vec::new(),
+            message: String::new(),
+        }
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(super) fn take(&mut self, input: &[u8]) -> Result<Decoded, &'static str> {
+        let mut at = 0;
+        loop {
+            let Some(consumed) = self.step(&input[at..])? else {
+                return Ok(Decoded { consumed: at, reply: None });
+            };
+            at += consumed;
+            if self.next == Next::End {
+                if self.left > 0 {
+                    return Err("something behind the end of a reply");
+                }
+                self.next = Next::Header;
+                return Ok(Decoded { consumed: at, reply: Some(self.finished()) });
+            }
+        }
+    }
+
+    fn finished(&mut self) -> Reply {
+        let mut reply = std::mem::take(&mut self.reply);
+        if !self.ok || self.failed {
+            reply.status = Status::Error(Label::number(u32::try_from(self.code).unwrap_or(0)));
+            self.message.clear();
+            self.message.push_str(&String::from_utf8_lossy(&self.said));
+        } else if !self.has_cursor {
+            reply.rows = self.count;
+        } else if reply.rows == 0 {
+            reply.status = Status::Missing;
+        }
+        reply
+    }
+
+    /// Takes one piece; `None`: more has to come first.
+    fn step(&mut self, input: &[u8]) -> Result<Option<usize>, &'static str> {
+        match self.next {
+            Next::Header => self.header(input),
+            Next::Section => {
+                let Some([flags @ .., kind]) = self.fixed::<5>(input)? else { return Ok(None) };
+                // A reply to what was sent has neither a checksum nor more replies behind it.
+                if flags != [0; 4] || kind != 0 {
+                    return Err("a reply of another form than one document");
+                }
+                self.next = Next::Open(Role::Other);
+                Ok(Some(5))
+            }
+            Next::Open(role) => {
+                let Some(length) = self.fixed(input)?.map(u32::from_le_bytes) else {
+                    return Ok(None);
+                };
+                if length < 5 || length - 4 > self.left {
+                    return Err(ENDS_EARLY);
+                }
+                if self.around.len() == MOST_DEEP {
+                    return Err("documents in documents more than 200 deep");
+                }
+                match role {
+                    Role::Cursor => self.has_cursor = true,
+                    Role::Row => self.reply.rows = self.reply.rows.saturating_add(1),
+                    Role::WriteError => self.failed = true,
+                    _ => {}
+                }
+                self.around.push(role);
+                self.next = Next::Element;
+                Ok(Some(4))
+            }
+            Next::Element => self.element(input),
+            Next::Text(role) => {
+                let Some(length) = self.fixed(input)?.map(u32::from_le_bytes) else {
+                    return Ok(None);
+                };
+                let left = length.checked_sub(1).ok_or("a string without an end")?;
+                self.begin_content(role, left, true)?;
+                Ok(Some(4))
+            }
+            Next::Binary(role) => {
+                let Some([a, b, c, d, _kind]) = self.fixed(input)? else { return Ok(None) };
+                self.begin_content(role, u32::from_le_bytes([a, b, c, d]), false)?;
+                Ok(Some(5))
+            }
+            Next::Content { role, left, text } => Ok(self.content(role, left, text, input)?),
+            Next::TextEnd => {
+                let Some([end]) = self.fixed(input)? else { return Ok(None) };
+                self.next = Next::Element;
+                if end == 0 { Ok(Some(1)) } else { Err("a string without an end") }
+            }
+            Next::End => Ok(None),
+        }
+    }
+
+    fn header(&mut self, input: &[u8]) -> Result<Option<usize>, &'static str> {
+        let Some(header) = input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        let word = |at: usize| {
+            i32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        if word(12) != OP_MSG {
+            return Err("a message of another kind than OP_MSG");
+        }
+        let length = u32::try_from(word(0)).map_err(|_| ENDS_EARLY)?;
+        self.left = length.checked_sub(HEADER_BYTES as u32).ok_or(ENDS_EARLY)?;
+        let slot = u16::try_from(word(8)).map_err(|_| "a reply to what nobody asked")?;
+        self.reply = Reply { slot, ..Reply::default() };
+        (self.ok, self.has_cursor, self.failed) = (false, false, false);
+        (self.code, self.count) = (0, 0);
+        self.said.clear();
+        self.around.clear();
+        self.next = Next::Section;
+        Ok(Some(HEADER_BYTES))
+    }
+
+    /// Kind and name of an element, and its value where that is a number; or the end of a document.
+    fn element(&mut self, input: &[u8]) -> Result<Option<usize>, &'static str> {
+        let Some(&kind) = input.first() else { return Ok(None) };
+        if kind == 0 {
+            self.spend(1)?;
+            self.around.pop();
+            self.next = if self.around.is_empty() { Next::End } else { Next::Element };
+            return Ok(Some(1));
+        }
+        let Some(end) = input.iter().skip(1).take(MOST_NAME).position(|&byte| byte == 0) else {
+            return if input.len() > MOST_NAME { Err("a name without an end") } else { Ok(None) };
+        };
+        let role = self.role(&input[1..=end]);
+        let head = end + 2;
+        let value = &input[head..];
+        let size = match kind {
+            0x01 | 0x09 | 0x11 | 0x12 => 8,
+            0x10 => 4,
+            0x08 => 1,
+            0x07 => 12,
+            0x13 => 16,
+            _ => 0,
+        };
+        if value.len() < size {
+            return Ok(None);
+        }
+        self.spend(head + size)?;
+        self.next = match kind {
+            0x02 | 0x0d | 0x0e => Next::Text(role),
+            0x03 | 0x04 => Next::Open(role),
+            0x05 => Next::Binary(role),
+            0x06 | 0x0a | 0x7f | 0xff => Next::Element,
+            _ if size > 0 => {
+                self.number(role, kind, &value[..size]);
+                Next::Element
+            }
+            _ => return Err("a value of unknown kind"),
+        };
+        Ok(Some(head + size))
+    }
+
+    fn role(&self, name: &[u8]) -> Role {
+        let around = self.around.last().copied().unwrap_or_default();
+        match (self.around.len(), around, name) {
+            (1, _, b"ok") => Role::Ok,
+            (1, _, b"n") => Role::Count,
+            (1, _, b"cursor") => Role::Cursor,
+            (1, _, b"writeErrors") => Role::WriteErrors,
+            (1, _, b"code") | (_, Role::WriteError, b"code") => Role::Code,
+            (1, _, b"errmsg") | (_, Role::WriteError, b"errmsg") => Role::Message,
+            (_, Role::Cursor, b"firstBatch" | b"nextBatch") => Role::Batch,
+            (_, Role::Batch, _) => Role::Row,
+            (_, Role::WriteErrors, _) => Role::WriteError,
+            (_, Role::Row, b"_id") => Role::Other,
+            (_, Role::Row, _) => Role::Field,
+            _ => Role::Other,
+        }
+    }
+
+    fn number(&mut self, role: Role, kind: u8, bytes: &[u8]) {
+        let mut eight = [0; 8];
+        eight[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
+        let number = match kind {
+            0x01 => f64::from_le_bytes(eight) as i64,
+            0x10 => i64::from(i32::from_le_bytes([eight[0], eight[1], eight[2], eight[3]])),
+            _ => i64::from_le_bytes(eight),
+        };
+        match role {
+            Role::Ok => self.ok = number == 1,
+            Role::Count => self.count = u32::try_from(number).unwrap_or(u32::MAX),
+            Role::Code => self.code = number,
+            _ => {}
+        }
+    }
+
+    fn begin_content(&mut self, role: Role, left: u32, text: bool) -> Result<(), &'static str> {
+        if left > self.left {
+            return Err(ENDS_EARLY);
+        }
+        if role == Role::Field {
+            self.reply.bytes = self.reply.bytes.saturating_add(left.into());
+        }
+        self.next = Next::Content { role, left, text };
+        if left == 0 {
+            self.end_content(role, text);
+        }
+        Ok(())
+    }
+
+    fn content(
+        &mut self,
+        role: Role,
+        left: u32,
+        text: bool,
+        input: &[u8],
+    ) -> Result<Option<usize>, &'static str> {
+        let there = input.len().min(left as usize);
+        if there == 0 {
+            return Ok(None);
+        }
+        self.spend(there)?;
+        match role {
+            Role::Field if self.check_contents => self.digest.add(&input[..there]),
+            Role::Message => {
+                let room = MOST_MESSAGE.saturating_sub(self.said.len());
+                self.said.extend_from_slice(&input[..there.min(room)]);
+            }
+            _ => {}
+        }
+        let left = left - there as u32;
+        self.next = Next::Content { role, left, text };
+        if left == 0 {
+            self.end_content(role, text);
+        }
+        Ok(Some(there))
+    }
+
+    fn end_content(&mut self, role: Role, text: bool) {
+        if role == Role::Field && self.check_contents {
+            let digest = std::mem::take(&mut self.digest);
+            self.reply.contents = self.reply.contents.wrapping_add(digest.finish());
+        }
+        self.next = if text { Next::TextEnd } else { Next::Element };
+    }
+
+    /// The next bytes of the message, which are then taken.
+    fn fixed<const N: usize>(&mut self, input: &[u8]) -> Result<Option<[u8; N]>, &'static str> {
+        if (self.left as usize) < N {
+            return Err(ENDS_EARLY);
+        }
+        let found = input.first_chunk().copied();
+        if found.is_some() {
+            self.spend(N)?;
+        }
+        Ok(found)
+    }
+
+    fn spend(&mut self, count: usize) -> Result<(), &'static str> {
+        let count = u32::try_from(count).map_err(|_| ENDS_EARLY)?;
+        self.left = self.left.checked_sub(count).ok_or(ENDS_EARLY)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::command::Template;
+    use super::*;
+    use crate::protocol::Values;
+    use crate::protocol::statement::digest;
+
+    fn replies(pieces: &[&[u8]]) -> Result<Vec<Reply>, &'static str> {
+        let mut decoder = Decoder::new(true);
+        let mut rest: Vec<u8> = Vec::new();
+        let mut replies = Vec::new();
+        for piece in pieces {
+            rest.extend_from_slice(piece);
+            loop {
+                let Decoded { consumed, reply } = decoder.take(&rest)?;
+                rest.drain(..consumed);
+                match reply {
+                    Some(reply) => replies.push(reply),
+                    None => break,
+                }
+            }
+            assert!(rest.len() < crate::protocol::REST_LIMIT);
+        }
+        Ok(replies)
+    }
+
+    /// A command is built like a reply, but for the number of what it answers.
+    fn reply(slot: u16, text: &str, contents: &[&str]) -> Vec<u8> {
+        let mut values = Values::default();
+        for one in contents {
+            values.text(|out| out.extend_from_slice(one.as_bytes()));
+        }
+        let mut out = Vec::new();
+        Template::new(text, "d").expect("a document").encode(&values, 0, &mut out);
+        out[8..12].copy_from_slice(&i32::from(slot).to_le_bytes());
+        out
+    }
+
+    fn stream() -> Vec<u8> {
+        let row = r#"{"_id": ?, "a": ?b, "b": ?b}"#;
+        let rows = format!(r#"{{"cursor": {{"firstBatch": [{row}, {row}], "id": 0}}, "ok": 1}}"#);
+        [
+            reply(5, &rows, &["k1", "abc", "d", "k2", "", "e"]),
+            reply(1, r#"{"cursor": {"firstBatch": [], "id": 0, "ns": "d.t"}, "ok": 1}"#, &[]),
+            reply(2, r#"{"n": 1, "nModified": 0, "ok": 1}"#, &[]),
+            reply(3, r#"{"ok": 0, "errmsg": "bad", "code": 59}"#, &[]),
+            reply(4, r#"{"n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": "twice"}], "ok": 1}"#, &[]),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn every_kind_of_reply() {
+        let found = replies(&[&stream()]).expect("well-formed");
+        let slots: Vec<u16> = found.iter().map(|reply| reply.slot).collect();
+        assert_eq!(slots, [5, 1, 2, 3, 4]);
+        let contents = [&b"abc"[..], b"d", b"", b"e"].map(digest);
+        let sum = contents.iter().fold(0, |sum: u64, one| sum.wrapping_add(*one));
+        assert_eq!((found[0].rows, found[0].bytes, found[0].contents), (2, 5, sum));
+        assert_eq!(
+            (found[1].status, found[2].status, found[2].rows),
+            (Status::Missing, Status::Done, 1)
+        );
+        assert_eq!(found[3].status, Status::Error(Label::new(b"59")));
+        assert_eq!(found[4].status, Status::Error(Label::new(b"11000")));
+    }
+
+    #[test]
+    fn the_message_of_an_error_is_kept() {
+        let mut decoder = Decoder::new(false);
+        decoder.take(&reply(0, r#"{"ok": 0, "errmsg": "bad"}"#, &[])).expect("well-formed");
+        assert_eq!(decoder.message(), "bad");
+    }
+
+    #[test]
+    fn a_cut_anywhere_changes_nothing() {
+        let stream = stream();
+        let whole = replies(&[&stream]);
+        for at in 0..=stream.len() {
+            assert_eq!(replies(&[&stream[..at], &stream[at..]]), whole, "cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(replies(&bytes), whole);
+    }
+
+    #[test]
+    fn what_is_no_reply_is_refused() {
+        let good = reply(0, r#"{"ok": 1}"#, &[]);
+        let with = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        for bytes in [
+            b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+            with(12, 1),
+            with(16, 1),
+            with(20, 1),
+            with(0, 10),
+            with(0, 200),
+            with(21, 4),
+            with(25, 0x66),
+        ] {
+            let more = [&bytes[..], &[0; 300]].concat();
+            assert!(replies(&[&more]).is_err(), "{bytes:?}");
+        }
+        assert!(replies(&[&with(12, 1)]).is_err());
+    }
+
+    #[test]
+    fn a_long_value_takes_no_memory() {
+        let mut decoder = Decoder::new(false);
+        let mut start = reply(0, r#"{"cursor": {"firstBatch": [{"a": ?b}]}}"#, &[""]);
+        let value = start.windows(3).position(|word| word == b"a\0\0").expect("the field") + 2;
+        start.truncate(value);
+        start.extend_from_slice(&(1_u32 << 30).to_le_bytes());
+        start.push(0);
+        start[0..4].copy_from_slice(&i32::MAX.to_le_bytes());
+        assert_eq!(decoder.take(&start), Ok(Decoded { consumed: start.len(), reply: None }));
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..100 {
+            assert_eq!(decoder.take(&piece), Ok(Decoded { consumed: piece.len(), reply: None }));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = replies(&[&bytes]);
+            let mut whole = reply(0, r#"{"ok": 1}"#, &[]);
+            whole.truncate(25);
+            whole.extend_from_slice(&bytes);
+            let _ = replies(&[&whole]);
+        }
+
+        #[test]
+        fn nearly_valid_bytes_neither(at in 0..500_usize, byte in any::<u8>(), cut in 0..500_usize) {
+            let mut bytes = stream();
+            let (at, cut) = (at % bytes.len(), cut % bytes.len());
+            bytes[at] = byte;
+            let whole = replies(&[&bytes]);
+            prop_assert_eq!(replies(&[&bytes[..cut], &bytes[cut..]]).is_ok(), whole.is_ok());
+        }
+    }
+}
