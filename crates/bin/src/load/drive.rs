@@ -10,6 +10,7 @@ use tare_load::drive::{self, End, Mark, Progress};
 use tare_load::plan::Plan;
 use tare_load::protocol::Protocol;
 use tare_load::protocol::cql::Cql;
+use tare_load::protocol::mongodb::Mongodb;
 use tare_load::protocol::mysql::Mysql;
 use tare_load::protocol::postgresql::Postgresql;
 use tare_load::protocol::resp::Resp;
@@ -30,6 +31,7 @@ pub(crate) fn run(plan: &Plan, options: &RunOptions) -> Result<Ended, LoadError>
         ProtocolName::Mysql => run_with::<Mysql>(plan, options),
         ProtocolName::Postgresql => run_with::<Postgresql>(plan, options),
         ProtocolName::Cql => run_with::<Cql>(plan, options),
+        ProtocolName::Mongodb => run_with::<Mongodb>(plan, options),
     }
 }
 

@@ -52,6 +52,8 @@ pub(crate) enum ProtocolName {
     Cql,
     /// `MySQL`, `MariaDB`, Percona Server: prepared statements in binary
     Mysql,
+    /// `OP_MSG`: `FerretDB`, which is not `MongoDB`, and what speaks like it
+    Mongodb,
 }
 
 impl ProtocolName {
@@ -62,6 +64,7 @@ impl ProtocolName {
             Self::Postgresql => 5432,
             Self::Cql => 9042,
             Self::Mysql => 3306,
+            Self::Mongodb => 27017,
         }
     }
 }

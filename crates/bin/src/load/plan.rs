@@ -98,6 +98,7 @@ fn asked(options: &RunOptions, phase: Phase) -> Result<Asked, LoadError> {
     let dialect = match options.protocol {
         ProtocolName::Redis => Dialect::Words,
         ProtocolName::Postgresql | ProtocolName::Mysql | ProtocolName::Cql => Dialect::Sql,
+        ProtocolName::Mongodb => Dialect::Json,
     };
     let workload = Arc::new(Job::read(job, dialect)?);
     let (before, after) = (Vec::new(), Vec::new());
@@ -110,7 +111,7 @@ fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<
     let engine = match options.protocol {
         ProtocolName::Mysql => Engine::Mysql,
         ProtocolName::Postgresql => Engine::Postgresql,
-        ProtocolName::Redis | ProtocolName::Cql => {
+        ProtocolName::Redis | ProtocolName::Cql | ProtocolName::Mongodb => {
             return Err(wrong("--sysbench needs SQL: --protocol mysql or postgresql"));
         }
     };

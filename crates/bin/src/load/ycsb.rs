@@ -18,6 +18,7 @@ pub(crate) fn asked(
         ProtocolName::Redis => Store::Redis,
         ProtocolName::Postgresql | ProtocolName::Mysql => Store::Sql,
         ProtocolName::Cql => Store::Cassandra,
+        ProtocolName::Mongodb => Store::Mongodb,
     };
     let ycsb_phase = match phase {
         Phase::Load => ycsb::Phase::Load,

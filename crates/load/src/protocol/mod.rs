@@ -4,6 +4,7 @@
 //! allocates nothing once its buffers have grown. An implementation is `resp` to look at.
 
 pub mod cql;
+pub mod mongodb;
 pub mod mysql;
 pub mod postgresql;
 pub mod resp;

@@ -1,4 +1,4 @@
-//! Commands: written as JSON with `?` for a value (`?b`: as binary), sent as BSON.
+//! Commands: written as JSON with `?` for a value (`?b`: as binary; `?i`: a number in 32 bits), sent as BSON.
 
 use super::OP_MSG;
 use crate::protocol::{Value, Values};
@@ -18,8 +18,18 @@ enum Piece {
     /// An element: a value under this name.
     Gap {
         name: Vec<u8>,
-        binary: bool,
+        form: Form,
     },
+}
+
+/// How a value goes into BSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// By what it is: a string or 64 bits.
+    Own,
+    Binary,
+    /// 32 bits.
+    Short,
 }
 
 const DOUBLE: u8 = 0x01;
@@ -28,6 +38,7 @@ const DOCUMENT: u8 = 0x03;
 const ARRAY: u8 = 0x04;
 const BINARY: u8 = 0x05;
 const BOOLEAN: u8 = 0x08;
+const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
 impl Template {
@@ -72,9 +83,9 @@ impl Template {
                     depth -= 1;
                     end(open[depth], out);
                 }
-                Piece::Gap { name, binary } => {
+                Piece::Gap { name, form } => {
                     if let Some(value) = values.next() {
-                        element(name, value, *binary, out);
+                        element(name, value, *form, out);
                     }
                 }
             }
@@ -91,22 +102,30 @@ fn end(start: usize, out: &mut [u8]) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-fn element(name: &[u8], value: Value<'_>, binary: bool, out: &mut Vec<u8>) {
-    let kind = match value {
-        Value::Integer(_) => INT64,
-        Value::Text(_) if binary => BINARY,
-        Value::Text(_) => STRING,
+fn element(name: &[u8], value: Value<'_>, form: Form, out: &mut Vec<u8>) {
+    let mut begin = |kind: u8| {
+        out.push(kind);
+        out.extend_from_slice(name);
     };
-    out.push(kind);
-    out.extend_from_slice(name);
-    match value {
-        Value::Integer(number) => out.extend_from_slice(&number.to_le_bytes()),
-        Value::Text(text) if binary => {
+    match (value, form) {
+        (Value::Integer(number), Form::Short) => {
+            begin(INT32);
+            out.extend_from_slice(&(number as i32).to_le_bytes());
+        }
+        (Value::Integer(number), _) => {
+            begin(INT64);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        (Value::Text(text), Form::Binary) => {
+            begin(BINARY);
             out.extend_from_slice(&(text.len() as i32).to_le_bytes());
             out.push(0); // of the generic kind
             out.extend_from_slice(text);
         }
-        Value::Text(text) => string(text, out),
+        (Value::Text(text), _) => {
+            begin(STRING);
+            string(text, out);
+        }
     }
 }
 
@@ -172,9 +191,11 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, name: Vec<u8>) -> Result<(), &'static str> {
         if self.takes("?b") {
-            self.pieces.push(Piece::Gap { name, binary: true });
+            self.pieces.push(Piece::Gap { name, form: Form::Binary });
+        } else if self.takes("?i") {
+            self.pieces.push(Piece::Gap { name, form: Form::Short });
         } else if self.takes("?") {
-            self.pieces.push(Piece::Gap { name, binary: false });
+            self.pieces.push(Piece::Gap { name, form: Form::Own });
         } else if self.takes("{") {
             self.nested(DOCUMENT, &name, Self::members)?;
         } else if self.takes("[") {

@@ -49,7 +49,7 @@ enum Next {
 }
 
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools)] // what a reply has said so far
+#[allow(clippy::struct_excessive_bools)] // what is known of a reply so far
 pub(super) struct Decoder {
     check_contents: bool,
     next: Next,
@@ -64,7 +64,7 @@ pub(super) struct Decoder {
     code: i64,
     count: u32,
     reply: Reply,
-    said: Vec<u8>,
+    text_of_error: Vec<u8>,
     message: String,
 }
 
@@ -87,7 +87,7 @@ impl Decoder {
             code: 0,
             count: 0,
             reply: Reply::default(),
-            said: Vec::new(),
+            text_of_error: Vec::new(),
             message: String::new(),
         }
     }
@@ -118,7 +118,7 @@ impl Decoder {
         if !self.ok || self.failed {
             reply.status = Status::Error(Label::number(u32::try_from(self.code).unwrap_or(0)));
             self.message.clear();
-            self.message.push_str(&String::from_utf8_lossy(&self.said));
+            self.message.push_str(&String::from_utf8_lossy(&self.text_of_error));
         } else if !self.has_cursor {
             reply.rows = self.count;
         } else if reply.rows == 0 {
@@ -198,7 +198,7 @@ impl Decoder {
         self.reply = Reply { slot, ..Reply::default() };
         (self.ok, self.has_cursor, self.failed) = (false, false, false);
         (self.code, self.count) = (0, 0);
-        self.said.clear();
+        self.text_of_error.clear();
         self.around.clear();
         self.next = Next::Section;
         Ok(Some(HEADER_BYTES))
@@ -308,8 +308,8 @@ impl Decoder {
         match role {
             Role::Field if self.check_contents => self.digest.add(&input[..there]),
             Role::Message => {
-                let room = MOST_MESSAGE.saturating_sub(self.said.len());
-                self.said.extend_from_slice(&input[..there.min(room)]);
+                let room = MOST_MESSAGE.saturating_sub(self.text_of_error.len());
+                self.text_of_error.extend_from_slice(&input[..there.min(room)]);
             }
             _ => {}
         }

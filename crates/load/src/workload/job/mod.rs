@@ -304,6 +304,19 @@ operations:
     }
 
     #[test]
+    fn json_keeps_its_braces() {
+        let text = "{format: 1, generators: {n: {uniform: {from: 1, to: 2}}, t: {choice: [a]}}, \
+            operations: [{name: s, steps: [{send: '{\"find\": \"c\", \"filter\": {\"_id\": \"k{n}\", \"a\": {n}, \"b\": {t}, \"d\": {}}}'}]}]}";
+        let job = Job::parse(text, Dialect::Json).expect("a job");
+        let statement = &job.statements()[0];
+        assert_eq!(
+            statement.text,
+            r#"{"find": "c", "filter": {"_id": ?, "a": ?, "b": ?, "d": {}}}"#
+        );
+        assert_eq!(statement.parameters, [Type::Text, Type::Integer, Type::Text]);
+    }
+
+    #[test]
     fn what_cannot_be_is_said() {
         let error = |text: &str| Job::parse(text, Dialect::Words).err().expect("refused");
         assert!(error("{format: 2, operations: []}").contains("format 2"));

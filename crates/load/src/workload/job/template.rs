@@ -10,6 +10,8 @@ pub enum Dialect {
     Words,
     /// SQL or CQL: a generator is a whole parameter.
     Sql,
+    /// JSON: a generator is a value, or part of a string.
+    Json,
 }
 
 pub(super) enum Parameter {
@@ -41,10 +43,7 @@ pub(super) fn template(
                     }
                     Piece::Source(source) => {
                         statement.text.push('?');
-                        statement.parameters.push(match sources[source] {
-                            Source::Number { .. } | Source::Sequential { .. } => Type::Integer,
-                            Source::Text { .. } | Source::Choice(_) => Type::Text,
-                        });
+                        statement.parameters.push(type_of(&sources[source]));
                         parameters.push(Parameter::Whole(source));
                     }
                 }
@@ -65,8 +64,59 @@ pub(super) fn template(
                 parameters.push(Parameter::Pieces(pieces));
             }
         }
+        Dialect::Json => {
+            let mut strings = text.split('"');
+            let outside = strings.next().unwrap_or_default();
+            values(outside, names, sources, &mut statement, &mut parameters);
+            while let Some(inside) = strings.next() {
+                let pieces = pieces(inside, names)?;
+                if pieces.iter().any(|piece| matches!(piece, Piece::Source(_))) {
+                    statement.text.push('?');
+                    statement.parameters.push(Type::Text);
+                    parameters.push(Parameter::Pieces(pieces));
+                } else {
+                    statement.text.extend(["\"", inside, "\""]);
+                }
+                let outside = strings.next().ok_or_else(|| {
+                    format!("`{text}`: a quotation mark is opened and not closed")
+                })?;
+                values(outside, names, sources, &mut statement, &mut parameters);
+            }
+        }
     }
     Ok((statement, parameters))
+}
+
+/// Takes `{name}` out of JSON between strings, where other braces are its own.
+fn values(
+    text: &str,
+    names: &[&String],
+    sources: &[Source],
+    statement: &mut Statement,
+    parameters: &mut Vec<Parameter>,
+) {
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        statement.text.push_str(before);
+        let name = after.split_once('}').map(|(name, _)| name);
+        if let Some(source) = name.and_then(|name| names.iter().position(|known| *known == name)) {
+            statement.text.push('?');
+            statement.parameters.push(type_of(&sources[source]));
+            parameters.push(Parameter::Whole(source));
+            rest = &after[names[source].len() + 1..];
+        } else {
+            statement.text.push('{');
+            rest = after;
+        }
+    }
+    statement.text.push_str(rest);
+}
+
+fn type_of(source: &Source) -> Type {
+    match source {
+        Source::Number { .. } | Source::Sequential { .. } => Type::Integer,
+        Source::Text { .. } | Source::Choice(_) => Type::Text,
+    }
 }
 
 fn pieces(text: &str, names: &[&String]) -> Result<Vec<Piece>, String> {

@@ -60,6 +60,8 @@ pub struct Binding {
     pub read_level: Option<String>,
     /// `cassandra.writeconsistencylevel`.
     pub write_level: Option<String>,
+    /// `mongodb.writeConcern`, as a document.
+    pub(super) write_concern: &'static str,
 }
 
 /// YCSB's core workload as it was asked for.
@@ -261,9 +263,27 @@ impl Said<'_> {
                     keyspace: self.name("cassandra.keyspace")?.unwrap_or_else(|| "ycsb".to_owned()),
                     copies: self.whole("cassandra.replicationfactor", 1..=1_000)?.unwrap_or(1),
                     creates_table: self.flag("cassandra.createtable", false)?,
+                    ..none
                 })
             }
+            Store::Mongodb => {
+                self.only("mongodb.upsert", "false", "a write finds its document or fails")?;
+                self.only("mongodb.readPreference", "primary", "one server is spoken with")?;
+                self.only("batchsize", "1", "inserts are single commands")?;
+                Ok(Binding { write_concern: self.write_concern()?, ..none })
+            }
         }
+    }
+
+    /// Those that are answered: of others nobody knows whether they were carried out.
+    fn write_concern(&mut self) -> Result<&'static str, LoadError> {
+        const NAMES: [&str; 4] = ["acknowledged", "journaled", "replica_acknowledged", "majority"];
+        Ok(match self.word("mongodb.writeConcern", &NAMES)? {
+            "journaled" => r#"{"w": 1, "j": true}"#,
+            "replica_acknowledged" => r#"{"w": 2}"#,
+            "majority" => r#"{"w": "majority"}"#,
+            _ => r#"{"w": 1}"#,
+        })
     }
 
     fn shares(&mut self) -> Result<SaidShares, LoadError> {

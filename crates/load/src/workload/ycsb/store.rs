@@ -7,6 +7,7 @@ pub enum Store {
     /// Any database with a JDBC driver.
     Sql,
     Cassandra,
+    Mongodb,
 }
 
 /// What YCSB's workload asks a binding for.

@@ -19,6 +19,7 @@ const OF_FIELDS: usize = 4;
 impl Documents {
     pub(super) fn new(settings: &Settings) -> Self {
         let (table, names) = (&settings.table, &settings.fields.names);
+        let concern = format!(r#""writeConcern": {}"#, settings.binding.write_concern);
         let find = |filter: &str, more: &str, projection: &str| {
             let filter = format!(r#""filter": {{"_id": {filter}}}"#);
             format!(r#"{{"find": "{table}", {filter}, {more}, "singleBatch": true{projection}}}"#)
@@ -29,7 +30,7 @@ impl Documents {
         let scan = |projection: &str| find(r#"{"$gte": ?}"#, range, projection);
         let update = |sets: &str| {
             let change = format!(r#"{{"q": {{"_id": ?}}, "u": {{"$set": {{{sets}}}}}}}"#);
-            format!(r#"{{"update": "{table}", "updates": [{change}]}}"#)
+            format!(r#"{{"update": "{table}", "updates": [{change}], {concern}}}"#)
         };
         let sets: Vec<String> = names.iter().map(|name| format!(r#""{name}": ?b"#)).collect();
         let all = sets.join(", ");
@@ -37,7 +38,7 @@ impl Documents {
             read(""),
             scan(""),
             update(&all),
-            format!(r#"{{"insert": "{table}", "documents": [{{"_id": ?, {all}}}]}}"#),
+            format!(r#"{{"insert": "{table}", "documents": [{{"_id": ?, {all}}}], {concern}}}"#),
         ];
         for (name, set) in names.iter().zip(&sets) {
             let only = format!(r#", "projection": {{"{name}": 1}}"#);

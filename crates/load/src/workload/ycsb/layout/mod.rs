@@ -2,6 +2,7 @@
 //!
 //! Tables and statements are those of the bindings, so that either reads what the other has loaded.
 
+mod documents;
 mod redis;
 mod tables;
 
@@ -72,13 +73,14 @@ pub(super) fn layout(store: Store, settings: &Settings) -> Box<dyn Layout> {
         Store::Redis => Box::new(redis::Redis::new(&settings.fields)),
         Store::Sql => Box::new(Tables::new(Language::Sql, settings)),
         Store::Cassandra => Box::new(Tables::new(Language::Cql, settings)),
+        Store::Mongodb => Box::new(documents::Documents::new(settings)),
     }
 }
 
 /// What makes the table, where the load phase is asked to.
 pub(super) fn preparations(store: Store, settings: &Settings) -> Vec<String> {
     match store {
-        Store::Redis => Vec::new(),
+        Store::Redis | Store::Mongodb => Vec::new(),
         Store::Sql => tables::preparations(Language::Sql, settings),
         Store::Cassandra => tables::preparations(Language::Cql, settings),
     }
