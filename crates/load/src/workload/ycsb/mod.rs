@@ -1,5 +1,6 @@
 //! YCSB's core workloads, from its own property files: same keys, same fields, same tables.
 
+mod binding;
 mod keys;
 mod layout;
 mod properties;

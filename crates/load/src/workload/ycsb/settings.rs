@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::binding::Binding;
 use super::keys::{Chooser, EXPONENT, KeyNames, MOST_DIGITS, Scrambled};
 use super::properties::{Properties, Property};
 use super::said::{Said, boolean, number, refused};
@@ -43,25 +44,6 @@ pub(super) struct Shares {
     pub(super) insert: f64,
     pub(super) scan: f64,
     pub(super) read_modify_write: f64,
-}
-
-/// What YCSB's binding for the database would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Binding {
-    /// `jdbc.createtable` or `cassandra.createtable`: the load phase makes the table where it is not there.
-    pub(super) creates_table: bool,
-    /// `cassandra.keyspace`.
-    pub keyspace: String,
-    /// `cassandra.replicationfactor`.
-    pub(super) copies: u64,
-    /// `cassandra.tableoptions`.
-    pub(super) table_options: Option<String>,
-    /// `cassandra.readconsistencylevel`.
-    pub read_level: Option<String>,
-    /// `cassandra.writeconsistencylevel`.
-    pub write_level: Option<String>,
-    /// `mongodb.writeConcern`, as a document.
-    pub(super) write_concern: &'static str,
 }
 
 /// YCSB's core workload as it was asked for.
@@ -242,47 +224,6 @@ impl Said<'_> {
             connections: self.whole("threadcount", 1..=1_000_000)?.map(|count| count as u32),
             per_s: self.whole("target", 0..=MOST)?.filter(|&rate| rate > 0).map(real),
             window: self.whole("status.interval", 1..=MOST)?.map(Duration::from_secs),
-        })
-    }
-
-    fn binding(&mut self, store: Store) -> Result<Binding, LoadError> {
-        let none = Binding::default();
-        match store {
-            Store::Redis => Ok(none),
-            Store::Sql => {
-                self.only("jdbc.autocommit", "true", "each statement is a transaction of its own")?;
-                Ok(Binding { creates_table: self.flag("jdbc.createtable", false)?, ..none })
-            }
-            Store::Cassandra => {
-                self.only("cassandra.tracing", "false", "requests are not traced")?;
-                let mut text = |name| self.0.take(name).map(|said| said.value);
-                Ok(Binding {
-                    table_options: text("cassandra.tableoptions"),
-                    read_level: text("cassandra.readconsistencylevel"),
-                    write_level: text("cassandra.writeconsistencylevel"),
-                    keyspace: self.name("cassandra.keyspace")?.unwrap_or_else(|| "ycsb".to_owned()),
-                    copies: self.whole("cassandra.replicationfactor", 1..=1_000)?.unwrap_or(1),
-                    creates_table: self.flag("cassandra.createtable", false)?,
-                    ..none
-                })
-            }
-            Store::Mongodb => {
-                self.only("mongodb.upsert", "false", "a write finds its document or fails")?;
-                self.only("mongodb.readPreference", "primary", "one server is spoken with")?;
-                self.only("batchsize", "1", "inserts are single commands")?;
-                Ok(Binding { write_concern: self.write_concern()?, ..none })
-            }
-        }
-    }
-
-    /// Those that are answered: of others nobody knows whether they were carried out.
-    fn write_concern(&mut self) -> Result<&'static str, LoadError> {
-        const NAMES: [&str; 4] = ["acknowledged", "journaled", "replica_acknowledged", "majority"];
-        Ok(match self.word("mongodb.writeConcern", &NAMES)? {
-            "journaled" => r#"{"w": 1, "j": true}"#,
-            "replica_acknowledged" => r#"{"w": 2}"#,
-            "majority" => r#"{"w": "majority"}"#,
-            _ => r#"{"w": 1}"#,
         })
     }
 

@@ -3,7 +3,8 @@
 use super::{Ask, Layout, Sent};
 use crate::protocol::{Statement, Type, Values};
 use crate::workload::Expect;
-use crate::workload::ycsb::settings::{Binding, Settings};
+use crate::workload::ycsb::binding::Binding;
+use crate::workload::ycsb::settings::Settings;
 use crate::workload::ycsb::store::Verb;
 
 /// Which language the statements are in.
