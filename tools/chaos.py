@@ -31,7 +31,7 @@ from tare.sites.layout import Layout
 from tools.kill_nine import Trial, left_behind
 
 ROOT = Path(__file__).resolve().parents[1]
-FAKES = (sys.executable, str(ROOT / "tests" / "integration" / "tare_with_fakes.py"))
+FAKES = (sys.executable, str(ROOT / "tests" / "integration" / "runs" / "tare_with_fakes.py"))
 STUDY = """
 format: 1
 name: chaos

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.cli.run import NO_GOOD_RESULT
+from tare.cli.study.run import NO_GOOD_RESULT
 from tare.errors import EnvironmentLacks, StoreError
 from tare.run.attempt.context import make_token
 from tare.sites.engine import LABEL, connect

@@ -27,7 +27,7 @@ from bench.protocol.tables import markdown, show
 from tare.calibrate.archive import Archive, Place
 from tare.calibrate.session import Session, calibrate
 from tare.calibrate.summary import Identity, identity_of
-from tare.cli.progress import progress
+from tare.cli.study.progress import progress
 from tare.errors import TareError
 from tare.plan.model import Plan
 from tare.run.clock import SystemClock

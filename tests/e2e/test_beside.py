@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.live.conftest import fill, plan_of
 
-from tare.cli.serve import page_beside
+from tare.cli.study.serve import page_beside
 from tare.errors import EnvironmentLacks
 from tare.live.serving import beside, open_listener
 from tare.store import resume_store

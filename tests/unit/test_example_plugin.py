@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "plugin"
-WITH_FAKES = ROOT / "tests" / "integration" / "tare_with_fakes.py"
+WITH_FAKES = ROOT / "tests" / "integration" / "runs" / "tare_with_fakes.py"
 TIMEOUT_S = 240
 VERSION = {"package": "tare-counter", "version": "0.1.0"}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from tare.cli.plan import as_json
+from tare.cli.study.plan import as_json
 from tare.errors import StoreError
 from tare.imports import load_mapping
 from tare.knowledge.claim import load_claim

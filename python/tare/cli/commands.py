@@ -47,86 +47,96 @@ def _nothing() -> None:
 # In the order in which one comes to need them.
 COMMANDS: Mapping[str, Subcommand] = {
     "doctor": Subcommand(
-        "tare.cli.doctor",
+        "tare.cli.machine.doctor",
         "doctor",
         "Examine this machine: what it can do, what it cannot, what to do about it "
         "(exit code 3: no study can run).",
     ),
     "init": Subcommand(
-        "tare.cli.init", "init", "Write NAME/study.yaml, commented, to be changed to your own question."
+        "tare.cli.study.init", "init", "Write NAME/study.yaml, commented, to be changed to your own question."
     ),
     "plan": Subcommand(
-        "tare.cli.plan",
+        "tare.cli.study.plan",
         "plan",
         "Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing.",
     ),
     "run": Subcommand(
-        "tare.cli.run", "run", "Run a study, or go on with one that was broken off; every finished run is kept."
+        "tare.cli.study.run",
+        "run",
+        "Run a study, or go on with one that was broken off; every finished run is kept.",
     ),
     "serve": Subcommand(
-        "tare.cli.serve",
+        "tare.cli.study.serve",
         "serve",
         "Show a store as a page in the browser, live: plan, phase, figures, intervals, log. It only reads.",
     ),
     "sweep": Subcommand(
-        "tare.cli.sweep",
+        "tare.cli.study.sweep",
         "sweep",
         "Run one arm at rising numbers of threads; tell full load, and the threads that give two thirds of it.",
     ),
-    "report": Subcommand("tare.cli.report", "report", "Show the overhead of each arm against the baseline."),
+    "report": Subcommand(
+        "tare.cli.results.report", "report", "Show the overhead of each arm against the baseline."
+    ),
     "explain": Subcommand(
-        "tare.cli.explain",
+        "tare.cli.results.explain",
         "explain",
         "Say where the time of an operation goes in each arm, by component, and what its overhead consists of.",
     ),
     "compare": Subcommand(
-        "tare.cli.compare",
+        "tare.cli.results.compare",
         "compare",
         "Show what has changed between two stores of one study: two days, two machines, two versions.",
     ),
     "check": Subcommand(
-        "tare.cli.check", "check", "Decide by the intervals whether the overhead of each arm is within a limit."
+        "tare.cli.results.check",
+        "check",
+        "Decide by the intervals whether the overhead of each arm is within a limit.",
     ),
     "views": Subcommand(
-        "tare.cli.views",
+        "tare.cli.results.views",
         "views",
         "Show what docker stats, mpstat and others would have printed, what they did print, and why they differ.",
     ),
     "probe": Subcommand(
-        "tare.cli.probe",
+        "tare.cli.machine.probe",
         "probe",
         "Record, show or export the kernel's counters, or serve them by `--prometheus :PORT`: runs tare-probe.",
         # Whatever follows is tare-probe's to judge, `--help` too.
         {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
     "load": Subcommand(
-        "tare.cli.load",
+        "tare.cli.machine.load",
         "load",
         "Send a database requests, closed loop or at intended times, and measure each reply: runs tare-load.",
         {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
     "import": Subcommand(
-        "tare.cli.importing",
+        "tare.cli.results.importing",
         "import_results",
         "Read results that somebody else has measured, so that `tare report` can analyse them.",
     ),
     "advise": Subcommand(
-        "tare.cli.advise",
+        "tare.cli.advice.advise",
         "advise_on",
         "Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing.",
     ),
     "knowledge": Subcommand(
-        "tare.cli.knowledge", "app", "Claims of what dockerizing costs: those that come with tare, and your own."
+        "tare.cli.advice.knowledge",
+        "app",
+        "Claims of what dockerizing costs: those that come with tare, and your own.",
     ),
     "calibrate": Subcommand(
-        "tare.cli.calibrate",
+        "tare.cli.study.calibrate",
         "calibrate_machine",
         "Prove the rig: identical servers, and effects of known size, judged as any study is.",
     ),
-    "store": Subcommand("tare.cli.store", "app", "Check a store against its digests, or save what is whole of it."),
-    "images": Subcommand("tare.cli.images", "app", "List, build, verify and remove images."),
+    "store": Subcommand(
+        "tare.cli.results.store", "app", "Check a store against its digests, or save what is whole of it."
+    ),
+    "images": Subcommand("tare.cli.machine.images", "app", "List, build, verify and remove images."),
     "clean": Subcommand(
-        "tare.cli.clean",
+        "tare.cli.machine.clean",
         "clean",
         "Remove what tare made on this machine: containers, networks, control groups, processes, copies, caches.",
     ),

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from docker import DockerClient
 from tests.integration.deployments.machines import LONG_S, SERVE, MakeMachine, answer_of
-from tests.integration.test_storage import FSTYPES, SPECS
+from tests.integration.storage.test_storage import FSTYPES, SPECS
 
 from tare.deployments import Deployment, MachineSetting
 from tare.deployments.mounts import lying_under

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.analyze.knee import Knee, knee_of
-from tare.cli.sweep import conclusions, render
+from tare.cli.study.sweep import conclusions, render
 from tare.run.record import RunRecord
 
 COUNTS = (1, 2, 4, 8, 16, 32)

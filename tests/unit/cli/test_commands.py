@@ -32,9 +32,12 @@ def test_the_command_line_and_its_help_load_nothing_that_is_slow(call: str) -> N
 @pytest.mark.parametrize(
     ("modules", "slow"),
     [
-        ("tare.cli.importing", ("numpy", "scipy", "polars", "docker", "altair", "pandas", "statsmodels")),
-        ("tare.cli.plan, tare.cli.running, tare.cli.advise", ("altair", "pandas", "statsmodels", "scipy.optimize")),
-        ("tare.cli.report, tare.report.terminal", ("polars", "docker", "altair", "pandas", "statsmodels")),
+        ("tare.cli.results.importing", ("numpy", "scipy", "polars", "docker", "altair", "pandas", "statsmodels")),
+        (
+            "tare.cli.study.plan, tare.cli.study.running, tare.cli.advice.advise",
+            ("altair", "pandas", "statsmodels", "scipy.optimize"),
+        ),
+        ("tare.cli.results.report, tare.report.terminal", ("polars", "docker", "altair", "pandas", "statsmodels")),
     ],
 )
 def test_what_imports_and_shows_runs_loads_only_what_it_needs(modules: str, slow: tuple[str, ...]) -> None:

@@ -16,8 +16,8 @@ from tests.unit.run.conftest import make_plan
 
 from tare.analyze.knee import Knee, knee_of
 from tare.analyze.views.summary import views_of_run
-from tare.cli.progress import Tally, display
-from tare.cli.sweep import render as sweep_text
+from tare.cli.study.progress import Tally, display
+from tare.cli.study.sweep import render as sweep_text
 from tare.report import EXPORTERS, build_report
 from tare.report.content import readable
 from tare.report.in_full import in_full

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.analyze.test_control import controlled, records
+from tests.unit.analyze.validity.test_control import controlled, records
 from tests.unit.report.words.test_headlines import FORMATS, INVALID, SOUND, flat
 
 from tare.report import EXPORTERS, build_report, terminal

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.cli.plan import as_json
+from tare.cli.study.plan import as_json
 from tare.databases.registry import DATABASES
 from tare.knowledge.claim import load_claims
 from tare.plan.datasets import data_sets

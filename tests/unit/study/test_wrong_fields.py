@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tare.cli.plan import as_json
+from tare.cli.study.plan import as_json
 from tare.errors import StudyError
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import estimate

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from tests.unit.analyze import synthetic
-from tests.unit.analyze.test_control import controlled, records
+from tests.unit.analyze.validity.test_control import controlled, records
 
 from tare.report import EXPORTERS, build_report
 from tare.run.ending import ArmWidth, Ending

@@ -1,0 +1,1 @@
+"""Findings of others and of your own: `tare knowledge`, and `tare advise`, which draws on them."""

@@ -1,0 +1,149 @@
+"""`tare advise`: whether it is safe to dockerize a benchmark."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tare.calibrate.archive import Archive
+from tare.calibrate.summary import identity_of
+from tare.cli.advice.dialogue import Asked, asked, asked_where
+from tare.cli.advice.knowledge import Folder, every_claim
+from tare.errors import StudyError
+from tare.knowledge.advice import Advice, advise
+from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines, plain
+from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
+from tare.knowledge.claim import ClaimFile
+from tare.knowledge.smallest import calibrated_spread, rounds_of, smallest_study, target_of
+from tare.plan.expand import expand
+from tare.sites.facts import host_facts
+from tare.sites.layout import default_layout
+from tare.sites.local import LocalHost
+from tare.study.catalogue import find_study
+from tare.study.reading.load import load, loads
+from tare.study.registry import installed
+from tare.study.suggest import did_you_mean
+
+
+class Production(StrEnum):
+    """How production is deployed."""
+
+    BARE = "bare"
+    CONTAINER = "container"
+    VM = "vm"
+    VM_CONTAINER = "vm-container"
+
+
+class Place(StrEnum):
+    """Where the load generator runs."""
+
+    SAME = "same"
+    OTHER = "other"
+
+
+_COMPARING = f"What the benchmark is to compare: {', '.join(Comparing)}."
+_PRODUCTION = f"How production is deployed: {', '.join(Production)}."
+
+
+def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
+    study: Annotated[str | None, typer.Argument(help="A study; without one, a short dialogue asks.")] = None,
+    comparing: Annotated[Comparing | None, typer.Option(metavar="WHAT", help=_COMPARING)] = None,
+    production: Annotated[Production | None, typer.Option(metavar="HOW", help=_PRODUCTION)] = None,
+    gap: Annotated[float | None, typer.Option(min=0, help="Expected difference, a fraction: 0.2 is 20 %.")] = None,
+    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    client_host: Annotated[Place | None, typer.Option(help="Host of the load generator (default: same).")] = None,
+    storage: Annotated[str | None, typer.Option(help="Where containers keep data (default: bind).")] = None,
+    write: Annotated[Path | None, typer.Option(help="File for the smallest study that would tell more.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
+    claims: Folder = None,
+) -> None:
+    """Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing."""
+    known = every_claim(claims)
+    if gap is not None and not math.isfinite(gap):
+        raise typer.BadParameter(f"{gap} is no difference", param_hint="--gap")
+    if study is None:
+        _refuse_beside_dialogue(comparing, production, gap, scale, client_host, storage)
+        question = asked()
+    else:
+        loaded = load(find_study(study), installed(), scale)
+        host = (client_host or Place.SAME).value
+        kind = None if storage is None else _kind(storage, known)
+        question = Asked(_completed(benchmark_of(loaded, host, kind), comparing, production, gap), loaded)
+    advice = advise(question.benchmark, known)
+    if study is None and write is None and question.study is not None and _open(advice):
+        write = asked_where(f"{question.study.name}.yaml")
+    proposed = _proposed(advice, question, write)
+    if as_json:
+        text = json.dumps(as_tree(advice, proposed), indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = "\n".join(lines(advice, proposed, Console().width)) + "\n"
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _refuse_beside_dialogue(*given: object) -> None:
+    if any(each is not None for each in given):
+        raise StudyError(
+            "options about a benchmark need a study", hint="name one, or leave them out: the dialogue asks for them"
+        )
+
+
+def _kind(storage: str, claims: tuple[ClaimFile, ...]) -> str:
+    """A storage that tare or a claim knows; any other word would only make claims incomparable."""
+    setups = [known.claim.context.arm for known in claims if known.claim.context is not None]
+    words = {*installed().storages, *(setup.storage for setup in setups if setup.storage is not None)} - {"none"}
+    if storage not in words:
+        raise StudyError(
+            f"no storage {plain(storage)!r} is known", hint=did_you_mean(storage, words, kind="storages")
+        )
+    return storage
+
+
+def _completed(
+    benchmark: Benchmark, comparing: Comparing | None, production: Production | None, gap: float | None
+) -> Benchmark:
+    completed = replace(benchmark, comparing=comparing, gap=gap)
+    return completed if production is None else replace(completed, production=production.value)
+
+
+def _open(advice: Advice) -> tuple[str, ...]:
+    """Arms of which a study would tell more than the claims do."""
+    return advice.unknown or advice.uncertain
+
+
+def _proposed(advice: Advice, question: Asked, write: Path | None) -> Proposed:
+    """The smallest study that would tell more (`--write`), where tare can run the arms."""
+    wanted, study = _open(advice), question.study
+    if not wanted or study is None:
+        why = question.why_none if wanted else None
+        if write is not None:
+            raise StudyError("there is no study to write", hint=why or "claims tell of every arm")
+        return NOTHING_OPEN if why is None else Proposed(why_none=why)
+    target = target_of(advice)
+    spread = _spread()
+    blocks = rounds_of(expand(study), target, spread).blocks
+    text = smallest_study(study, wanted, installed(), target, blocks)
+    rounds = rounds_of(expand(loads(text, installed())), target, spread)
+    if write is None:
+        return Proposed(rounds)
+    try:
+        with write.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise StudyError(f"{write} exists already", hint="choose another name") from error
+    return Proposed(rounds, str(write))
+
+
+def _spread() -> float | None:
+    """As this machine's calibration has it; the machine is looked at only where there is any calibration."""
+    root = default_layout().calibration
+    if not root.is_dir():
+        return None
+    return calibrated_spread(Archive(root), identity_of(host_facts(LocalHost()), None).machine_key)

@@ -1,0 +1,1 @@
+"""The machine: what it can do, its images, what tare left on it, and the programs tare-probe and tare-load."""

@@ -1,0 +1,139 @@
+"""`tare clean`: remove all that tare ever made on this machine, and nothing else. Stores are not touched."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from tare.cli.site_options import SiteOption, SitesOption, chosen_site
+from tare.deployments.sweep import Swept, sweep
+from tare.errors import EnvironmentLacks
+from tare.run.between.reaching import engine_of
+from tare.run.local import all_orphans, local_engine
+from tare.sites import Host, Process
+from tare.sites.connected import connected
+from tare.sites.file import SiteSpec
+from tare.sites.layout import default_layout
+from tare.sites.ledger import Made
+from tare.sites.local import LocalHost, own_process
+from tare.sites.process import alive, from_ident
+from tare.sites.sqlite_ledger import SqliteLedger
+
+NOT_ALL_REMOVED = 1
+_HERE = LocalHost()
+
+
+class Format(StrEnum):
+    """What stdout gets."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,  # noqa: FBT002 - an option, given by name
+    keep_images: Annotated[bool, typer.Option("--keep-images", help="Keep images and loaded data.")] = False,  # noqa: FBT002 - an option, given by name
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be removed.")] = False,  # noqa: FBT002 - an option, given by name
+    output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
+    sites: SitesOption = None,
+    site: SiteOption = None,
+) -> None:
+    """Remove what tare made on this machine: containers, networks, control groups, processes, copies, caches.
+
+    It goes by tare's own ledger and the engine's labels. Results (stores) stay.
+    """
+    wish = _Wish(yes, keep_images, dry_run, output)
+    if (where := chosen_site(sites, site)) is not None:
+        _clean_site(where, wish)
+        return
+    host, ledger = LocalHost(), SqliteLedger(default_layout().ledger)
+    with local_engine() as engine:
+        entries = list(ledger.entries())
+        _refuse_in_use(entries, {host.name: host}, frozenset({own_process()}))
+        entries += [orphan for orphan in all_orphans(host, engine) if orphan not in entries]
+        _carry_out(
+            wish,
+            entries,
+            lambda chosen: sweep(chosen, {host.name: host}, engine.client, ledger, engine.others),
+        )
+
+
+@dataclass(frozen=True)
+class _Wish:
+    yes: bool
+    keep_images: bool
+    dry_run: bool
+    output: Format
+
+
+def _clean_site(spec: SiteSpec, wish: _Wish) -> None:
+    """By the ledger of each host; the engine of each removes what it made."""
+    with connected(spec) as found, ExitStack() as stack:
+        hosts = {host.name: host for host in found.site.hosts}
+        agents = {from_ident(link.agent.ident) for link in found.links.values()}
+        entries = [entry for entry in found.ledger.entries() if entry.host in hosts]
+        _refuse_in_use(entries, hosts, frozenset({own_process(), *agents}))
+
+        def swept(chosen: Sequence[Made]) -> Swept:
+            total = Swept()
+            for name, host in hosts.items():
+                engine = engine_of(found, host, stack)
+                client = None if isinstance(engine, EnvironmentLacks) else engine
+                done = sweep([entry for entry in chosen if entry.host == name], {name: host}, client, found.ledger)
+                total.removed += done.removed
+                total.failed += done.failed
+            return total
+
+        _carry_out(wish, entries, swept)
+
+
+def _carry_out(wish: _Wish, entries: Sequence[Made], remove: Callable[[Sequence[Made]], Swept]) -> None:
+    chosen = [entry for entry in entries if not (wish.keep_images and entry.keep)]
+    if wish.dry_run or not chosen:
+        _tell(Swept(removed=[_spoken(entry) for entry in chosen]), wish.output, would=wish.dry_run)
+        return
+    if not wish.yes:
+        _ask(chosen)
+    swept = remove(chosen)
+    _tell(swept, wish.output, would=False)
+    if swept.failed:
+        raise typer.Exit(NOT_ALL_REMOVED)
+
+
+def _refuse_in_use(entries: Sequence[Made], hosts: Mapping[str, Host], own: frozenset[Process]) -> None:
+    """What a running tare has made is in use; caches have no user once their maker is done."""
+    users = {(entry.host, entry.owner) for entry in entries if not entry.keep and entry.owner not in own}
+    if running := sorted((owner.pid, host) for host, owner in users if alive(hosts.get(host, _HERE), owner)):
+        pids = ", ".join(str(pid) if host == _HERE.name else f"{pid} on {host}" for pid, host in running)
+        raise EnvironmentLacks(
+            f"a running tare (process {pids}) is using what would be removed",
+            hint="let it end, or stop it with Ctrl-C, then clean again",
+        )
+
+
+def _ask(chosen: Sequence[Made]) -> None:
+    sys.stderr.write("".join(f"{_spoken(entry)}\n" for entry in chosen))
+    typer.confirm(f"Remove these {len(chosen)}?", abort=True, err=True)
+
+
+def _spoken(entry: Made) -> str:
+    return f"{entry.kind.value} {entry.ident} on {entry.host}"
+
+
+def _tell(swept: Swept, output: Format, *, would: bool) -> None:
+    if output is Format.JSON:
+        key = "would_remove" if would else "removed"
+        sys.stdout.write(json.dumps({key: swept.removed, "failed": swept.failed}, indent=2) + "\n")
+        return
+    verb = "would remove" if would else "removed"
+    if not swept.removed and not swept.failed:
+        sys.stdout.write("nothing to remove\n")
+    sys.stdout.write("".join(f"{verb} {what}\n" for what in swept.removed))
+    sys.stderr.write("".join(f"tare: {what}\n" for what in swept.failed))

@@ -1,0 +1,117 @@
+"""`tare doctor`: what this machine can and cannot do, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tare.cli.site_options import SiteOption, SitesOption, chosen_site
+from tare.doctor import Line, Verdict
+from tare.doctor.between import sounded
+from tare.doctor.examination import Examination, examine
+from tare.errors import EnvironmentLacks
+from tare.run.between.reaching import engine_of
+from tare.sites.connected import connected
+from tare.sites.engine import connect
+from tare.sites.file import SiteSpec
+from tare.sites.layout import default_layout
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites.ssh.ledger import AgentLedger
+
+_STYLES = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.CANNOT: "bold red"}
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print lines and facts as JSON.")] = False,  # noqa: FBT002 - an option, given by name
+    sites: SitesOption = None,
+    site: SiteOption = None,
+) -> None:
+    """Examine this machine: what it can do, what it cannot, what to do about it (exit code 3: no study can run)."""
+    if (where := chosen_site(sites, site)) is not None:
+        _doctor_site(where, as_json=as_json)
+        return
+    layout = default_layout()
+    ledger = SqliteLedger(layout.ledger) if layout.ledger.exists() else None
+    try:
+        engine = connect(timeout_s=10)
+    except EnvironmentLacks as error:
+        found = examine(LocalHost(), error, layout, ledger)
+    else:
+        try:
+            found = examine(LocalHost(), engine, layout, ledger)
+        finally:
+            engine.close()
+    if as_json:
+        sys.stdout.write(json.dumps(tree(found), indent=2) + "\n")
+    else:
+        show(found, Console(highlight=False))
+    if not found.able:
+        raise typer.Exit(EnvironmentLacks.exit_code)
+
+
+def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
+    """Every host of the site, then what lies between SUT and client."""
+    with connected(spec) as site, ExitStack() as stack:
+        found = {}
+        for host in site.site.hosts:
+            link = site.links.get(host.name)
+            layout = site.homes[host.name]
+            own = AgentLedger(link) if link is not None else SqliteLedger(layout.ledger)
+            found[host.name] = examine(host, engine_of(site, host, stack), layout, own)
+        between = sounded(site) if site.site.sut is not site.site.client else ()
+    able = all(each.able for each in found.values()) and all(line.verdict is not Verdict.CANNOT for line in between)
+    if as_json:
+        hosts = {name: tree(each) for name, each in found.items()}
+        lines = [asdict(line) for line in between]
+        sys.stdout.write(json.dumps({"able": able, "hosts": hosts, "between": lines}, indent=2) + "\n")
+    else:
+        console = Console(highlight=False)
+        for name, each in found.items():
+            console.print(Text(name, style="bold"))
+            show(each, console)
+            console.print()
+        if between:
+            console.print(Text("between them", style="bold"))
+            console.print(_table(between))
+    if not able:
+        raise typer.Exit(EnvironmentLacks.exit_code)
+
+
+def tree(found: Examination) -> dict[str, object]:
+    """`able`, `lines` (name, verdict, found, advice), and the facts as docs/reference/facts.md has them."""
+    return {
+        "able": found.able,
+        "lines": [asdict(line) for line in found.lines],
+        "host": dict(found.host),
+        "engine": None if found.engine is None else dict(found.engine),
+    }
+
+
+def show(found: Examination, console: Console) -> None:
+    """A line each, with the advice under what was found."""
+    console.print(_table(found.lines))
+    console.print()
+    able = "can run here." if found.able else "cannot run here before what is marked `cannot` has been mended."
+    console.print(Text(f"A study with bare and container arms {able}", style="bold"))
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for column in ("verdict", "name", "found"):
+        table.add_column(column, no_wrap=column != "found")
+    for line in lines:
+        text = Text(line.found)
+        if line.advice is not None:
+            text.append(f"\n→ {line.advice}", style="italic")
+        table.add_row(Text(line.verdict.value, style=_STYLES[line.verdict]), line.name, text)
+    return table

@@ -1,0 +1,92 @@
+"""`tare check`: is the overhead within a limit? For continuous integration."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tare.errors import StudyError
+
+INCONCLUSIVE = 4
+"""Exit code of a check that the intervals leave open."""
+
+
+class Open(StrEnum):
+    """What an inconclusive check does."""
+
+    FAIL = "fail"
+    PASS = "pass"  # noqa: S105 - no password
+
+
+def check(  # noqa: PLR0913, PLR0917 - one argument an option
+    store: Annotated[Path, typer.Argument(help="A store of a study that has ended.")],
+    max_overhead: Annotated[str, typer.Option(help="The most that an overhead may be: 5%, or 0.05.")],
+    metric: Annotated[
+        list[str] | None, typer.Option(help="What to look at (default: throughput); repeat it.")
+    ] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Only this arm; repeat it for several.")] = None,
+    inconclusive: Annotated[
+        Open, typer.Option(help="What an interval does that holds the limit: fail (exit code 4) or pass.")
+    ] = Open.FAIL,
+    junit: Annotated[Path | None, typer.Option(help="File for a JUnit XML report.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="File for a summary in Markdown.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - typer's way
+) -> None:
+    """Decide by the intervals whether the overhead of each arm is within a limit.
+
+    Ends with 0 where all intervals lie within it, with 1 where one lies beyond it or the study is invalid, and with
+    4 where neither can be said.
+    """
+    most = limit(max_overhead)
+    from tare.analyze.overhead_limit import Outcome  # scipy is slow to import
+    from tare.cli.study.running import unfinished
+    from tare.report import refuse_place, write
+    from tare.report.check import json_file, terminal
+    from tare.report.check import markdown as summary
+    from tare.report.check.content import Asked, build_check
+    from tare.store import open_store
+
+    refuse_place(junit)
+    refuse_place(markdown)
+    opened = open_store(store)
+    plan, records = opened.plan, opened.records()
+    asked = Asked(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)
+    why_open = unfinished(plan, records)
+    found = build_check(plan.study, records, asked, why_open)
+    if junit is not None:
+        from tare.report.check import junit as xml
+
+        write(xml.render(found), junit)
+    if markdown is not None:
+        write(summary.render(found), markdown)
+    console = Console()
+    colour = console.is_terminal and not console.no_color
+    if as_json:
+        text = json_file.render(build_check(plan.study, records, asked, why_open, for_people=False))
+    else:
+        text = terminal.render(found, width=console.width, colour=colour)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+    if found.outcome is Outcome.FAIL:
+        raise typer.Exit(1)
+    if found.outcome is Outcome.INCONCLUSIVE and not found.lenient:
+        raise typer.Exit(INCONCLUSIVE)
+
+
+def limit(text: str) -> float:
+    """`5%` or `0.05` as a fraction; `StudyError` for what cannot be meant, a bare `5` among it."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    value = float(match[1]) / (100 if match and match[2] else 1) if match else math.nan
+    if match is None or (value >= 1 and not match[2]):
+        raise StudyError(f"--max-overhead {text[:40]!r} is no limit", hint="give 5%, or 0.05 for the same")
+    return value
+
+
+def _once(names: list[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names or ()))

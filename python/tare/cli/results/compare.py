@@ -1,0 +1,93 @@
+"""`tare compare`: the same study from two stores."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from tare.errors import StudyError
+
+if TYPE_CHECKING:
+    from tare.analyze.comparison import Recorded
+    from tare.report.comparison.content import Compared, Side
+    from tare.store import Store
+
+
+class Format(StrEnum):
+    """How to write it."""
+
+    TERMINAL = "terminal"
+    MD = "md"
+    JSON = "json"
+
+
+def compare(
+    store_a: Annotated[Path, typer.Argument(help="A store: the one to compare with.")],
+    store_b: Annotated[Path, typer.Argument(help="Another store of the same study.")],
+    style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TERMINAL,
+    output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
+) -> None:
+    """Show what has changed between two stores of one study: two days, two machines, two versions.
+
+    Ends with 1 where nothing can be compared or one of the studies is invalid, and with 5 where they are not the
+    same study.
+    """
+    from tare.analyze.comparison import Recorded  # scipy is slow to import
+    from tare.analyze.comparison import compare as compared
+    from tare.report import refuse_place, write
+    from tare.report.comparison.content import build_comparison
+    from tare.report.comparison.marks import with_both_marks
+    from tare.store import open_store
+
+    refuse_place(output)
+    stores = [open_store(path) for path in (store_a, store_b)]
+    made = [Recorded(store.plan, store.records()) for store in stores]
+    _refuse_the_same(stores, made)
+    made = made if style is Format.JSON else with_both_marks(made)
+    comparison = compared(made[0], made[1])
+    sides = [_side(*each) for each in zip("AB", stores, made, strict=True)]
+    content = build_comparison(sides[0], sides[1], comparison)
+    text = _rendered(content, style, to_file=output is not None)
+    if output is None:
+        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+    else:
+        write(text, output)
+    if comparison.a.invalid or comparison.b.invalid or not comparison.compared:
+        raise typer.Exit(1)
+
+
+def _side(label: str, store: Store, made: Recorded) -> Side:
+    from tare.cli.study.running import unfinished
+    from tare.report.comparison.content import Side
+
+    records = tuple(made.records)
+    why = unfinished(made.plan, records)
+    return Side(label, str(store.path), made.plan.study, records, why, store.tare_version)
+
+
+def _refuse_the_same(stores: list[Store], sides: list[Recorded]) -> None:
+    """Runs that are in both are not independent, and would make the interval of their difference a lie."""
+    hint = "compare two stores that were run, or read, apart"
+    if stores[0].id == stores[1].id:
+        raise StudyError(f"{stores[0].path} and {stores[1].path} are the same store, or copies of it", hint=hint)
+    files = [{run.imported["sha256"] for run in side.records if run.imported is not None} for side in sides]
+    if files[0] & files[1]:
+        raise StudyError(f"{len(files[0] & files[1])} imported files are in both stores", hint=hint)
+
+
+def _rendered(content: Compared, style: Format, *, to_file: bool) -> str:
+    from tare.report.comparison import json_file, markdown, terminal
+
+    if style is Format.MD:
+        return markdown.render(content)
+    if style is Format.JSON:
+        return json_file.render(content)
+    if to_file:
+        return terminal.render(content)
+    console = Console()
+    return terminal.render(content, width=console.width, colour=console.is_terminal and not console.no_color)

@@ -1,0 +1,230 @@
+"""`tare plan`: what a study would run, in what order, and about how long it would take."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from itertools import groupby
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tare.cli.site_options import SiteOption, SitesOption, chosen_site
+from tare.cli.study.running import planned
+from tare.knowledge.advice_text import plain
+from tare.plan.datasets import data_sets
+from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate, slow_starts
+from tare.plan.model import Plan
+from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
+from tare.protocols.pilot import is_piloted, most_s
+from tare.protocols.registry import rule_of
+from tare.run.between.reaching import reached_site
+from tare.run.local import refuse_without_rights
+from tare.study.model import Study
+
+_MOST_COLUMNS = 3
+"""What fits beside the arms' names in 80 characters."""
+
+
+class Format(StrEnum):
+    """What stdout gets."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
+    study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
+    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
+    ] = None,
+    output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
+    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
+    sites: SitesOption = None,
+    site: SiteOption = None,
+) -> None:
+    """Show arms, blocks, runs in order, estimated time and disk; say what it lacks here. Starts nothing."""
+    from tare.databases.registry import DATABASES
+    from tare.workloads.registry import WORKLOADS
+
+    where = chosen_site(sites, site)
+    made = planned(study, scale, seed, blocks)
+    expected = estimate(made, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
+    if output is Format.JSON:
+        sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
+    else:
+        show(made, expected, Console(highlight=False, soft_wrap=False))
+    if elsewhere:
+        return
+    if where is None:
+        refuse_without_rights(made, expected.disk_bytes)
+    else:
+        with reached_site(where) as reached:
+            reached.refuse(made)
+
+
+def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:
+    """The plan and its estimate as a JSON tree."""
+    return {
+        **made.model_dump(mode="json", exclude={"study": {"text"}}),
+        "estimate": {**asdict(expected), "total_s": expected.total_s, "most_s": expected.most_s},
+    }
+
+
+def show(made: Plan, expected: PlanEstimate, console: Console) -> None:
+    """Print the plan for people."""
+    study = made.study
+    console.print(Text(f"{study.name} at scale {study.scale}", style="bold"))
+    console.print(Text(plain(study.question, 400)))
+    for table in (_arms(study), _common(study), _blocks(made)):
+        console.print()
+        console.print(table)
+    console.print()
+    console.print(Text(_expectation(made, expected)))
+    console.print(Text(f"Seed {made.seed}, plan {made.digest[:12]}."))
+
+
+def _arms(study: Study) -> Table:
+    """A column for each key that differs, or all of them in one where they are too many for a terminal."""
+    varying = _varying(study)
+    wide = len(varying) <= _MOST_COLUMNS
+    table = _table("arm", *(varying if wide else ["what differs"]), title=f"{len(study.arms)} arms")
+    for arm in study.arms:
+        settings = _flat(arm.settings.model_dump(mode="json"))
+        name = Text(arm.name)
+        if arm.name == study.baseline_of(arm.name):
+            name.append(" (baseline)", style="bold")
+        if arm.control:
+            name.append(" (control)", style="dim")
+        cells = [_shown(settings.get(key)) for key in varying]
+        listed = ", ".join(f"{key} {cell}" for key, cell in zip(varying, cells, strict=True))
+        table.add_row(name, *([Text(cell) for cell in cells] if wide else [Text(listed)]))
+    return table
+
+
+def _common(study: Study) -> Table:
+    table = _table("key", "value", title="the same in every arm")
+    varying = _varying(study)
+    for key, value in _flat(study.arms[0].settings.model_dump(mode="json")).items():
+        if key not in varying and value is not None:
+            table.add_row(Text(key), Text(_shown(value)))
+    return table
+
+
+def _blocks(made: Plan) -> Table:
+    """A row a block, or where runs of an arm are kept together, a row for each such sequence."""
+    table = _table("block", "runs in order", title=f"{len(made.runs)} runs at most")
+    if [run.block for run in made.runs] == sorted(run.block for run in made.runs):
+        for block, in_block in groupby(made.runs, key=lambda run: run.block):
+            table.add_row(str(block), Text(", ".join(run.arm for run in in_block)))
+        return table
+    for arm, in_sequence in groupby(made.runs, key=lambda run: run.arm):
+        blocks = [run.block for run in in_sequence]
+        table.add_row(f"{blocks[0]} to {blocks[-1]}", Text(arm))
+    return table
+
+
+def _table(*columns: str, title: str) -> Table:
+    table = Table(box=None, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    for n, column in enumerate(columns):
+        table.add_column(column, no_wrap=n == 0, header_style="dim")
+    return table
+
+
+def _varying(study: Study) -> list[str]:
+    """The dotted keys of the settings that are not the same in every arm, in their order."""
+    arms = [_flat(arm.settings.model_dump(mode="json")) for arm in study.arms]
+    keys = dict.fromkeys(key for arm in arms for key in arm)
+    return [key for key in keys if any(arm.get(key) != arms[0].get(key) for arm in arms)]
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat["workload.name" if key == "workload_name" else prefix + key] = value
+    return flat
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value) or '""'
+
+
+def _expectation(made: Plan, expected: PlanEstimate) -> str:
+    sets = "1 data set" if expected.data_sets == 1 else f"{expected.data_sets} data sets"
+    loading = f"loading {sets} {_duration(expected.load_s)}" if expected.data_sets else "nothing to load"
+    block_s = None if expected.block_copy_s is None else expected.block_copy_s + expected.block_run_s
+    disk = "unknown" if expected.disk_bytes is None else f"{expected.disk_bytes / 1e9:.1f} GB"
+    most = "" if expected.total_s == expected.most_s else f", at most {_duration(expected.most_s)}"
+    return (
+        f"{_how_many(made.study, expected)}\n"
+        f"{_piloted(made.study)}"
+        f"Estimated time: {_bound(expected)}{_duration(expected.total_s)}{most} ({loading}, "
+        f"a block {_duration(block_s)}; without building images).\n"
+        f"{_early(expected)}"
+        + (f"Estimated disk: {disk} for loaded data, without images." if expected.data_sets else "No data on disk.")
+    )
+
+
+def _bound(expected: PlanEstimate) -> str:
+    return "at most " if expected.at_most and expected.total_s == expected.most_s else ""
+
+
+def _early(expected: PlanEstimate) -> str:
+    words = "Runs that end with a number of operations are reckoned with all of their measure_s.\n"
+    return words if expected.at_most else ""
+
+
+def _piloted(study: Study) -> str:
+    """What a pilot will choose, where there is one."""
+    if not is_piloted(study.protocol):
+        return ""
+    pilot_s = float(study.arms[0].settings.workload["measure_s"])
+    return (
+        f"Measure phase: {pilot_s:g} s in a pilot of {PILOT_BLOCKS} blocks; after it as long as pays best, "
+        f"{most_s(study.protocol, pilot_s):g} s at most. The times below take {pilot_s:g} s for all.\n"
+    )
+
+
+def _how_many(study: Study, expected: PlanEstimate) -> str:
+    """Blocks, as far as they can be told before the machine has shown its noise."""
+    blocks, rule = expected.blocks, rule_of(study)
+    if rule.target is None:
+        return f"Blocks: {blocks.most}, whatever comes out."
+    fewest = rule.blocks_each * rule.min_blocks
+    if blocks.most < fewest:
+        cap = "the cap on time" if blocks.most < rule.blocks_each * rule.blocks else "the cap on blocks"
+        return (
+            f"Blocks: {blocks.most}, by {cap}; that is fewer than the {fewest} from which on "
+            f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} % would be looked for."
+        )
+    return (
+        f"Blocks: until every interval is within \N{PLUS-MINUS SIGN}{100 * rule.target:g} %, {blocks.fewest} at "
+        f"least and {blocks.most} at most; {blocks.expected} if arms differ from block to block by "
+        f"{100 * EXPECTED_SPREAD:g} %, which only running tells."
+    )
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,86 @@
+"""`tare run`: study → plan → run → store."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tare.calibrate.quote import quote_for
+from tare.cli.site_options import SiteOption, SitesOption, chosen_site
+from tare.cli.study.running import carried_out, planned
+from tare.cli.study.serve import page_beside
+from tare.report import EXPORTERS, build_report, terminal
+from tare.report.content import readable
+from tare.report.rows.quantities import with_quantities
+from tare.run.ending import Ending, ending_of
+from tare.run.resume import StudyState, remaining
+from tare.sites.layout import default_layout
+from tare.store import Store
+
+NO_GOOD_RESULT = 1
+"""A run failed for good, or the control arm differs from the baseline."""
+
+
+class Format(StrEnum):
+    """What stdout gets."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def run(  # noqa: PLR0913, PLR0917 - one parameter an option
+    study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
+    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order, in place of the study's own.")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
+    ] = None,
+    store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-SCALE-store).")] = None,
+    output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+    profile: Annotated[  # noqa: FBT002 - an option, given by name
+        bool, typer.Option("--profile", help="Sample stacks while runs measure, for `tare explain`.")
+    ] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Show the run as a page meanwhile.")] = False,  # noqa: FBT002 - an option, given by name
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0: any that is free.")] = 0,
+    sites: SitesOption = None,
+    site: SiteOption = None,
+) -> None:
+    """Run a study, or go on with one that was broken off; every finished run is kept."""
+    where = chosen_site(sites, site)
+    plan = planned(study, scale, seed, blocks, profile=profile)
+    path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
+    page = page_beside(path, wanted=serve, port=port)
+    with carried_out(plan, path, quiet=quiet, beside=page, site=where) as writer:
+        done = StudyState.from_records(writer.records())
+        ending = ending_of(plan, done)
+        if ending is not None:
+            writer.end(ending)
+        valid = _show(writer, output, ending)
+        if remaining(plan, done) or not valid:
+            raise typer.Exit(NO_GOOD_RESULT)
+
+
+def _show(store: Store, output: Format, ending: Ending | None) -> bool:
+    """The overhead table, or the findings as JSON, on standard output. Returns whether the study is valid."""
+    records = store.records()
+    calibration = quote_for(records, default_layout().calibration)
+    study, people = store.plan.study, output is Format.TEXT
+    report = build_report(study, records, len(store.plan.runs), ending, calibration, for_people=people)
+    report = with_quantities(report, readable(study, records, for_people=people)[1], store.raw)
+    valid = not report.analysis.invalid
+    if output is Format.JSON:
+        text = EXPORTERS["json"](report)
+    else:
+        from tare.report.in_full import with_explanation  # polars is slow to import
+
+        report = with_explanation(report, store, readable(study, records)[1])
+        console = Console()
+        text = terminal.render(report, width=console.width, colour=console.is_terminal and not console.no_color)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+    return valid

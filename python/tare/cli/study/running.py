@@ -1,0 +1,170 @@
+"""What `tare plan`, `run` and `sweep` share: the study loaded and expanded, then run into its store."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from tare.cli.study.progress import progress
+from tare.errors import StoreError
+from tare.live.status_file import StatusWriter, with_status_file
+from tare.plan.datasets import data_sets, refuse_io_bound
+from tare.plan.estimate import estimate
+from tare.plan.expand import expand
+from tare.plan.model import Plan
+from tare.plural import counted
+from tare.run.between.reaching import ReachedSite, reached_site
+from tare.run.ending import ending_of
+from tare.run.execute import Destination, execute
+from tare.run.interrupts import Interrupted, Interrupts
+from tare.run.local import local_engine, local_machine, refuse_without_rights
+from tare.run.parity.references import References, until_refused
+from tare.run.record import RunRecord
+from tare.run.resume import StudyState, finished, remaining
+from tare.sites.file import SiteSpec
+from tare.sites.layout import default_layout
+from tare.store import Writer, open_store, resume_store
+from tare.study.catalogue import find_study
+from tare.study.model import Arm, MonitorSpec, Study
+from tare.study.reading.load import load
+from tare.study.registry import Registry, installed
+from tare.workloads.registry import WORKLOADS
+
+
+def planned(study: str, scale: str | None, seed: int | None, blocks: int | None, *, profile: bool = False) -> Plan:
+    """The study at that scale, expanded; `blocks` and `seed` stand in for its own. Raises `StudyError`.
+
+    `profile`: the stacks of every run are sampled, where the host allows it.
+    """
+    found = loaded(study, scale)
+    if profile:
+        found = profiled(found)
+    if blocks is not None:
+        protocol = found.protocol.model_copy(update={"blocks": blocks})
+        found = found.model_copy(update={"protocol": protocol})
+    made = expand(found, seed)
+    refuse_io_bound(made, data_sets(WORKLOADS))
+    return made
+
+
+def profiled(study: Study) -> Study:
+    """The same study with the monitor `profile` in every arm that does not set it itself."""
+    spec = MonitorSpec(optional=True)
+
+    def with_profile(arm: Arm) -> Arm:
+        placed = arm.placed
+        if placed is None:
+            return arm
+        monitors = {"profile": spec, **placed.monitors}
+        return arm.model_copy(update={"placed": placed.model_copy(update={"monitors": monitors})})
+
+    return study.model_copy(update={"arms": tuple(map(with_profile, study.arms))})
+
+
+def loaded(study: str, scale: str | None) -> Study:
+    """The study that is meant, at that scale. Raises `StudyError`."""
+    return load(find_study(study), known(), scale)
+
+
+def known() -> Registry:
+    """The names that it may use."""
+    return installed()
+
+
+def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
+    """Why more blocks are to come, `None` where none is; an import has all that there is."""
+    done = StudyState.from_records(records)
+    if plan.study.imported is not None or ending_of(plan, done) is not None:
+        return None
+    made = counted(len(finished(plan, done)), "block")
+    return (
+        f"the study has not ended: {made} of at most {plan.study.protocol.blocks} made; `tare run` goes on with it"
+    )
+
+
+SIGNALLED = 128
+"""As shells have it: 128 and the number of the signal."""
+
+
+@contextmanager
+def carried_out(
+    plan: Plan,
+    path: Path,
+    *,
+    quiet: bool,
+    beside: AbstractContextManager[object] | None = None,
+    site: SiteSpec | None = None,
+) -> Iterator[Writer]:
+    """The store at `path`, held, once all remaining runs are made; a signal ends the command with its number.
+
+    `beside`: entered for as long as runs are made. `site`: where, if not on this machine alone.
+    """
+    interrupts = Interrupts()
+    with (
+        _site_for(plan, path, site) as reached,  # before there is a store
+        resume_store(path, plan) as writer,
+        interrupts.installed(),
+    ):
+        try:
+            done = StudyState.from_records(writer.records())
+            if remaining(plan, done):
+                with beside or nullcontext():
+                    _run(plan, writer, done, interrupts, reached, quiet=quiet)
+        except Interrupted as interrupted:
+            good = len(StudyState.from_records(writer.records()).good)
+            sys.stderr.write(
+                f"tare: broken off by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
+                f"made is removed. The same command goes on from here (store: {path}).\n"
+            )
+            raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
+        yield writer
+
+
+@contextmanager
+def _site_for(plan: Plan, path: Path, site: SiteSpec | None) -> Iterator[ReachedSite | None]:
+    """The site, connected; `None` for this machine. Raises where what is meant cannot run the plan."""
+    if _finished(path, plan):
+        yield None
+    elif site is None:
+        refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
+        yield None
+    else:
+        with reached_site(site, path) as reached:
+            reached.refuse(plan)
+            yield reached
+
+
+def _finished(path: Path, plan: Plan) -> bool:
+    """Whether the store has it all: then neither rights nor an engine are needed to show it."""
+    try:
+        return not remaining(plan, StudyState.from_records(open_store(path).records()))
+    except StoreError:
+        return False
+
+
+def _run(  # noqa: PLR0913 - all that runs are made of
+    plan: Plan,
+    writer: Writer,
+    done: StudyState,
+    interrupts: Interrupts,
+    reached: ReachedSite | None,
+    *,
+    quiet: bool,
+) -> None:
+    herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
+    with (
+        local_engine() as engine,
+        progress(plan, done, quiet=quiet) as shown,
+        with_status_file(herald, shown) as observer,
+    ):
+        here = local_machine(plan, engine, interrupts)
+        machine = here if reached is None else reached.machine(plan, here, interrupts)
+        machine = replace(machine, references=References(writer.records()))
+        runs = execute(plan, machine, Destination(writer.id, done, writer.staging), observer)
+        for records in until_refused(runs, observer):
+            writer.commit_all(records)

@@ -1,0 +1,187 @@
+"""`tare sweep`: one arm at rising numbers of threads, to find its full load."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from tare.analyze.knee import NEARLY_ALL, Knee, Point, knee_of
+from tare.cli.study.running import carried_out, known, loaded
+from tare.errors import StudyError
+from tare.plan.expand import expand
+from tare.plan.sweep import sweep_of
+from tare.report.figures import NONE, amount
+from tare.report.plain import plain
+from tare.run.emulated import MARK, marked, sides_text
+from tare.run.resume import StudyState, remaining
+
+_AT_LIMIT = 0.9
+"""As the rule `client-bottleneck` has it."""
+_ANY_WIDTH = 1000
+"""Wider than any table: of how much it would take."""
+_LEFT_OUT = ("of the most", "least to most", "p95 ms")
+"""Where there is no room, in this order, before a figure is cut."""
+_SCATTER = 0.1
+"""Twice the tolerance by which full load is told."""
+
+
+NO_GOOD_RESULT = 1
+"""A run failed for good, or too few are good to tell of a knee."""
+_THREADS = "1,2,4,8,16,32,64,128"
+_MOST_THREADS = 100_000
+
+
+def render(title: str, unit: str, knee: Knee, *, width: int = 100) -> str:
+    """All of it as text; `unit`: what throughput counts."""
+    out = io.StringIO()
+    console = Console(file=out, width=max(width, 80), highlight=False)
+    console.print(Text(marked(plain(title, 400), MARK if knee.emulated else None), style="bold"))
+    console.print()
+    console.print(_table(unit, knee, console))
+    console.print()
+    for line in conclusions(unit, knee):
+        console.print(Text(line))
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def conclusions(unit: str, knee: Knee) -> Iterator[str]:
+    """What the table says, a sentence each."""
+    if knee.emulated:
+        on = f"the {sides_text(knee.emulated)} ran on a CPU that software emulates"
+        yield f"Emulated: {on}; a machine's knee is elsewhere."
+    if knee.full is None:
+        yield "Fewer than two numbers of threads have a good run: nothing can be said of a knee."
+        return
+    full = knee.at(knee.full)
+    load = f"{marked('Full load', MARK if knee.emulated else None)}: {knee.full} threads"
+    rate = f"{amount(full.throughput_per_s)} {unit}/s"
+    yield f"{load}, {rate}, the fewest within {100 * NEARLY_ALL:g} % of the most that was seen."
+    for share, threads in knee.shares.items():
+        yield f"{100 * share:g} % of it: {threads} threads, on a straight line between those that were tried."
+    if _scattered(full):
+        yield f"Runs of {knee.full} threads differ by more than 10 % of their mean: the knee may be elsewhere."
+    if knee.rising:
+        most = "the most tried" if knee.full == knee.points[-1].threads else "the most with a good run"
+        yield f"Throughput was still rising at {knee.full} threads, {most}: full load may lie beyond."
+    if _at_limit(full.client_busy) and not _at_limit(full.sut_busy):
+        yield "There the client had no CPU time left and the server had: it is the client's knee, not the server's."
+
+
+def _scattered(point: Point) -> bool:
+    if point.throughput_per_s is None or point.low is None or point.high is None:
+        return False
+    return point.high - point.low > _SCATTER * point.throughput_per_s
+
+
+def _at_limit(busy: float | None) -> bool:
+    return busy is not None and busy >= _AT_LIMIT
+
+
+def _table(unit: str, knee: Knee, console: Console) -> Table:
+    """What is not known of any number of threads, and what there is no room for, is left out."""
+    titles = ("threads", "runs", f"{unit}/s", "least to most", "of the most", "p95 ms", "SUT CPU", "client CPU", "")
+    most = max((each.throughput_per_s for each in knee.points if each.throughput_per_s is not None), default=None)
+    rows = [_cells(point, most, knee.full) for point in knee.points]
+    columns = {title: cells for title, *cells in zip(titles, *rows, strict=True) if set(cells) != {NONE}}
+    bold = [point.threads == knee.full for point in knee.points]
+    options = console.options.update_width(_ANY_WIDTH)
+    for title in _LEFT_OUT:
+        if console.measure(_of(columns, bold), options=options).maximum <= console.width:
+            break
+        columns.pop(title, None)
+    return _of(columns, bold)
+
+
+def _of(columns: Mapping[str, Sequence[str]], bold: Sequence[bool]) -> Table:
+    made = [Column(title, justify="left" if not title else "right", no_wrap=True) for title in columns]
+    table = Table(*made, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for stands_out, cells in zip(bold, zip(*columns.values(), strict=True), strict=True):
+        table.add_row(*(Text(cell, style="bold" if stands_out else "") for cell in cells))
+    return table
+
+
+def _cells(point: Point, most: float | None, full: int | None) -> tuple[str, ...]:
+    rate = point.throughput_per_s
+    return (
+        str(point.threads),
+        str(point.runs),
+        _amount(rate),
+        NONE if point.runs < 2 else f"{_amount(point.low)} to {_amount(point.high)}",
+        NONE if rate is None or not most else f"{100 * rate / most:.0f} %",
+        NONE if point.latency_p95_ms is None else f"{point.latency_p95_ms:.3g}",
+        _share(point.sut_busy),
+        _share(point.client_busy),
+        "full load" if point.threads == full else "",
+    )
+
+
+def _amount(value: float | None) -> str:
+    return NONE if value is None else amount(value)
+
+
+def _share(value: float | None) -> str:
+    return NONE if value is None else f"{100 * value:.0f} %"
+
+
+class Format(StrEnum):
+    """What stdout gets."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
+    study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
+    threads: Annotated[str, typer.Option(help="Numbers of threads to try, parted by commas.")] = _THREADS,
+    repetitions: Annotated[int, typer.Option(min=1, max=100, help="Runs of each.")] = 3,
+    share: Annotated[
+        list[float] | None, typer.Option(min=0.01, max=0.99, help="A share of full load to find as well.")
+    ] = None,
+    arm: Annotated[str | None, typer.Option(help="Which of its arms (default: the baseline).")] = None,
+    scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
+    store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-sweep-SCALE-store).")] = None,
+    output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+) -> None:
+    """Run one arm at rising numbers of threads; tell full load, and the threads that give two thirds of it.
+
+    Each number of threads is run so often, all in random order; broken off, the same command goes on.
+    """
+    swept = sweep_of(loaded(study, scale), known().workloads, _counts(threads), repetitions, arm)
+    plan = expand(swept)
+    path = store or Path(f"{swept.name}-{swept.scale}-store")
+    with carried_out(plan, path, quiet=quiet) as writer:
+        records = writer.records()
+    knee = knee_of(plan.study, records, tuple(share or (0.66,)))
+    units = (str(record.measurement["unit"]) for record in records if record.measurement)
+    _print(swept.question, next(units, "operations"), knee, output)
+    if knee.full is None or remaining(plan, StudyState.from_records(records)):
+        raise typer.Exit(NO_GOOD_RESULT)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    counts = []
+    for word in text.split(","):
+        if not word.strip().isdecimal() or not 0 < int(word) <= _MOST_THREADS:
+            raise StudyError(f"{word.strip()!r} is no number of threads", hint=f"such as --threads {_THREADS}")
+        counts.append(int(word))
+    return tuple(counts)
+
+
+def _print(title: str, unit: str, knee: Knee, output: Format) -> None:
+    if output is Format.JSON:
+        text = json.dumps({"unit": unit, **asdict(knee)}, indent=2) + "\n"
+    else:
+        text = render(title, unit, knee, width=Console().width)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))

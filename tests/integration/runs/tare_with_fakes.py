@@ -1,0 +1,44 @@
+"""The `tare` command with the fakes let in, for tests that need a whole process to kill: no study can name them.
+
+`HOST_FACTS` in the environment names a file of facts that this machine is to have: those of a stored run, which
+later runs are held against.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+from unittest.mock import patch
+
+from tare import cli
+from tare.cli.study import running as planned
+from tare.deployments.registry import DEPLOYMENTS
+from tare.monitors import Monitor
+from tare.monitors.registry import MONITORS
+from tare.run import local
+from tare.study.registry import Registry, installed
+from tare.workloads.registry import WORKLOADS
+
+
+def with_fakes() -> Registry:
+    """What is installed, and the fakes."""
+    known = installed()
+    return replace(
+        known,
+        databases={**known.databases, "fake": lambda _: None},
+        workloads={name: workload.parameters for name, workload in WORKLOADS.items()},
+        deployments={name: deployment.isolates_network for name, deployment in DEPLOYMENTS.items()},
+    )
+
+
+if __name__ == "__main__":
+    traced_by_nobody = patch.dict(cast("dict[str, Monitor]", MONITORS.built_in), {"probe": MONITORS["fake"]})
+    stored = os.environ.get("HOST_FACTS")
+    facts = None if stored is None else json.loads(Path(stored).read_text())
+    on_that_machine = nullcontext() if facts is None else patch.object(local, "host_facts", lambda *_, **__: facts)
+    with patch.object(planned, "installed", with_fakes), traced_by_nobody, on_that_machine:
+        cli.main()

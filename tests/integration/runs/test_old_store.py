@@ -1,0 +1,34 @@
+"""`tare run` goes on with a store that an older tare left in the middle of a run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tare.store import open_store, verify
+
+ROOT = Path(__file__).resolve().parents[3]
+FAKES = [sys.executable, str(ROOT / "tests" / "integration" / "runs" / "tare_with_fakes.py")]
+OLD = ROOT / "tests" / "data" / "before-0.1.0" / "store.tar.gz"
+
+
+def test_a_study_that_an_older_tare_left_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    with tarfile.open(OLD) as archive:
+        archive.extractall(tmp_path, filter="data")
+    store = tmp_path / "store"
+    before = open_store(store).records()
+    (tmp_path / "facts.json").write_text(json.dumps(before[0].host))
+    monkeypatch.setenv("HOST_FACTS", str(tmp_path / "facts.json"))
+    command = [*FAKES, "run", str(tmp_path / "study.yaml"), "--store", str(store)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert result.returncode == 0, result.stderr
+    after = open_store(store)
+    assert after.records()[:2] == before
+    assert [record.run_id for record in after.records() if record.outcome.ok] == [run.id for run in after.plan.runs]
+    assert verify(after) == ()

@@ -1,0 +1,81 @@
+"""Rules on runs between two hosts: whether these are two, and what of the wire and the client's host was used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.unit.analyze.validity.test_rules import alarms, only, study
+
+from tare.analyze.validity.between import FULL, client_host_use, wire_use
+from tare.analyze.validity.load import BUSY, part_of_machine
+
+Change = Callable[[dict[str, Any]], None]
+RULES = {"one-kernel", "wire-bound", "client-host-bound"}
+
+
+def between(*, one_boot: bool = False, sent: float = 0.1, got: float = 0.1, busy: float = 0.5) -> Change:
+    """4 s over a wire of 1000 bytes a second each way: parts used of it, and of the client's host."""
+
+    def change(tree: dict[str, Any]) -> None:
+        counted = {"tx_bytes": 4000 * sent, "rx_bytes": 4000 * got}
+        tree["between"] = {
+            "one_boot": one_boot,
+            "throughput": {"to_sut": 1000.0, "to_client": 1000.0},
+            "sides": {"client": {"counters": counted}},
+        }
+        tree["usage"]["client_machine"] = {"user": 8 * busy, "idle": 8 * (1 - busy), "iowait": 0.0}
+
+    return change
+
+
+def told(change: Change) -> set[str]:
+    return RULES & {alarm.rule for alarm in alarms(study(4, change=change))}
+
+
+def test_two_machines_with_room_on_the_wire_raise_no_alarm() -> None:
+    assert told(between()) == set()
+
+
+def test_runs_on_one_host_raise_none_either() -> None:
+    assert told(lambda tree: None) == set()
+
+
+def test_hosts_of_one_kernel_are_named_as_such_once() -> None:
+    found = only(study(4, change=between(one_boot=True)), "one-kernel")
+    assert found.arm is None
+    assert "not of two machines" in found.what
+    assert len(found.runs) == 8
+
+
+@pytest.mark.parametrize(("sent", "got"), [(FULL, 0.1), (0.1, FULL)])
+def test_a_wire_that_is_full_either_way_set_the_rate(sent: float, got: float) -> None:
+    assert told(between(sent=sent, got=got)) == {"wire-bound"}
+    assert told(between(sent=min(sent, 0.79), got=min(got, 0.79))) == set()
+
+
+def test_a_clients_host_that_is_busy_may_have_set_the_rate() -> None:
+    assert told(between(busy=BUSY)) == {"client-host-bound"}
+    assert told(between(busy=0.89)) == set()
+
+
+def test_of_one_kernel_the_clients_host_is_not_judged_by_time_that_is_the_servers_too() -> None:
+    assert told(between(one_boot=True, busy=1.0)) == {"one-kernel"}
+
+
+def test_what_was_not_measured_is_not_known() -> None:
+    (run, *_) = study(1)
+    assert wire_use(run) is None
+    assert client_host_use(run) is None
+
+
+def test_a_client_on_another_machine_is_no_part_of_the_servers_time() -> None:
+    (alone, *_) = study(1)
+    (apart, *_) = study(1, change=between())
+    (shared, *_) = study(1, change=between(one_boot=True))
+    others = [part_of_machine(run, "others") for run in (alone, apart, shared)]
+    assert others[0] is not None
+    assert others[1] is not None
+    assert others[1] - others[0] == pytest.approx(3.0 / 8.0, rel=0.05)
+    assert others[2] == others[0]
