@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from tare.study.model import ClientSpec, MonitorSpec, StorageSpec, SutSpec
 from tare.study.protocol_spec import PROTOCOL_SPECS, ImportedSpec
 from tare.study.reading.file import StudyFile
-from tare.study.reading.patches import SCALABLE, TEMPLATE
+from tare.study.reading.patches import SCALABLE, TEMPLATE, WHOLE_ROOT
 from tare.study.registry import Registry, built_in
 from tare.study.values import Quantities
 
@@ -154,6 +154,8 @@ def _patch(roots: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
     patterns: dict[str, Any] = {}
     for root, schema in roots.items():
         _flatten(root, schema, defs, properties, patterns)
+        if root == WHOLE_ROOT:
+            properties[root] = schema
     return {
         "type": "object",
         "properties": properties,

@@ -19,7 +19,7 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     paths: ClassVar[tuple[str, ...]] = ()
-    """Keys that name files, which a study file means relative to itself."""
+    """Keys that name files, dotted where they lie deeper, which a study file means relative to itself."""
 
     warmup_s: Seconds = Field(default=0.0, ge=0.0)
     measure_s: Seconds = Field(gt=0.0)

@@ -135,7 +135,8 @@ class LabRun:
         output = self.bench.workdir.output("measure")
         self.bench.workdir.host.get(output.stdout, out / "stdout")
         self.bench.workdir.host.get(output.stderr, out / "stderr")
-        self.bench.workdir.bring("measure/latency.hdr", output_path(out / "stdout", "latency.hdr"))
+        for name in ("latency.hdr", "latency.hlog"):
+            self.bench.workdir.bring(f"measure/{name}", output_path(out / "stdout", name))
         parameters = parameters_of(self.bench.workload, self.bench.settings)
         return self.bench.workload.parse(parameters, out / "stdout", out / "stderr", code)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from tare.errors import StudyError
 from tare.study.model import Arm, ArmSettings, ClientSpec, MonitorSpec, Scalar, Study, SutSpec
@@ -283,9 +284,18 @@ def _workload(document: Document, registry: Registry, name: str) -> Mapping[str,
     without_name = _without_name(document)
     parameters = without_name.tree["workload"]
     for key in registry.workloads[name].paths:
-        if isinstance(parameters.get(key), str):
-            parameters[key] = str(Path(document.file).parent.absolute() / parameters[key])
-    return checked(registry.workloads[name], without_name, ("workload",)).model_dump(mode="json")
+        parameters = _beside(Path(document.file).parent.absolute(), parameters, tuple(key.split(".")))
+    whole = replace(without_name, tree={**without_name.tree, "workload": parameters})
+    return checked(registry.workloads[name], whole, ("workload",)).model_dump(mode="json")
+
+
+def _beside(folder: Path, parameters: Any, key: Sequence[str]) -> Any:
+    """`parameters` with the path at `key`, where there is one, made one that holds anywhere."""
+    if not key:
+        return str(folder / parameters) if isinstance(parameters, str) else parameters
+    if not isinstance(parameters, Mapping) or key[0] not in parameters:
+        return parameters
+    return {**parameters, key[0]: _beside(folder, parameters[key[0]], key[1:])}
 
 
 def _check_database(document: Document, sut: SutSpec, registry: Registry) -> None:

@@ -12,6 +12,8 @@ TEMPLATE = ("sut", "client", "workload", "monitors")
 """What a level may patch."""
 SCALABLE = (*TEMPLATE, "protocol", "quantities")
 """What a scale may patch."""
+WHOLE_ROOT = "workload"
+"""What a patch may set as a whole, as other generators have other keys."""
 _FLAT = (("sut", "settings"), ("workload", "properties"))
 """The database's own settings and a generator's own properties are flat: their names may hold dots."""
 
@@ -53,6 +55,8 @@ def apply(document: Document, source: KeyPath, key: str, roots: Collection[str])
     """`document` with what stands at `source` put where the dotted `key` says."""
     if "." not in key.strip("."):
         _must_be_root(document, source, key.strip("."), roots)
+        if key == WHOLE_ROOT and isinstance(document.at(source), Mapping):
+            return document.patched((key,), source)
         raise document.error(source, "a patch sets one dotted key", hint=f"such as {key.strip('.')}.KEY: VALUE")
     target = path_of(document, source, key)
     _must_be_root(document, source, str(target[0]), roots)

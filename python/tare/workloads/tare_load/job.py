@@ -5,15 +5,18 @@ All that the program would refuse is refused when the study is read: docs/refere
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, model_validator
 
+from tare.errors import StudyError
 from tare.study.values import MOST, Count, Strict
+from tare.workloads.tare_load.work import LOAD_CONNECTIONS, LOAD_PIPELINE, Sending
 
-FORMAT = 1
+FORMAT, FILE = 1, "job.json"
 RECORD = "record"
 """The generator that counts through the records while they are loaded."""
 _LARGEST_TEXT = 1 << 24
@@ -157,26 +160,66 @@ class Job(Strict):
                     raise ValueError(f"{where}: no generator {name!r} for {step.send!r} ({told})")
 
     @property
-    def has_steps(self) -> bool:
-        """Whether an operation waits for a reply before it goes on."""
-        return any(len(each.steps) > 1 for each in self.operations)
-
-    @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the operations, in order."""
         return tuple(each.name for each in self.operations)
 
-    def file(self) -> Mapping[str, Any]:
-        """The job file of what is measured."""
-        return _file(self.generators, self.operations)
+    @property
+    def unit(self) -> str:
+        """Whatever they are."""
+        return "operations"
 
-    def load_file(self) -> Mapping[str, Any]:
-        """The job file by which the data are loaded. Raises `ValueError` where none are."""
+    @property
+    def ends_after(self) -> int | None:
+        """Time alone ends a measure phase."""
+        return None
+
+    def has_steps(self, protocol: str) -> bool:  # noqa: ARG002 - of other work it depends on it
+        """Whether an operation waits for a reply before it goes on."""
+        return any(len(each.steps) > 1 for each in self.operations)
+
+    def dataset(self) -> Mapping[str, str | int]:
+        """What is loaded, word by word."""
         if self.load is None:
-            raise ValueError("this job loads nothing")
-        last = self.load.first + self.load.records - 1
-        record = Generator.model_validate({"sequential": {"from": self.load.first, "to": last}})
-        return _file({**self.generators, RECORD: record}, (Operation(name="load", steps=self.load.steps),))
+            return {}
+        loaded = {"job": _load_file(self, self.load), "statements": self.load.statements}
+        return {"records": self.load.records, "load": json.dumps(loaded, sort_keys=True)}
+
+    def filling(self, protocol: str, run_dir: str) -> Sending:
+        """The load's steps, once for each record."""
+        if self.load is None:
+            raise StudyError("this job loads nothing", hint="give it a `load`, with records and steps")
+        records = self.load.records
+        options = (
+            f"--job={run_dir}/{FILE}",
+            f"--connections={LOAD_CONNECTIONS}",
+            f"--depth={1 if len(self.load.steps) > 1 else LOAD_PIPELINE}",
+            f"--operations={records}",
+        )
+        return Sending(
+            "run",
+            options,
+            {FILE: json.dumps(_load_file(self, self.load))},
+            statements=self.load.statements,
+            names_schema=_has_schema(protocol),
+            rows=records,
+            right=records,
+        )
+
+    def driving(self, protocol: str, run_dir: str, measure_s: float) -> Sending:  # noqa: ARG002 - no time of its own
+        """The operations."""
+        file = json.dumps(_file(self.generators, self.operations))
+        return Sending("run", (f"--job={run_dir}/{FILE}",), {FILE: file}, names_schema=_has_schema(protocol))
+
+
+def _has_schema(protocol: str) -> bool:
+    """A keyspace is there when statements make it, so that statements of CQL name it themselves."""
+    return protocol != "cql"
+
+
+def _load_file(job: Job, load: Load) -> dict[str, Any]:
+    record = Generator.model_validate({"sequential": {"from": load.first, "to": load.first + load.records - 1}})
+    return _file({**job.generators, RECORD: record}, (Operation(name="load", steps=load.steps),))
 
 
 def _file(generators: Mapping[str, Generator], operations: Iterable[Operation]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
     histogram = merged(logged[kind.name] for kind in measured.kinds if kind.right)
     return Measurement(
         operations=measured.right,
-        unit="operations",
+        unit=own.work.unit,
         duration_s=measured.seconds,
         throughput_per_s=within / measured.seconds,
         queries_per_s=measured.requests / measured.seconds,
@@ -95,7 +95,7 @@ def _must_be_right(document: Document, max_share: float) -> None:
 
 def _must_be_what_was_asked(document: Document, own: TareLoadParameters) -> None:
     did = document.plan
-    asked = {"connections": own.connections, "depth": own.pipeline, "threads": own.threads, "kinds": own.job.kinds}
+    asked = {"connections": own.connections, "depth": own.pipeline, "threads": own.threads, "kinds": own.work.kinds}
     for name, value in asked.items():
         if getattr(did, name) != value:
             raise RunFailed(f"tare-load ran with {name} {getattr(did, name)}, and {value} was asked for")
@@ -105,7 +105,14 @@ def _must_be_what_was_asked(document: Document, own: TareLoadParameters) -> None
 
 def _must_be_all_windows(document: Document, own: TareLoadParameters) -> None:
     measured, windows = document.measure, document.windows
-    if not own.trace and measured.seconds < own.measure_s - _SLACK_S:
+    if (count := own.work.ends_after) is not None:
+        ended = measured.right + measured.failed
+        if ended < count:
+            raise RunFailed(
+                f"{ended} of {count} operations were done in {measured.seconds:g} s",
+                hint="a longer `measure_s`, or fewer `ycsb.operations`",
+            )
+    elif not own.trace and measured.seconds < own.measure_s - _SLACK_S:
         raise RunFailed(f"cut short: {measured.seconds:g} s of {own.measure_s:g} s")
     within = [window for window in windows if window.phase == "measure"]
     reached = max((window.end_s for window in within), default=0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,8 +12,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from tare.study.values import MOST, Count, Seconds, Strict
 from tare.workloads import Parameters
+from tare.workloads.tare_load.core_workload import CoreWorkloadSpec
 from tare.workloads.tare_load.job import Job
+from tare.workloads.tare_load.oltp import READ_ONLY, OltpSpec
 from tare.workloads.tare_load.sustainable import SustainableSpec
+from tare.workloads.tare_load.work import Work
 
 _MOST_ARRIVALS = 1_000_000
 """Of a trace: they are kept in the plan of the study, number by number."""
@@ -66,6 +69,8 @@ Trace = Annotated[
 class TareLoadParameters(Parameters):
     """tare-load.
 
+    What is sent is exactly one of `job` (one's own statements), `sysbench` (a script of sysbench's, on its tables)
+    and `ycsb` (YCSB's core workload).
     Arrivals: without `rate`, `stages`, `trace` and `sustainable` the loop is closed, and each connection sends as
     soon as a reply has come. `rate`: arrivals a second over all connections; `stages`: rates one after the other,
     again from the first after the last; `trace`: a file of arrivals in seconds (first column; CSV or Parquet), read
@@ -75,9 +80,11 @@ class TareLoadParameters(Parameters):
     `max_error_share`: operations without a right reply, of all, up to which a run counts.
     """
 
-    paths: ClassVar[tuple[str, ...]] = ("trace",)
+    paths: ClassVar[tuple[str, ...]] = ("trace", "ycsb.property_file")
 
-    job: Job
+    job: Job | None = None
+    sysbench: OltpSpec | None = None
+    ycsb: CoreWorkloadSpec | None = None
     connections: int = Field(default=1, ge=1, le=1_000_000)
     pipeline: int = Field(default=1, ge=1, le=32_000)
     threads: int = Field(default=1, ge=1, le=1024)
@@ -93,6 +100,7 @@ class TareLoadParameters(Parameters):
 
     @model_validator(mode="after")
     def _can_be(self) -> TareLoadParameters:
+        self._must_be_one_work()
         told = [name for name in ("rate", "stages", "trace", "sustainable") if getattr(self, name)]
         if len(told) > 1:
             raise ValueError(f"arrivals are told twice: by {' and '.join(told)}")
@@ -106,8 +114,6 @@ class TareLoadParameters(Parameters):
             self._must_tell_quantiles(self.sustainable)
         if self.threads > self.connections:
             raise ValueError(f"{self.threads} threads are more than the {self.connections} connections")
-        if self.job.has_steps and self.pipeline > 1:
-            raise ValueError("an operation of several steps waits for each reply, so `pipeline` must be 1")
         whole_s = self.warmup_s + self.measure_s
         if self.trace and self.trace[-1] < self.warmup_s:
             raise ValueError(
@@ -116,6 +122,16 @@ class TareLoadParameters(Parameters):
             )
         return self
 
+    def _must_be_one_work(self) -> None:
+        if len(self._works) != 1:
+            both = " and ".join(f"`{name}`" for name in self._works)
+            which = f"{both} are both there: take one" if both else "nothing is to be sent"
+            raise ValueError(f"{which}; `job`, `sysbench` or `ycsb` says what")
+        if self.work.has_steps("") and self.pipeline > 1:
+            raise ValueError("an operation of several steps waits for each reply, so `pipeline` must be 1")
+        if self.work.ends_after is not None and (self.stages or self.trace or self.sustainable is not None):
+            raise ValueError("`ycsb.operations` ends a closed loop or one `rate`: leave it out, or the arrivals")
+
     def _must_tell_quantiles(self, spec: SustainableSpec) -> None:
         hold_s = self.measure_s / spec.rungs
         if hold_s * spec.from_per_s < spec.fewest():
@@ -123,6 +139,28 @@ class TareLoadParameters(Parameters):
                 f"a rung of {hold_s:g} s has {hold_s * spec.from_per_s:.0f} requests at {spec.from_per_s:g}/s, and "
                 f"{spec.quantile} takes {spec.fewest():.0f}: a longer measure_s, fewer rungs or a higher from_per_s"
             )
+
+    @property
+    def _works(self) -> Mapping[str, Work]:
+        given: Mapping[str, Work | None] = {"job": self.job, "sysbench": self.sysbench, "ycsb": self.ycsb}
+        return {name: work for name, work in given.items() if work is not None}
+
+    @property
+    def work(self) -> Work:
+        """What is sent."""
+        return next(iter(self._works.values()))
+
+    @property
+    def waits_for_disk(self) -> str | None:
+        """All of sysbench's scripts but two commit what they changed, and a commit waits for the log on disk."""
+        if self.sysbench is None or self.sysbench.script in READ_ONLY:
+            return None
+        return f"{self.sysbench.script} writes, and each commit waits for the disk"
+
+    @property
+    def replicas(self) -> int | None:
+        """As YCSB's keyspace is made with."""
+        return None if self.ycsb is None else self.ycsb.replicas
 
     @property
     def open_loop(self) -> bool:

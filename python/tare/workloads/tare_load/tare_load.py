@@ -6,27 +6,24 @@ What it reports, and what each figure means: docs/reference/workloads/tare-load.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import RunFailed, StudyError
 from tare.workloads import ClientCommand, Measurement, Parameters, Target
-from tare.workloads.tare_load.document import Document, read_document
+from tare.workloads.tare_load.document import read_document
 from tare.workloads.tare_load.logs import LOGS
 from tare.workloads.tare_load.measurement import measurement
 from tare.workloads.tare_load.parameters import TareLoadParameters
+from tare.workloads.tare_load.work import Sending, protocol_of
 
-PROTOCOLS: Mapping[str, str] = {"redis": "redis", "valkey": "redis", "postgresql": "postgresql"}
-"""Database → what tare-load is to speak with it."""
 _NAMELESS = frozenset({"redis"})
 """Protocols whose servers tare sets up with a password, and with neither a user nor a database of its own."""
 SCHEMA = "tare"
 """The database that the run's user may use."""
 
-PROGRAM, JOB_FILE, SECRET_FILE, TRACE_FILE = "tare-load", "job.json", "secret", "arrivals.csv"
-_LOAD_CONNECTIONS, _LOAD_PIPELINE = 4, 64
+PROGRAM, SECRET_FILE, TRACE_FILE = "tare-load", "secret", "arrivals.csv"
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 2000.0
 """A load slower than this is taken for dead."""
 _CONNECT_S, _DRAIN_S, _MARGIN_S = 30.0, 10.0, 60.0
@@ -41,33 +38,19 @@ class TareLoad:
     slow_start_s: ClassVar[float] = 0.0
 
     def dataset(self, parameters: Parameters) -> Mapping[str, str | int]:
-        """What is loaded, word by word."""
-        own = _own(parameters)
-        if own.job.load is None:
-            return {}
-        loaded = {"job": own.job.load_file(), "statements": own.job.load.statements}
-        return {"records": own.job.load.records, "load": json.dumps(loaded, sort_keys=True)}
+        """Records and their shape."""
+        return _own(parameters).work.dataset()
 
     def load(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
-        """Send the load's steps once for each record."""
-        own = _own(parameters)
-        load = own.job.load
-        if load is None:
-            raise StudyError("this job loads nothing", hint="give it a `load`, with records and steps")
-        pipeline = 1 if len(load.steps) > 1 else _LOAD_PIPELINE
-        argv = (
-            *_beginning(target, run_dir),
-            f"--connections={_LOAD_CONNECTIONS}",
-            f"--depth={pipeline}",
-            f"--operations={load.records}",
-        )
+        """Make and fill the tables, or send a job's own steps once for each record."""
+        sending = _own(parameters).work.filling(protocol_of(target.database), run_dir)
         return ClientCommand(
-            argv=argv,
+            argv=(*_beginning(sending, target, run_dir), *sending.options),
             env={},
-            files={JOB_FILE: json.dumps(own.job.load_file()), SECRET_FILE: _secret(target)},
-            timeout_s=_LOAD_BASE_S + load.records / _LOAD_RECORDS_PER_S,
-            check_output=lambda stdout, _: _all_loaded(read_document(stdout), load.records),
-            setup_statements=load.statements,
+            files={**sending.files, SECRET_FILE: _secret(target)},
+            timeout_s=_LOAD_BASE_S + sending.rows / _LOAD_RECORDS_PER_S,
+            check_output=lambda stdout, stderr: _all_loaded(stdout, stderr, sending.right),
+            setup_statements=sending.statements,
         )
 
     def warm_up(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand | None:  # noqa: ARG002 - the contract's
@@ -76,23 +59,30 @@ class TareLoad:
 
     def measure(self, parameters: Parameters, target: Target, run_dir: str) -> ClientCommand:
         """Warm up, and measure for `measure_s`."""
-        own = _own(parameters)
+        own, protocol = _own(parameters), protocol_of(target.database)
+        if own.pipeline > 1 and own.work.has_steps(protocol):
+            raise StudyError(
+                f"an operation takes several requests with {target.database}", hint="leave `pipeline` out"
+            )
+        sending = own.work.driving(protocol, run_dir, own.measure_s)
+        ended_by_time = own.work.ends_after is None
         argv = (
-            *_beginning(target, run_dir),
+            *_beginning(sending, target, run_dir),
+            *sending.options,
             f"--connections={own.connections}",
             f"--depth={own.pipeline}",
             f"--threads={own.threads}",
             f"--seed={own.seed or 0}",
             *_arrivals(own, run_dir),
             f"--warm-up={own.warmup_s!r}",
-            f"--duration={own.measure_s!r}",
+            *((f"--duration={own.measure_s!r}",) if ended_by_time else ()),
             f"--window={own.hold_s!r}",
             f"--connect-limit={_CONNECT_S!r}",
             f"--reply-limit={own.reply_limit_s!r}",
             f"--drain-limit={_DRAIN_S!r}",
             f"--logs={run_dir}",
         )
-        files = {JOB_FILE: json.dumps(own.job.file()), SECRET_FILE: _secret(target)}
+        files = {**sending.files, SECRET_FILE: _secret(target)}
         if own.trace:
             files[TRACE_FILE] = "".join(f"{at!r}\n" for at in own.trace)
         whole_s = own.warmup_s + own.measure_s
@@ -123,20 +113,17 @@ def _own(parameters: Parameters) -> TareLoadParameters:
     return parameters
 
 
-def _beginning(target: Target, run_dir: str) -> tuple[str, ...]:
-    protocol = PROTOCOLS.get(target.database)
-    if protocol is None:
-        raise StudyError(
-            f"tare-load does not speak with {target.database}", hint=f"it does with {', '.join(PROTOCOLS)}"
-        )
+def _beginning(sending: Sending, target: Target, run_dir: str) -> tuple[str, ...]:
+    protocol = protocol_of(target.database)
+    named = protocol not in _NAMELESS
     return (
         PROGRAM,
-        "run",
+        sending.command,
         f"--protocol={protocol}",
         f"--address={target.endpoint.address}:{target.endpoint.port}",
-        *(() if protocol in _NAMELESS else (f"--user={target.secrets.user}", f"--database={SCHEMA}")),
+        *((f"--user={target.secrets.user}",) if named else ()),
+        *((f"--database={SCHEMA}",) if named and sending.names_schema else ()),
         f"--password-file={run_dir}/{SECRET_FILE}",
-        f"--job={run_dir}/{JOB_FILE}",
     )
 
 
@@ -157,13 +144,22 @@ def _arrivals(own: TareLoadParameters, run_dir: str) -> tuple[str, ...]:
     return (f"--trace={run_dir}/{TRACE_FILE}", *waiting) if own.trace else ()
 
 
-def _all_loaded(document: Document, records: int) -> None:
+def _all_loaded(stdout: str, stderr: str, right: int | None) -> None:
+    """Where tare-load told why it could not begin, there is no document, and its exit code is enough."""
+    if not stdout.strip() and (reason := _last_of(stderr)):
+        raise RunFailed(f"loading the data: {reason}")
+    document = read_document(stdout)
     document.must_be_complete()
-    told = document.measure
-    if told.right != records:
-        raise RunFailed(f"{told.right} of {records} records were loaded{document.first_error}")
+    measured = document.measure
+    if measured.failed or (right is not None and measured.right != right):
+        asked = measured.right + measured.failed if right is None else right
+        raise RunFailed(f"{measured.right} of {asked} records were loaded{document.first_error}")
 
 
 def _last_line(stderr: Path) -> str:
-    lines = [line for line in stderr.read_text(errors="replace").splitlines() if line.strip()]
+    return _last_of(stderr.read_text(errors="replace"))
+
+
+def _last_of(stderr: str) -> str:
+    lines = [line for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix(f"{PROGRAM}: ") if lines else ""

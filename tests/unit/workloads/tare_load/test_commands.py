@@ -74,6 +74,6 @@ def test_data_are_named_by_what_is_loaded_and_nothing_else() -> None:
 
 
 def test_a_database_that_it_does_not_speak_with_is_refused() -> None:
-    target = Target("cassandra", TARGET.endpoint, TARGET.secrets)
-    with pytest.raises(StudyError, match="does not speak with cassandra"):
+    target = Target("berkeleydb", TARGET.endpoint, TARGET.secrets)
+    with pytest.raises(StudyError, match="does not speak with berkeleydb"):
         TareLoad().measure(parameters(), target, RUN_DIR)
