@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
-from tests.integration.mariadb_lab import make_lab
+from tests.integration.databases.lab import make_lab
 
 from tare.sites.engine import connect
 
