@@ -12,7 +12,7 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 # of sysstat, start virtual machines, build YCSB with its bindings, make each file system that a SUT's data may lie on,
 # ask a Prometheus for what the dashboard shows, and look at pages in Chromium. The NFS server that tare starts is a
 # Ganesha; tests speak to it by libnfs, which needs no client in the kernel. tare-load
-# is tried on PostgreSQL and MariaDB, beside sysbench.
+# is tried on PostgreSQL, MariaDB and Redis, beside sysbench, and over TLS.
 set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ganesha.nfsd:nfs-ganesha-vfs
 [ "$purpose" != hosts ] || set -- "$@" sshd:openssh-server ssh:openssh-client ip:iproute2 dockerd:docker.io
@@ -21,7 +21,8 @@ set -- mmdebstrap:mmdebstrap pgrep:procps
     mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium \
     ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils \
     sshd:openssh-server ssh:openssh-client strace:strace \
-    pg_lsclusters:postgresql mariadbd:mariadb-server sysbench:sysbench
+    pg_lsclusters:postgresql mariadbd:mariadb-server sysbench:sysbench \
+    redis-server:redis-server openssl:openssl
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || set -- "$@" debian-archive-keyring
 # The engine itself. A `docker` client alone is none, and one that answers by DOCKER_HOST is enough.
 if ! ../scripts/engine.sh answers; then
@@ -40,6 +41,7 @@ had_rpcbind=$(command -v rpcbind || true)
 # Likewise, for the servers that tare-load is tried on.
 had_postgresql=$(command -v pg_lsclusters || true)
 had_mariadb=$(command -v mariadbd || true)
+had_redis=$(command -v redis-server || true)
 ./apt_install.sh "needed to $purpose" "$@"
 
 # These packages start services on every address, of which tare makes no use: it starts its own.
@@ -56,3 +58,4 @@ unserved "$had_sshd" sshd ssh
 unserved "$had_rpcbind" rpcbind rpcbind.service rpcbind.socket
 unserved "$had_postgresql" pg_lsclusters postgresql
 unserved "$had_mariadb" mariadbd mariadb
+unserved "$had_redis" redis-server redis-server

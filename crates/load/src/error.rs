@@ -53,6 +53,8 @@ pub enum Fault {
     NotReady(String),
     #[error("the server reset the connection")]
     Reset,
+    #[error("TLS: {0}")]
+    Tls(String),
     #[error("the server refused the log-in: {0}")]
     Login(String),
     #[error("the server refused a statement: {message} (in: {statement})")]
@@ -76,6 +78,7 @@ impl Fault {
             Self::Closed | Self::Dismissed(_) => "closed",
             Self::NotReady(_) => "not-ready",
             Self::Reset => "reset",
+            Self::Tls(_) => "tls",
             Self::Login(_) => "login",
             Self::Statement { .. } => "statement",
             Self::Malformed { .. } => "malformed",

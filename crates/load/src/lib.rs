@@ -14,6 +14,7 @@ pub mod protocol;
 pub mod random;
 pub mod report;
 pub mod sys;
+pub mod tls;
 pub mod workload;
 
 pub use error::{Fault, LoadError};

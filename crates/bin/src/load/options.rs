@@ -77,6 +77,16 @@ pub(crate) enum SpacingName {
     Poisson,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyName {
+    /// Nothing: whoever stands between could be the server
+    None,
+    /// An authority of --ca has signed it
+    Ca,
+    /// An authority of --ca has signed it, and it bears the host of --address
+    Full,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct PlanOptions {
     #[command(flatten)]
@@ -103,6 +113,16 @@ pub(crate) struct RunOptions {
     /// The database to use; with Redis its number
     #[arg(long)]
     pub database: Option<String>,
+
+    /// Encrypt every connection
+    #[arg(long)]
+    pub tls: bool,
+    /// Certificates of the authorities that may have signed the server's, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub ca: Option<PathBuf>,
+    /// What must hold of the server's certificate
+    #[arg(long, value_enum, requires = "tls", default_value_t = VerifyName::Full)]
+    pub tls_verify: VerifyName,
 
     /// The operations: a job file in YAML or JSON
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sysbench", "property_files", "properties"])]

@@ -8,6 +8,7 @@ use tare_load::LoadError;
 use tare_load::arrivals::{Arrivals, Spacing, Stage, Stages, read_trace};
 use tare_load::plan::{Length, Limits, Plan};
 use tare_load::protocol::Access;
+use tare_load::tls::{Tls, Verify};
 use tare_load::workload::job::{Dialect, Job};
 use tare_load::workload::sysbench::{
     Engine, Fill, Script, Sysbench, after_filling, before_filling,
@@ -15,7 +16,7 @@ use tare_load::workload::sysbench::{
 use tare_load::workload::ycsb::Client;
 
 use crate::asked::{Asked, Phase};
-use crate::options::{ProtocolName, RunOptions, SpacingName};
+use crate::options::{ProtocolName, RunOptions, SpacingName, VerifyName};
 use crate::sysbench;
 use crate::ycsb;
 
@@ -35,7 +36,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
     }
     let arrivals = arrivals(options, client.per_s)?;
     Ok(Plan {
-        address: options.address.clone().unwrap_or_else(|| default_address(options.protocol)),
+        address: address(options),
         access,
         before,
         workload,
@@ -178,8 +179,9 @@ fn most_waiting(options: &RunOptions, connections: u32, arrivals: Option<&Arriva
     options.most_waiting.unwrap_or(of_rate.max(connections as usize))
 }
 
-fn default_address(protocol: ProtocolName) -> String {
-    format!("127.0.0.1:{}", protocol.default_port())
+fn address(options: &RunOptions) -> String {
+    let default = || format!("127.0.0.1:{}", options.protocol.default_port());
+    options.address.clone().unwrap_or_else(default)
 }
 
 fn access(options: &RunOptions) -> Result<Access, LoadError> {
@@ -188,8 +190,19 @@ fn access(options: &RunOptions) -> Result<Access, LoadError> {
         user: options.user.clone(),
         password,
         database: options.database.clone(),
+        tls: tls(options)?,
         ..Access::default()
     })
+}
+
+fn tls(options: &RunOptions) -> Result<Option<Tls>, LoadError> {
+    let verify = match options.tls_verify {
+        VerifyName::None => Verify::None,
+        VerifyName::Ca => Verify::Ca,
+        VerifyName::Full => Verify::Full,
+    };
+    let tls = || Tls::new(&address(options), verify, options.ca.as_deref());
+    options.tls.then(tls).transpose()
 }
 
 fn first_line(path: &Path) -> Result<String, LoadError> {

@@ -12,15 +12,20 @@ use rustix::fd::AsFd;
 
 use crate::error::{Fault, LoadError};
 use crate::plan::Plan;
-use crate::protocol::{Protocol, Wire};
+use crate::protocol::{Opened, Protocol, Statement, Wire};
 use crate::sys;
+use crate::tls::Session;
 
 /// A connection that requests may be sent on.
 pub(super) struct Line<P> {
     pub(super) socket: TcpStream,
+    /// `None`: in clear text.
+    pub(super) session: Option<Session>,
     pub(super) protocol: P,
     /// How long it took to connect, log in and prepare.
     pub(super) took: Duration,
+    /// How much of that TLS took to shake hands.
+    pub(super) handshake: Option<Duration>,
 }
 
 /// How many connections are opened at once.
@@ -51,13 +56,22 @@ pub(super) fn make_room(connections: usize) -> Result<(), LoadError> {
 
 pub(super) fn open<P: Protocol>(plan: &Plan) -> Result<Line<P>, Fault> {
     let started = Instant::now();
-    let mut wire = Wire::connect(&plan.address, plan.limits.connect)?;
-    let protocol = P::open(&mut wire, &plan.access, plan.workload.statements())?;
-    let socket = wire.into_stream()?;
+    let (wire, protocol) = dial(plan, plan.workload.statements())?;
+    let Opened { socket, session, handshake } = wire.into_opened()?;
     if plan.receive_share > 0 {
         sys::stamp_received(&socket)?;
     }
-    Ok(Line { socket, protocol, took: started.elapsed() })
+    Ok(Line { socket, session, protocol, took: started.elapsed(), handshake })
+}
+
+/// A connection that blocks, for these statements.
+pub(super) fn dial<P: Protocol>(plan: &Plan, statements: &[Statement]) -> Result<(Wire, P), Fault> {
+    let mut wire = Wire::connect(&plan.address, plan.limits.connect)?;
+    if let Some(tls) = plan.access.tls.as_ref().filter(|_| P::TLS_FIRST) {
+        wire.secure(tls)?;
+    }
+    let protocol = P::open(&mut wire, &plan.access, statements)?;
+    Ok((wire, protocol))
 }
 
 /// Opens all connections of the plan, in their order.

@@ -9,6 +9,6 @@ mod run;
 mod shared;
 mod worker;
 
-pub use run::{Mark, Outcome, Progress, SetUp, run};
+pub use run::{Mark, Outcome, Progress, SetUp, TlsSetUp, run};
 pub use shared::End;
 pub use worker::OF_CONNECTIONS;

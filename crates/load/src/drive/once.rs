@@ -1,8 +1,9 @@
 //! Statements that are executed once, beside the measurement: blocking, each on a connection of its own.
 
+use super::connect;
 use crate::error::{Fault, LoadError};
 use crate::plan::Plan;
-use crate::protocol::{Protocol, Reply, Statement, Status, Values, Wire};
+use crate::protocol::{Protocol, Reply, Statement, Status, Values};
 
 /// A table may be long in the making.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -18,8 +19,7 @@ pub(super) fn execute<P: Protocol>(plan: &Plan, statements: &[Statement]) -> Res
 }
 
 fn call<P: Protocol>(plan: &Plan, statement: &Statement) -> Result<(), Fault> {
-    let mut wire = Wire::connect(&plan.address, plan.limits.connect)?;
-    let mut protocol = P::open(&mut wire, &plan.access, std::slice::from_ref(statement))?;
+    let (mut wire, mut protocol) = connect::dial::<P>(plan, std::slice::from_ref(statement))?;
     let mut out = Vec::new();
     protocol.encode(0, &Values::default(), 0, &mut out);
     wire.extend(LIMIT);

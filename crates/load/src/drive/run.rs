@@ -39,6 +39,14 @@ pub struct SetUp {
     pub seconds: f64,
     /// From the first packet until requests may be sent, of each connection.
     pub connects: Latencies,
+    pub tls: Option<TlsSetUp>,
+}
+
+/// What TLS took of it.
+pub struct TlsSetUp {
+    /// Version and cipher suite of the first connection.
+    pub suite: Option<String>,
+    pub handshakes: Latencies,
 }
 
 pub struct Outcome {
@@ -137,12 +145,17 @@ pub fn run<P: Protocol>(
 }
 
 fn set_up<P>(lines: &[Line<P>], started_ns: u64) -> SetUp {
-    let mut connects = latencies();
+    let (mut connects, mut handshakes) = (latencies(), latencies());
     for line in lines {
         connects.saturating_record(line.took.as_nanos() as u64);
+        if let Some(handshake) = line.handshake {
+            handshakes.saturating_record(handshake.as_nanos() as u64);
+        }
     }
+    let session = lines.first().and_then(|line| line.session.as_ref());
+    let tls = session.map(|session| TlsSetUp { suite: session.described(), handshakes });
     #[allow(clippy::cast_precision_loss)] // some seconds
-    SetUp { seconds: (clock::monotonic_ns() - started_ns) as f64 / 1e9, connects }
+    SetUp { seconds: (clock::monotonic_ns() - started_ns) as f64 / 1e9, connects, tls }
 }
 
 fn timeline(plan: &Plan) -> Timeline {

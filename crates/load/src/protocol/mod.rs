@@ -12,14 +12,17 @@ pub mod statement;
 mod wire;
 
 use crate::error::Fault;
+use crate::tls::Tls;
 pub use statement::{Label, Statement, Type, Value, Values};
-pub use wire::Wire;
+pub use wire::{Opened, Wire};
 
 /// One connection's side of a protocol.
 pub trait Protocol: Send + Sized + 'static {
     const NAME: &'static str;
     /// Replies come in the order of their requests; otherwise each names its slot.
     const ORDERED: bool;
+    /// Where there is TLS it comes first; otherwise [`Protocol::open`] asks for it.
+    const TLS_FIRST: bool = true;
 
     /// Logs in and prepares the statements, blocking until requests may be sent.
     ///
@@ -65,6 +68,8 @@ pub struct Access {
     /// How many replicas must answer a read, or a write, where the server has levels of that.
     pub read_level: Option<String>,
     pub write_level: Option<String>,
+    /// `None`: in clear text.
+    pub tls: Option<Tls>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

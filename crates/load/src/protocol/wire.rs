@@ -5,11 +5,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use crate::error::Fault;
+use crate::tls::{Session, Tls};
 
 /// Read and written with one limit for all that it takes to open a connection.
-#[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
+    session: Option<Session>,
+    handshake: Option<Duration>,
     /// What was read beyond the last reply.
     unread: Vec<u8>,
     deadline: Instant,
@@ -26,7 +28,14 @@ impl Wire {
             match TcpStream::connect_timeout(&resolved, limit) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    return Ok(Self { stream, unread: Vec::new(), deadline, limit });
+                    return Ok(Self {
+                        stream,
+                        session: None,
+                        handshake: None,
+                        unread: Vec::new(),
+                        deadline,
+                        limit,
+                    });
                 }
                 Err(error) => last = Some(error),
             }
@@ -38,7 +47,42 @@ impl Wire {
     /// Nobody on the network can read along.
     #[must_use]
     pub fn is_private(&self) -> bool {
-        self.stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
+        self.is_sealed() || self.stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
+    }
+
+    /// All that is sent from now on goes over TLS.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Shakes hands, after which all goes over TLS.
+    ///
+    /// # Errors
+    /// Where the server does not, its certificate is not the right one, or the time is over.
+    pub fn secure(&mut self, tls: &Tls) -> Result<(), Fault> {
+        if !self.unread.is_empty() {
+            return Err(Fault::Tls("the server says something before the handshake".to_owned()));
+        }
+        let started = Instant::now();
+        let mut session = tls.session()?;
+        loop {
+            let mut out = Vec::new();
+            session.seal(&[], &mut out);
+            self.write(&out)?;
+            if !session.is_handshaking() {
+                break;
+            }
+            let mut piece = [0; 4096];
+            let count = self.read(&mut piece)?;
+            let mut rest = &piece[..count];
+            while !rest.is_empty() {
+                session.take(&mut rest)?;
+            }
+        }
+        self.session = Some(session);
+        self.handshake = Some(started.elapsed());
+        Ok(())
     }
 
     /// Starts the time limit anew, for something that takes longer.
@@ -59,6 +103,17 @@ impl Wire {
     /// # Errors
     /// Where the connection ends or the time is over.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        match &mut self.session {
+            None => self.write(bytes),
+            Some(session) => {
+                let mut out = Vec::new();
+                session.seal(bytes, &mut out);
+                self.write(&out)
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         self.stream.set_write_timeout(Some(self.remaining()?))?;
         let waited = self.limit.as_secs_f64();
         self.stream.write_all(bytes).map_err(|error| Fault::from_io(error, waited))
@@ -90,15 +145,33 @@ impl Wire {
     /// # Errors
     /// Where the connection ends or the time is over.
     pub fn read_more(&mut self) -> Result<(), Fault> {
-        self.stream.set_read_timeout(Some(self.remaining()?))?;
         let mut piece = [0; 4096];
-        let waited = self.limit.as_secs_f64();
-        match self.stream.read(&mut piece).map_err(|error| Fault::from_io(error, waited))? {
-            0 => Err(Fault::Closed),
-            count => {
-                self.unread.extend_from_slice(&piece[..count]);
-                Ok(())
+        let count = self.read(&mut piece)?;
+        let Some(session) = &mut self.session else {
+            self.unread.extend_from_slice(&piece[..count]);
+            return Ok(());
+        };
+        let mut rest = &piece[..count];
+        let mut plain = [0; 4096];
+        while !rest.is_empty() {
+            session.take(&mut rest)?;
+            loop {
+                let count = session.open(&mut plain);
+                if count == 0 {
+                    break;
+                }
+                self.unread.extend_from_slice(&plain[..count]);
             }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, piece: &mut [u8]) -> Result<usize, Fault> {
+        self.stream.set_read_timeout(Some(self.remaining()?))?;
+        let waited = self.limit.as_secs_f64();
+        match self.stream.read(piece).map_err(|error| Fault::from_io(error, waited))? {
+            0 => Err(Fault::Closed),
+            count => Ok(count),
         }
     }
 
@@ -106,8 +179,17 @@ impl Wire {
     ///
     /// # Errors
     /// Where the socket cannot be set.
-    pub fn into_stream(self) -> Result<TcpStream, Fault> {
+    pub fn into_opened(self) -> Result<Opened, Fault> {
         self.stream.set_nonblocking(true)?;
-        Ok(self.stream)
+        Ok(Opened { socket: self.stream, session: self.session, handshake: self.handshake })
     }
+}
+
+/// What is left of the opening.
+pub struct Opened {
+    pub socket: TcpStream,
+    /// `None`: in clear text.
+    pub session: Option<Session>,
+    /// How long TLS took to shake hands.
+    pub handshake: Option<Duration>,
 }

@@ -48,6 +48,10 @@ impl Document {
                 "seconds": outcome.set_up.seconds,
                 "connections": outcome.set_up.connects.len(),
                 "connect_ns": quantiles(&outcome.set_up.connects),
+                "tls": outcome.set_up.tls.as_ref().map(|tls| json!({
+                    "suite": tls.suite,
+                    "handshake_ns": quantiles(&tls.handshakes),
+                })),
             },
             "warm_up": phase(&outcome.warm_up, kinds),
             "measure": measured(outcome, kinds),
@@ -71,6 +75,7 @@ fn described(plan: &Plan, protocol: &str) -> Value {
     json!({
         "protocol": protocol,
         "address": plan.address,
+        "tls": plan.access.tls.as_ref().map(|tls| json!({ "verify": tls.verify.name() })),
         "seed": plan.seed,
         "connections": plan.connections,
         "depth": plan.depth,

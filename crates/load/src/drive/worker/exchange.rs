@@ -68,6 +68,7 @@ impl<P: Protocol> Worker<'_, P> {
             self.window.counts.requests += 1;
         }
         if !self.output.is_empty() {
+            self.seal(index);
             self.write(index);
         }
     }
@@ -85,6 +86,16 @@ impl<P: Protocol> Worker<'_, P> {
         if taken < self.output.len() {
             connection.unsent.extend_from_slice(&self.output[taken..]);
             self.watch_again(index);
+        }
+    }
+
+    /// Writes the output after what the socket did not take before, if there is such.
+    pub(super) fn write_behind(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if connection.unsent.is_empty() {
+            self.write(index);
+        } else {
+            connection.unsent.extend_from_slice(&self.output);
         }
     }
 
@@ -113,10 +124,13 @@ impl<P: Protocol> Worker<'_, P> {
             let Some(line) = &self.connections[index].line else { return };
             self.reads = self.reads.wrapping_add(1);
             let share = self.plan.receive_share;
+            let sealed = line.session.is_some();
+            let input = if sealed { &mut self.sealed_input } else { &mut self.input };
+            let room = input.len();
             let read = if share > 0 && self.reads.is_multiple_of(share) {
-                sys::receive_stamped(&line.socket, &mut self.input)
+                sys::receive_stamped(&line.socket, input)
             } else {
-                rustix::net::recv(&line.socket, &mut *self.input, RecvFlags::DONTWAIT)
+                rustix::net::recv(&line.socket, &mut **input, RecvFlags::DONTWAIT)
                     .map(|(count, _)| (count, None))
                     .map_err(std::io::Error::from)
             };
@@ -126,11 +140,15 @@ impl<P: Protocol> Worker<'_, P> {
                     let read_ns = monotonic_ns();
                     let unread_ns = received_ns.map(|at_ns| realtime_ns().saturating_sub(at_ns));
                     self.window.counts.bytes_received += count as u64;
-                    if let Err(reason) = self.take_replies(index, count, read_ns, unread_ns) {
-                        let fault = Fault::Malformed { protocol: P::NAME, reason };
+                    let taken = if sealed {
+                        self.unseal(index, count, read_ns, unread_ns)
+                    } else {
+                        self.take_replies(index, count, read_ns, unread_ns)
+                    };
+                    if let Err(fault) = taken {
                         return self.lose(index, &fault);
                     }
-                    if count < self.input.len() && !to_end {
+                    if count < room && !to_end {
                         return;
                     }
                 }
@@ -150,7 +168,8 @@ impl<P: Protocol> Worker<'_, P> {
         count: usize,
         read_ns: u64,
         unread_ns: Option<u64>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Fault> {
+        let malformed = |reason| Fault::Malformed { protocol: P::NAME, reason };
         let mut rest = std::mem::take(&mut self.connections[index].rest);
         let carried = !rest.is_empty();
         if carried {
@@ -161,12 +180,12 @@ impl<P: Protocol> Worker<'_, P> {
             let bytes = if carried { &rest[at..] } else { &self.input[at..count] };
             let connection = &mut self.connections[index];
             let Some(line) = &mut connection.line else { return Ok(()) };
-            let decoded = line.protocol.decode(bytes)?;
+            let decoded = line.protocol.decode(bytes).map_err(malformed)?;
             let whole = decoded.consumed == bytes.len();
             at += decoded.consumed;
             let Some(reply) = decoded.reply else { break };
-            let pending =
-                connection.flight.take(reply.slot).ok_or("a reply that nobody asked for")?;
+            let pending = connection.flight.take(reply.slot);
+            let pending = pending.ok_or_else(|| malformed("a reply that nobody asked for"))?;
             // The kernel's time is that of the last bytes.
             self.settle(index, pending, &reply, read_ns, unread_ns.filter(|_| whole));
         }
@@ -176,7 +195,7 @@ impl<P: Protocol> Worker<'_, P> {
             rest.extend_from_slice(&self.input[at..count]);
         }
         if rest.len() > REST_LIMIT {
-            return Err("a piece without an end");
+            return Err(malformed("a piece without an end"));
         }
         self.connections[index].rest = rest;
         self.follow_up(index);
@@ -194,11 +213,8 @@ impl<P: Protocol> Worker<'_, P> {
             return;
         }
         self.window.counts.requests += 1;
-        if connection.unsent.is_empty() {
-            self.write(index);
-        } else {
-            connection.unsent.extend_from_slice(&self.output);
-        }
+        self.seal(index);
+        self.write_behind(index);
     }
 
     /// A reply to one request: its operation goes on or ends.

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod lines;
+mod sealed;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -49,7 +50,10 @@ pub(super) struct Worker<'a, P: Protocol> {
     /// Connections that have something to send.
     ready: Vec<usize>,
     input: Box<[u8]>,
+    /// What comes over TLS, before it is opened.
+    sealed_input: Box<[u8]>,
     output: Vec<u8>,
+    sealed_output: Vec<u8>,
     values: Values,
     reads: u32,
     span: Span,
@@ -90,7 +94,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
             ready: Vec::with_capacity(connections.len()),
             connections,
             input: vec![0; INPUT_BYTES].into(),
+            sealed_input: vec![0; if plan.access.tls.is_some() { INPUT_BYTES } else { 0 }].into(),
             output: Vec::new(),
+            sealed_output: Vec::new(),
             values: Values::default(),
             reads: 0,
             span,

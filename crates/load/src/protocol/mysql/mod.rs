@@ -20,6 +20,7 @@ pub struct Mysql {
 impl Protocol for Mysql {
     const NAME: &'static str = "mysql";
     const ORDERED: bool = true;
+    const TLS_FIRST: bool = false;
 
     fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault> {
         let session = open::log_in(wire, access)?;

@@ -16,6 +16,7 @@ mod can {
     pub(super) const LONG_FLAG: u32 = 1 << 2;
     pub(super) const CONNECT_WITH_DB: u32 = 1 << 3;
     pub(super) const PROTOCOL_41: u32 = 1 << 9;
+    pub(super) const TLS: u32 = 1 << 11;
     pub(super) const TRANSACTIONS: u32 = 1 << 13;
     pub(super) const SECURE_CONNECTION: u32 = 1 << 15;
     pub(super) const PS_MULTI_RESULTS: u32 = 1 << 18;
@@ -62,7 +63,9 @@ pub(super) fn log_in(wire: &mut Wire, access: &Access) -> Result<Session, Fault>
         return Err(Fault::Login(refusal.text));
     }
     let greeting = greeting(&body)?;
-    let wanted = WANTED | if access.database.is_some() { can::CONNECT_WITH_DB } else { 0 };
+    let wanted = WANTED
+        | if access.database.is_some() { can::CONNECT_WITH_DB } else { 0 }
+        | if access.tls.is_some() { can::TLS } else { 0 };
     let capabilities = wanted & greeting.capabilities;
     let needed = can::PROTOCOL_41 | can::SECURE_CONNECTION | can::PLUGIN_AUTH;
     if capabilities & needed != needed {
@@ -78,6 +81,17 @@ pub(super) fn log_in(wire: &mut Wire, access: &Access) -> Result<Session, Fault>
     out.extend_from_slice(&(LONGEST + 1).to_le_bytes());
     out.push(UTF8);
     out.extend_from_slice(&[0; 23]);
+    let mut count = 1;
+    if let Some(tls) = &access.tls {
+        if capabilities & can::TLS == 0 {
+            return Err(Fault::Tls(
+                "the server has none: set `ssl_cert` and `ssl_key` there".to_owned(),
+            ));
+        }
+        send(wire, count, &out)?;
+        wire.secure(tls)?;
+        count += 1;
+    }
     out.extend_from_slice(access.user.as_deref().unwrap_or(DEFAULT_USER).as_bytes());
     out.push(0);
     number(answer.len() as u64, &mut out);
@@ -90,7 +104,7 @@ pub(super) fn log_in(wire: &mut Wire, access: &Access) -> Result<Session, Fault>
     }
     out.extend_from_slice(plugin);
     out.push(0);
-    send(wire, 1, &out)?;
+    send(wire, count, &out)?;
     authenticate(wire, password, plugin.to_vec(), greeting.nonce)?;
     Ok(Session { without_eof: capabilities & can::DEPRECATE_EOF != 0 })
 }
@@ -158,7 +172,11 @@ fn authenticate(
             }
             // The server has the password in its cache, and an OK follows.
             [1, 3] if plugin == CACHING_SHA2 => continue,
-            // It has not; the next answer to the 2 is its public key.
+            // It has not; over TLS it may have it as it is.
+            [1, 4] if plugin == CACHING_SHA2 && wire.is_sealed() => {
+                [password.as_bytes(), &[0]].concat()
+            }
+            // Otherwise the answer to a 2 is its public key.
             [1, 4] if plugin == CACHING_SHA2 => vec![2],
             [1, key @ ..] if plugin == CACHING_SHA2 && !key.is_empty() => {
                 scramble::sealed(password, &nonce, key).map_err(Fault::Login)?

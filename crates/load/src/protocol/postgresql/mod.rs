@@ -17,6 +17,7 @@ pub struct Postgresql {
 impl Protocol for Postgresql {
     const NAME: &'static str = "postgresql";
     const ORDERED: bool = true;
+    const TLS_FIRST: bool = false;
 
     fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault> {
         open::log_in(wire, access)?;

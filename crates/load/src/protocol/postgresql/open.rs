@@ -27,6 +27,10 @@ struct Refusal {
 
 /// Logs in. Afterwards the server is ready.
 pub(super) fn log_in(wire: &mut Wire, access: &Access) -> Result<(), Fault> {
+    if let Some(tls) = &access.tls {
+        ask_for_tls(wire)?;
+        wire.secure(tls)?;
+    }
     let user = access.user.as_deref().unwrap_or(DEFAULT_USER);
     let mut parameters = VERSION_3_0.to_be_bytes().to_vec();
     let database = access.database.as_deref().unwrap_or(user);
@@ -50,6 +54,16 @@ pub(super) fn log_in(wire: &mut Wire, access: &Access) -> Result<(), Fault> {
             b'S' | b'K' | b'N' => {}
             _ => return Err(malformed("it is not a start-up")),
         }
+    }
+}
+
+/// `SSLRequest`, whose answer is one letter.
+fn ask_for_tls(wire: &mut Wire) -> Result<(), Fault> {
+    wire.send(&[0, 0, 0, 8, 4, 210, 22, 47])?;
+    match wire.take(1)?.as_slice() {
+        b"S" => Ok(()),
+        b"N" => Err(Fault::Tls("the server has none: set `ssl = on` there".to_owned())),
+        _ => Err(malformed("it does not answer the question for TLS")),
     }
 }
 

@@ -1,0 +1,245 @@
+//! TLS by rustls: what is asked of the server's certificate, and one connection's session.
+//!
+//! A session does no reading and writing of its own: bytes of the socket go in, those of the protocol come out, and
+//! the other way round. Sessions are never resumed, so that each connection pays for a whole handshake.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct,
+    Error, RootCertStore, SignatureScheme,
+};
+
+use crate::error::{Fault, LoadError};
+
+/// What must hold of the server's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Nothing: whoever stands between could be the server.
+    None,
+    /// A known authority has signed it.
+    Ca,
+    /// Likewise, and it bears the server's name.
+    Full,
+}
+
+impl Verify {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Ca => "ca",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// How each connection is made secure.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    pub verify: Verify,
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl Tls {
+    /// `address` is `HOST:PORT`, `ca` a file of certificates in PEM.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, has no certificate, or is needed and not given.
+    pub fn new(address: &str, verify: Verify, ca: Option<&Path>) -> Result<Self, LoadError> {
+        let roots = match (ca, verify) {
+            (_, Verify::None) => RootCertStore::empty(),
+            (Some(path), _) => authorities(path)?,
+            (None, _) => {
+                return Err(LoadError::Usage(
+                    "--tls wants to know who the server is: give the certificate of its authority by --ca FILE, or say --tls-verify none"
+                        .to_owned(),
+                ));
+            }
+        };
+        let provider = Arc::new(ring::default_provider());
+        let verifier =
+            Verifier { verify, roots, algorithms: provider.signature_verification_algorithms };
+        Ok(Self { verify, config: Arc::new(config(provider, verifier)?), name: name(address)? })
+    }
+
+    /// # Errors
+    /// Where the settings fit no handshake.
+    pub fn session(&self) -> Result<Session, Fault> {
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        Ok(Session(Box::new(connection.map_err(|error| fault(&error))?)))
+    }
+}
+
+fn config(provider: Arc<CryptoProvider>, verifier: Verifier) -> Result<ClientConfig, LoadError> {
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| LoadError::Usage(format!("--tls: {error}")))?
+        .dangerous() // `Verifier` decides what is checked
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, LoadError> {
+    let text =
+        std::fs::read(path).map_err(|source| LoadError::File { path: path.to_owned(), source })?;
+    let wrong = |reason: String| LoadError::Usage(format!("--ca {}: {reason}", path.display()));
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("there is no certificate in PEM in this file".to_owned()));
+    }
+    Ok(roots)
+}
+
+fn name(address: &str) -> Result<ServerName<'static>, LoadError> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    ServerName::try_from(host).map_err(|_| {
+        LoadError::Usage(format!(
+            "--address {address}: the host has no name that a certificate could bear"
+        ))
+    })
+}
+
+/// One connection's keys and state.
+pub struct Session(Box<ClientConnection>);
+
+impl Session {
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.0.is_handshaking()
+    }
+
+    /// Version and cipher suite, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`.
+    #[must_use]
+    pub fn described(&self) -> Option<String> {
+        let (version, suite) =
+            (self.0.protocol_version()?, self.0.negotiated_cipher_suite()?.suite());
+        Some(format!("{} {}", version.as_str()?, suite.as_str()?))
+    }
+
+    /// Appends what is to be sent: `plain`, sealed, behind what the session has to say itself.
+    pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
+        // Neither fails: the session takes any number of bytes, and so does the vector.
+        let _ = self.0.writer().write_all(plain);
+        while self.0.wants_write() {
+            if self.0.write_tls(out).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Takes a piece from the front of what came, of which [`Self::open`] has the contents then.
+    ///
+    /// # Errors
+    /// Where that is no TLS, or says that there will be none.
+    pub fn take(&mut self, sealed: &mut &[u8]) -> Result<(), Fault> {
+        self.0.read_tls(sealed)?;
+        self.0.process_new_packets().map(drop).map_err(|error| fault(&error))
+    }
+
+    /// How many bytes of the protocol were put into `plain`; 0: there are none yet.
+    pub fn open(&mut self, plain: &mut [u8]) -> usize {
+        // `WouldBlock`: nothing yet. After a farewell there is nothing more, and the socket ends, too.
+        self.0.reader().read(plain).unwrap_or(0)
+    }
+
+    /// It has something to say of its own, such as new keys.
+    #[must_use]
+    pub fn wants_to_send(&self) -> bool {
+        self.0.wants_write()
+    }
+}
+
+/// What an error of the library means to whoever reads it.
+fn fault(error: &Error) -> Fault {
+    Fault::Tls(match error {
+        Error::InvalidMessage(_) => {
+            "the server does not answer with TLS: is TLS on at this port?".to_owned()
+        }
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "no authority of --ca has signed the server's certificate".to_owned()
+        }
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "the server's certificate bears another name; --tls-verify ca does not look at names"
+            .to_owned(),
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "the server's certificate has expired".to_owned(),
+        Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "the server wants a certificate of its clients, and tare-load has none".to_owned()
+        }
+        other => other.to_string(),
+    })
+}
+
+#[derive(Debug)]
+struct Verifier {
+    verify: Verify,
+    roots: RootCertStore,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _stapled: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.verify != Verify::None {
+            let parsed = ParsedCertificate::try_from(certificate)?;
+            verify_server_cert_signed_by_trust_anchor(
+                &parsed,
+                &self.roots,
+                between,
+                now,
+                self.algorithms.all,
+            )?;
+            if self.verify == Verify::Full {
+                verify_server_name(&parsed, name)?;
+            }
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,188 @@
+"""tare-load over TLS against a real Redis, PostgreSQL and MariaDB: certificates that are right and wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.integration.load.servers import (
+    LIMIT_S,
+    NOBODY,
+    Server,
+    directory,
+    free_port,
+    job,
+    mariadb,
+    operation,
+    password_file,
+    postgresql,
+    program,
+    running,
+    tare_load,
+)
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Files in PEM: an authority's, and those of a server that is called localhost and nothing else."""
+
+    ca: Path
+    other_ca: Path
+    certificate: Path
+    key: Path
+
+
+@pytest.fixture(scope="module")
+def certificates() -> Iterator[Certificates]:
+    openssl = program("openssl", "openssl")
+    with directory() as at:
+
+        def make(*words: str) -> None:
+            subprocess.run([openssl, *words], cwd=at, check=True, capture_output=True, timeout=LIMIT_S)
+
+        new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        for name in ("ca", "other"):
+            make(
+                "req",
+                "-x509",
+                *new,
+                "-days",
+                "2",
+                "-subj",
+                f"/CN={name}",
+                "-keyout",
+                f"{name}.key",
+                "-out",
+                f"{name}.pem",
+            )
+        make("req", *new, "-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "request.pem")
+        (at / "names").write_text("subjectAltName=DNS:localhost\n")
+        signer = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
+        make("x509", "-req", "-in", "request.pem", *signer, "-out", "certificate.pem")
+        key = at / "key.pem"
+        key.chmod(0o600)
+        yield Certificates(at / "ca.pem", at / "other.pem", at / "certificate.pem", key)
+
+
+def of_nobody(key: Path) -> Path:
+    """A copy that PostgreSQL may read, and takes for a secret."""
+    copy = key.with_name("key-of-nobody.pem")
+    shutil.copy(key, copy)
+    copy.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(copy, NOBODY, NOBODY)
+    return copy
+
+
+@contextmanager
+def redis(made: Certificates) -> Iterator[Server]:
+    """One that speaks TLS only."""
+    server, client = (program(name, "redis-server") for name in ("redis-server", "redis-cli"))
+    with directory() as at:
+        port = free_port()
+        words = [server, "--port", "0", "--tls-port", str(port), "--tls-auth-clients", "no", "--save", ""]
+        words += ["--tls-cert-file", str(made.certificate), "--tls-key-file", str(made.key)]
+        words += ["--tls-ca-cert-file", str(made.ca), "--bind", "127.0.0.1"]
+        with running(words, at, signal.SIGTERM, cwd=at) as process:
+            ask = (client, "-p", str(port), "--tls", "--cacert", str(made.ca), "--raw", "ping")
+            deadline = time.monotonic() + LIMIT_S
+            while subprocess.run(ask, capture_output=True, timeout=LIMIT_S, check=False).returncode:
+                alive = process.poll() is None and time.monotonic() < deadline
+                assert alive, (at / "log").read_text()
+                time.sleep(0.1)
+            yield Server(port, process, ask[:-1])
+
+
+@pytest.fixture(scope="module", params=["redis", "postgresql", "mysql"])
+def spoken(request: pytest.FixtureRequest, certificates: Certificates) -> Iterator[tuple[str, Server]]:
+    """A protocol's name and a server of it with TLS."""
+    made = certificates
+    name: str = request.param
+    if name == "redis":
+        with redis(made) as server:
+            yield name, server
+    elif name == "postgresql":
+        own = ("ssl=on", f"ssl_cert_file={made.certificate}", f"ssl_key_file={of_nobody(made.key)}")
+        with postgresql(*own) as server:
+            yield name, server
+    else:
+        with mariadb(f"--ssl-cert={made.certificate}", f"--ssl-key={made.key}") as server:
+            server.query("ALTER USER empty REQUIRE SSL")
+            yield name, server
+
+
+def words(spoken: tuple[str, Server], at: Path, *more: str, host: str = "localhost") -> tuple[str, ...]:
+    name, server = spoken
+    send = "SET k v" if name == "redis" else "SELECT 1"
+    login = {"redis": (), "postgresql": ("--user", "postgres"), "mysql": ("--user", "empty")}[name]
+    path = job(at / "job.yaml", [operation("ask", send, rows=1)])
+    return ("run", "--protocol", name, "--address", f"{host}:{server.port}", "--job", path, *login, *more)
+
+
+def test_a_server_is_known_by_its_authority_and_its_name(
+    spoken: tuple[str, Server], certificates: Certificates, tmp_path: Path
+) -> None:
+    known = ("--tls", "--ca", str(certificates.ca), "--operations", "400", "--connections", "4")
+    told = tare_load(*words(spoken, tmp_path, *known, "--depth", "8"))
+    assert (told.code, told.measure["right"]) == (0, 400), told.said
+    assert told.document["plan"]["tls"] == {"verify": "full"}
+    assert told.document["set_up"]["tls"]["suite"].startswith("TLSv1_3 ")
+    handshake, connect = (
+        told.document["set_up"]["tls"]["handshake_ns"]["p50"],
+        told.document["set_up"]["connect_ns"]["p50"],
+    )
+    assert 0 < handshake < connect
+    elsewhere = words(spoken, tmp_path, *known, host="127.0.0.1")
+    told = tare_load(*elsewhere)
+    assert told.code == 3
+    assert told.said.endswith("bears another name; --tls-verify ca does not look at names")
+    told = tare_load(*elsewhere, "--tls-verify", "ca", "--rate", "2000")
+    assert (told.code, told.measure["right"]) == (0, 400), told.said
+
+
+def test_a_server_of_another_authority_is_refused(
+    spoken: tuple[str, Server], certificates: Certificates, tmp_path: Path
+) -> None:
+    other = words(spoken, tmp_path, "--operations", "10", "--tls", "--ca", str(certificates.other_ca))
+    told = tare_load(*other)
+    assert told.code == 3
+    assert told.said.endswith("TLS: no authority of --ca has signed the server's certificate")
+    told = tare_load(*other, "--tls-verify", "none")
+    assert (told.code, told.measure["right"]) == (0, 10), told.said
+
+
+def test_passwords_go_over_tls(certificates: Certificates, tmp_path: Path) -> None:
+    made = certificates
+    own = ("ssl=on", f"ssl_cert_file={made.certificate}", f"ssl_key_file={of_nobody(made.key)}")
+    with postgresql(*own) as server:
+        path = job(tmp_path / "job.yaml", [operation("ask", "SELECT 1", rows=1)])
+        for user in ("md5", "scram", "clear"):
+            told = tare_load(
+                *("run", "--protocol", "postgresql", "--address", f"localhost:{server.port}", "--job", path),
+                *("--user", user, "--password-file", password_file(tmp_path / "password")),
+                *("--database", "postgres", "--operations", "5", "--tls", "--ca", str(made.ca)),
+            )
+            assert (told.code, told.measure["right"]) == (0, 5), told.said
+
+
+def test_a_server_without_tls_is_told(tmp_path: Path) -> None:
+    with postgresql() as server:
+        told = tare_load(*words(("postgresql", server), tmp_path, "--tls", "--tls-verify", "none"))
+    assert told.code == 3
+    assert told.said.endswith("TLS: the server has none: set `ssl = on` there")
+
+
+def test_who_the_server_is_must_be_told(tmp_path: Path) -> None:
+    nobody = ("run", "--protocol", "redis", "--job", job(tmp_path / "job.yaml", [operation("ask", "PING")]))
+    told = tare_load(*nobody, "--tls")
+    assert (told.code, "give the certificate of its authority by --ca FILE" in told.said) == (2, True)
+    told = tare_load(*nobody, "--tls", "--ca", str(tmp_path / "job.yaml"))
+    assert (told.code, told.said.endswith("there is no certificate in PEM in this file")) == (2, True)
