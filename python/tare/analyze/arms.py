@@ -8,6 +8,7 @@ from statistics import median
 from types import MappingProxyType
 
 from tare.analyze.bottleneck import Bottleneck, bottleneck_of
+from tare.analyze.climb import Climb, climb_of
 from tare.analyze.guilt import Guilt, Missed, guilt_of, missed_of
 from tare.analyze.metrics import Metric
 from tare.analyze.published import min_max_mean
@@ -52,6 +53,8 @@ class ArmSummary:
     """Percentile → where the latency around it went; empty of generators that do not tell."""
     missed: Missed | None = None
     """Arrivals that were never sent; `None` of a closed loop."""
+    climb: Climb | None = None
+    """Latency over load; `None` of runs that did not look for a sustainable rate."""
 
 
 def summarise(study: Study, runs: Runs, metrics: Sequence[Metric]) -> tuple[ArmSummary, ...]:
@@ -77,6 +80,7 @@ def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> A
         emulated=emulated_arms(good).get(arm.name, ()),
         guilt=guilt_of(good),
         missed=missed_of(good),
+        climb=climb_of(good),
     )
 
 

@@ -13,10 +13,11 @@ from markupsafe import Markup
 from tare.analyze import Finding
 from tare.analyze.metrics import PRIMARY
 from tare.report.charts import blocks as blocks_chart
-from tare.report.charts import components, effects, overheads, shift, timelines, views
+from tare.report.charts import climb, components, effects, overheads, shift, timelines, views
 from tare.report.charts import laid_over as laid_over_chart
 from tare.report.charts.theme import FRAMES, Frame, draw
 from tare.report.content import Report
+from tare.report.rows.climb import climbs
 
 Specification = Callable[[Frame], dict[str, Any]]
 LATENCY = "latency_p95"
@@ -42,6 +43,8 @@ def drawings(report: Report) -> dict[str, Figure]:
         drawn["blocks"] = figure(
             "blocks", partial(blocks_chart.blocks, throughput), blocks_chart.in_words(throughput)
         )
+    if curves := climbs(report)[: climb.MOST_ARMS]:
+        drawn["climb"] = figure("climb", partial(climb.climb, curves), climb.in_words(curves))
     if latency:
         drawn["latency"] = _forest("latency", latency)
     for metric in [each.name for each in report.analysis.metrics if each.name not in (PRIMARY, LATENCY)][

@@ -26,6 +26,7 @@ from tare.report.explain.section import explained
 from tare.report.known import compared, compared_by_operation, known, known_by_operation, published_in
 from tare.report.plain import plain, plain_lines
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
+from tare.report.rows.climb import CLIMB_TITLE, climb_columns, climb_reading, climb_rows
 from tare.report.rows.effects import effect_rows
 from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.laid_over import PANELS, hiding, laid_rows, placed
@@ -87,6 +88,10 @@ def render(report: Report) -> str:
         limit_title=LIMIT_TITLE,
         limit_columns=limit_columns(report),
         limit_reading=LIMIT_READING,
+        climb_rows=climb_rows(report),
+        climb_title=CLIMB_TITLE,
+        climb_columns=climb_columns(report),
+        climb_reading=climb_reading(report),
         guilt_rows=guilt_rows(report),
         guilt_title=GUILT_TITLE,
         guilt_columns=GUILT_COLUMNS,

@@ -20,6 +20,7 @@ from tare.report.explain.words import sentence
 from tare.report.figures import NONE, WITHIN_RESOLUTION, amount, duration, interval, percent, point
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, SPARED, limit_columns, limits_rows
+from tare.report.rows.climb import CLIMB_TITLE, climb_columns, climb_reading, climb_rows
 from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.quantities import COLUMNS, READING, Section, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
@@ -28,6 +29,8 @@ from tare.report.words.answer import against, runs_of_baseline, unpaired, why_no
 from tare.report.words.notes import LONGEST, failures, warnings
 from tare.report.words.verdicts import method, verdicts
 
+_ARMS_ABREAST = 4
+"""Curves beside each other in one table."""
 _WIDE = 100
 """From this width on, latency shows its interval too."""
 _NARROW = 80
@@ -106,6 +109,7 @@ def render(report: Report, *, width: int = 100, colour: bool = False) -> str:
         console.print(_item(plain(warning, LONGEST)))
     if report.study.disk_bound:
         _limits(console, report)
+    _climbs(console, report)
     _guilt(console, report)
     console.print(Text(_reading(report), style="dim"))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -183,6 +187,19 @@ def _limits(console: Console, report: Report) -> None:
         console.print(_fitting(console, *tables))
         console.print(Text(LIMIT_READING, style="dim"))
         console.print()
+
+
+def _climbs(console: Console, report: Report) -> None:
+    """Arms that a narrow terminal has no room for come in further tables."""
+    rows, columns = climb_rows(report), climb_columns(report)
+    if not rows:
+        return
+    console.print(Text(CLIMB_TITLE, style="bold"))
+    for first in range(1, len(columns), _ARMS_ABREAST):
+        shown = (0, *range(first, min(first + _ARMS_ABREAST, len(columns))))
+        console.print(_plain_table(columns, rows, shown))
+    console.print(Text(climb_reading(report), style="dim"))
+    console.print()
 
 
 def _guilt(console: Console, report: Report) -> None:

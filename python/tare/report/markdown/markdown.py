@@ -14,6 +14,7 @@ from tare.report.markdown.details import details
 from tare.report.markdown.text import code, table, text
 from tare.report.plain import plain
 from tare.report.rows.bottleneck import LIMIT_READING, LIMIT_TITLE, limit_columns, limits_rows
+from tare.report.rows.climb import CLIMB_TITLE, climb_columns, climb_reading, climb_rows
 from tare.report.rows.guilt import GUILT_COLUMNS, GUILT_READING, GUILT_TITLE, guilt_rows
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
@@ -49,6 +50,7 @@ def render(report: Report) -> str:
         *_list("Notes", (*failures(report.analysis), *report.notes, *report.legend, *report.notices)),
         *_list("Validity", warnings(report.analysis.alarms)),
         *_limits(report),
+        *_climbs(report),
         *_guilt(report),
         *_list("Deviations from the published study", study.deviations if study.source else ()),
     ]
@@ -109,6 +111,12 @@ def _limits(report: Report) -> list[str]:
     """What set the rate, as far as traces tell."""
     rows = table(limit_columns(report), limits_rows(report))
     return ["", f"## {LIMIT_TITLE}", "", *rows, "", text(LIMIT_READING, 1000)] if rows else []
+
+
+def _climbs(report: Report) -> list[str]:
+    """A column an arm."""
+    rows = table(climb_columns(report), climb_rows(report))
+    return ["", f"## {CLIMB_TITLE}", "", *rows, "", text(climb_reading(report), 1000)] if rows else []
 
 
 def _guilt(report: Report) -> list[str]:

@@ -1,0 +1,70 @@
+"""Latency over load: what each rate of a climb did to an arm's latency, over all of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from tare.analyze.numbers import number_at
+from tare.run.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rate, over an arm's good runs.
+
+    `latency_ms`: median of the runs' quantiles; `None` where no reply came in more than half of them.
+    `missed`: arrivals that were never sent, of all runs together.
+    """
+
+    rate_per_s: float
+    latency_ms: float | None
+    missed: int
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The curve of an arm, its rates rising, and the bound that its sustainable rate keeps.
+
+    `rate_per_s`: median of the rates that its runs found.
+    """
+
+    quantile: str
+    within_ms: float
+    rate_per_s: float
+    steps: tuple[Step, ...]
+
+
+def climb_of(good: Sequence[RunRecord]) -> Climb | None:
+    """The curve over the good runs of one arm; `None` where none climbed, or they climbed to different bounds."""
+    found = [sustained for run in good if (sustained := _sustained(run)) is not None]
+    bounds = {(str(each["quantile"]), float(each["within_ms"])) for each in found}
+    if len(bounds) != 1:
+        return None
+    quantile, within_ms = bounds.pop()
+    return Climb(
+        quantile=quantile,
+        within_ms=within_ms,
+        rate_per_s=median(float(each["rate_per_s"]) for each in found),
+        steps=tuple(_steps([each["rungs"] for each in found])),
+    )
+
+
+def _sustained(run: RunRecord) -> Mapping[str, Any] | None:
+    if number_at(run.measurement, ("sustained", "rate_per_s")) is None or run.measurement is None:
+        return None
+    sustained: Mapping[str, Any] = run.measurement["sustained"]
+    return sustained
+
+
+def _steps(climbs: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[Step]:
+    by_rate: dict[float, list[Mapping[str, Any]]] = {}
+    for rungs in climbs:
+        for rung in rungs:
+            by_rate.setdefault(float(rung["rate_per_s"]), []).append(rung)
+    for rate in sorted(by_rate):
+        known = [float(rung["latency_ms"]) for rung in by_rate[rate] if rung["latency_ms"] is not None]
+        silent = 2 * len(known) < len(by_rate[rate])
+        yield Step(rate, None if silent else median(known), sum(int(rung["missed"]) for rung in by_rate[rate]))
