@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from docker import DockerClient
+from tests.integration.hosts.reached import KINDS, LOCAL_ALONE, Reached, over_ssh, refuse_to_go_past
 
 from tare.images import Image, ImageConfig
 from tare.run.attempt.context import RunContext
@@ -69,6 +70,32 @@ def image(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
     engine_id = str(imported).rpartition('"status":"')[2].partition('"')[0]
     yield Image("busybox", "sha256:test", str(rootfs), engine_id, CONFIG)
     engine.images.remove(engine_id, force=True)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of a host is played on each kind."""
+    if "reached" in metafunc.fixturenames:
+        here = LOCAL_ALONE & set(metafunc.fixturenames)
+        metafunc.parametrize("reached", KINDS[:1] if here else KINDS, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def reached(
+    request: pytest.FixtureRequest, engine: DockerClient, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Reached]:
+    """The host under test."""
+    if request.param == "local":
+        yield Reached(LocalHost(), engine)
+        return
+    with over_ssh(tmp_path_factory.mktemp("far")) as far:
+        yield far
+
+
+@pytest.fixture(autouse=True)
+def no_other_host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing under test goes past its host."""
+    if "reached" in request.fixturenames:
+        refuse_to_go_past(request.getfixturevalue("reached").host, monkeypatch)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Deployments that leave nothing behind."""
+"""Deployments that leave nothing behind, on each kind of host."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ from uuid import uuid4
 import pytest
 from docker import DockerClient
 from tests.integration.deployments.machines import MakeMachine, free_port
+from tests.integration.hosts.reached import Reached, noted
 
 from tare.deployments import Bind, Deployment, Instance, Limits, MachineSetting, Task
 from tare.deployments.registry import DEPLOYMENTS
 from tare.errors import TareError
 from tare.images import Image
-from tare.sites import Output
+from tare.sites import Host, Output
 from tare.sites.layout import ENV
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites.ledger import Ledger
 from tare.study.values import NetworkKind
 
 
+@pytest.fixture(scope="session")
+def host(reached: Reached) -> Host:
+    return reached.host
+
+
 @pytest.fixture
-def ledger(tmp_path: Path) -> SqliteLedger:
-    return SqliteLedger(tmp_path / "ledger.sqlite")
+def ledger(reached: Reached, tmp_path: Path) -> Ledger:
+    return reached.ledger(tmp_path)
 
 
 @pytest.fixture(params=["bare", "container"])
-def deployment(
-    request: pytest.FixtureRequest, host: LocalHost, engine: DockerClient, ledger: SqliteLedger
-) -> Deployment:
-    return DEPLOYMENTS[request.param](host, ledger, engine)
+def deployment(request: pytest.FixtureRequest, reached: Reached, ledger: Ledger) -> Deployment:
+    return DEPLOYMENTS[request.param](reached.host, ledger, reached.engine)
 
 
 @pytest.fixture
-def bare(host: LocalHost, engine: DockerClient, ledger: SqliteLedger) -> Deployment:
-    return DEPLOYMENTS["bare"](host, ledger, engine)
+def bare(reached: Reached, ledger: Ledger) -> Deployment:
+    return DEPLOYMENTS["bare"](reached.host, ledger, reached.engine)
 
 
 @pytest.fixture
-def container(host: LocalHost, engine: DockerClient, ledger: SqliteLedger) -> Deployment:
-    return DEPLOYMENTS["container"](host, ledger, engine)
+def container(reached: Reached, ledger: Ledger) -> Deployment:
+    return DEPLOYMENTS["container"](reached.host, ledger, reached.engine)
 
 
 @pytest.fixture
@@ -85,16 +88,16 @@ def started() -> Iterator[Started]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_left(engine: DockerClient, ledger: SqliteLedger, parent: str) -> Iterator[None]:
+def nothing_left(engine: DockerClient, ledger: Ledger, parent: str) -> Iterator[None]:
     """After each test: no ledger entry, container, network, cgroup, mount, directory or process of its run."""
     yield
     assert left_of(engine, ledger, parent) == []
 
 
-def left_of(engine: DockerClient, ledger: SqliteLedger, parent: str) -> list[str]:
+def left_of(engine: DockerClient, ledger: Ledger, parent: str) -> list[str]:
     """All that is left of a run, in words."""
     name = parent.replace("/", "-")
-    left = [f"ledger: {entry.kind} {entry.ident}" for entry in ledger.entries()]
+    left = [f"ledger: {what}" for what in noted(ledger)]
     left += [
         f"container {each.name}"
         for each in engine.containers.list(all=True, ignore_removed=True)
@@ -124,7 +127,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def vm(
-    host: LocalHost, engine: DockerClient, ledger: SqliteLedger, machines: Path, monkeypatch: pytest.MonkeyPatch
+    host: Host, engine: DockerClient, ledger: Ledger, machines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Deployment:
     monkeypatch.setenv(ENV, os.environ.get(ENV, str(machines)))
     return DEPLOYMENTS["vm"](host, ledger, engine)
@@ -132,7 +135,7 @@ def vm(
 
 @pytest.fixture
 def boxed(
-    host: LocalHost, engine: DockerClient, ledger: SqliteLedger, machines: Path, monkeypatch: pytest.MonkeyPatch
+    host: Host, engine: DockerClient, ledger: Ledger, machines: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Deployment:
     """A container in a machine."""
     monkeypatch.setenv(ENV, os.environ.get(ENV, str(machines)))

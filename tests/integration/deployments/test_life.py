@@ -12,10 +12,9 @@ from docker import DockerClient
 
 from tare.deployments import Bind, Deployment, Instance, Task
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
-from tare.sites.ledger import Kind
-from tare.sites.local import LocalHost
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive
-from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
@@ -36,7 +35,7 @@ def test_exit_code_and_both_outputs_are_kept_apart(deployment: Deployment, make_
 
 
 def test_the_first_process_is_the_program_itself(
-    deployment: Deployment, make_task: MakeTask, started: Started, host: LocalHost
+    deployment: Deployment, make_task: MakeTask, started: Started, host: Host
 ) -> None:
     instance = started(deployment, make_task("sleep", "1000"))
     assert alive(host, instance.process)
@@ -85,7 +84,7 @@ def test_exec_that_takes_too_long_is_killed(deployment: Deployment, make_task: M
 
 
 def test_exec_in_a_task_that_has_ended_tells_its_last_words(
-    deployment: Deployment, make_task: MakeTask, host: LocalHost
+    deployment: Deployment, make_task: MakeTask, host: Host
 ) -> None:
     instance = deployment.start(make_task("sh", "-c", "sleep 0.3; echo the disk is full >&2; exit 1"))
     try:
@@ -97,7 +96,7 @@ def test_exec_in_a_task_that_has_ended_tells_its_last_words(
 
 
 def test_a_task_that_ends_at_once_has_started_and_tells_its_end(
-    deployment: Deployment, make_task: MakeTask, host: LocalHost
+    deployment: Deployment, make_task: MakeTask, host: Host
 ) -> None:
     for turn in range(10):  # seen while it runs in some turns and when it has ended in others
         script = f"echo turn {turn}; echo the table is there >&2; exit 7"
@@ -141,7 +140,7 @@ def test_stop_asks_first(deployment: Deployment, make_task: MakeTask) -> None:
 
 
 def test_stop_kills_what_does_not_listen_and_what_ran_away(
-    deployment: Deployment, make_task: MakeTask, host: LocalHost
+    deployment: Deployment, make_task: MakeTask, host: Host
 ) -> None:
     script = "trap '' TERM; setsid sleep 4712 & sleep 4713 & wait; wait"
     instance = deployment.start(make_task("sh", "-c", script))
@@ -154,19 +153,19 @@ def test_stop_kills_what_does_not_listen_and_what_ran_away(
 
 
 def test_stop_can_be_called_again_and_after_the_container_has_gone(
-    deployment: Deployment, make_task: MakeTask, engine: DockerClient
+    deployment: Deployment, make_task: MakeTask, host: Host, engine: DockerClient
 ) -> None:
     instance = deployment.start(make_task("sleep", "1000"))
     if instance.container_id is not None:
         engine.containers.get(instance.container_id).remove(force=True)
     else:
-        LocalHost().run(["kill", "-9", str(instance.process.pid)], timeout_s=10)
+        host.run(["kill", "-9", str(instance.process.pid)], timeout_s=10)
     deployment.stop(instance)
     deployment.stop(instance)
 
 
 def test_all_is_noted_before_it_is_made(
-    deployment: Deployment, make_task: MakeTask, started: Started, ledger: SqliteLedger, parent: str
+    deployment: Deployment, make_task: MakeTask, started: Started, ledger: Ledger, parent: str
 ) -> None:
     instance = started(deployment, make_task("sleep", "1000"))
     kinds = {(entry.kind, entry.ident) for entry in ledger.entries()}

@@ -18,10 +18,9 @@ from tare.deployments import Deployment, Instance, Task
 from tare.monitors.registry import MONITORS
 from tare.run.clock import SystemClock
 from tare.run.monitoring.monitors import Monitors
-from tare.sites import Site
-from tare.sites.local import LocalHost
+from tare.sites import Host, Site
+from tare.sites.ledger import Ledger
 from tare.sites.process import alive
-from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.model import MonitorSpec
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
@@ -60,7 +59,7 @@ class Watch:
 
 
 @pytest.fixture
-def watch(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Watch:
+def watch(host: Host, ledger: Ledger, tmp_path: Path) -> Watch:
     why = {name: MONITORS[name].why_unavailable(host, 1.0, {}) for name in ("probe", *NAMES)}
     missing = [f"{name}: {told}" for name, told in why.items() if told is not None]
     if missing:
@@ -78,7 +77,7 @@ def watch(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Watch:
 
 
 def test_every_monitor_watches_a_container(
-    watch: Watch, container: Deployment, make_task: Callable[..., Task], ledger: SqliteLedger
+    watch: Watch, container: Deployment, make_task: Callable[..., Task], ledger: Ledger
 ) -> None:
     sut = container.start(make_task(*LOOP))
     try:
@@ -135,7 +134,7 @@ def test_a_bare_task_has_no_docker_stats_and_all_else(
 
 
 def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
-    watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: LocalHost, ledger: SqliteLedger
+    watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: Host, ledger: Ledger
 ) -> None:
     lacks = MONITORS["cadvisor"].why_unavailable(host, 1.0, {})
     if lacks is not None:
@@ -156,7 +155,7 @@ def test_cadvisor_and_its_prometheus_watch_a_bare_task_and_leave_nothing(
 
 
 def test_monitors_that_are_told_to_end_leave_no_process(
-    watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: LocalHost, engine: DockerClient
+    watch: Watch, bare: Deployment, make_task: Callable[..., Task], host: Host, engine: DockerClient
 ) -> None:
     """Not even those that they themselves started, as sar does."""
     sut = bare.start(make_task(*LOOP))

@@ -11,7 +11,7 @@ import pytest
 
 from tare.deployments import Deployment, Endpoint, Instance, Task
 from tare.deployments.network.path import Hop, NetworkPath, observe_path
-from tare.sites.local import LocalHost
+from tare.sites import Host
 from tare.sites.process import alive
 from tare.study.values import NetworkKind
 
@@ -44,7 +44,7 @@ PROXIED = [(LOOPBACK, "bare", HOST), (LOOPBACK, "container", HOST), (ADDRESS, "c
 tests/unit/study/test_placement.py sees to."""
 
 
-def free_port(host: LocalHost) -> int:
+def free_port(host: Host) -> int:
     used = {line.split()[1].rpartition(b":")[2] for line in (host.read("/proc/net/tcp") or b"").splitlines()[1:]}
     return next(port for port in range(21000, 22000) if b"%04X" % port not in used)
 
@@ -56,9 +56,7 @@ def dialled(server: Instance, client: NetworkKind) -> Endpoint:
 
 
 @pytest.fixture
-def connect(
-    bare: Deployment, container: Deployment, make_task: MakeTask, started: Started, host: LocalHost
-) -> Connect:
+def connect(bare: Deployment, container: Deployment, make_task: MakeTask, started: Started, host: Host) -> Connect:
     places = {"bare": bare, "container": container}
 
     def through(server_in: str, server_net: NetworkKind, client_in: str, client_net: NetworkKind) -> NetworkPath:
@@ -85,7 +83,7 @@ def connect(
     return through
 
 
-def wait_until_listening(host: LocalHost, server: Instance, port: int) -> None:
+def wait_until_listening(host: Host, server: Instance, port: int) -> None:
     deadline = time.monotonic() + 20
     while b":%04X 00000000:0000 0A" % port not in (host.read(f"/proc/{server.process.pid}/net/tcp") or b""):
         assert time.monotonic() < deadline
@@ -109,7 +107,7 @@ def test_a_network_takes_the_way_it_names(  # noqa: PLR0917 - a row of the table
 
 @pytest.mark.parametrize(("server_net", "client_in", "client_net"), PROXIED)
 def test_docker_proxy_is_found_with_the_process_that_carries_the_traffic(
-    connect: Connect, host: LocalHost, server_net: NetworkKind, client_in: str, client_net: NetworkKind
+    connect: Connect, host: Host, server_net: NetworkKind, client_in: str, client_net: NetworkKind
 ) -> None:
     """From a bridge the host's own address is carried by the proxy: no DNAT rule applies to it (moby 20.10-29)."""
     if _no_proxy(host):
@@ -121,7 +119,7 @@ def test_docker_proxy_is_found_with_the_process_that_carries_the_traffic(
     assert path.client_namespace != path.server_namespace
 
 
-def _no_proxy(host: LocalHost) -> bool:
+def _no_proxy(host: Host) -> bool:
     return b"userland-proxy=false" in host.run(["ps", "-eo", "args"], timeout_s=10).stdout
 
 
@@ -130,7 +128,7 @@ def test_nothing_listens_beyond_loopback_and_the_bridge(  # noqa: PLR0917 - fixt
     container: Deployment,
     make_task: MakeTask,
     started: Started,
-    host: LocalHost,
+    host: Host,
     engine: DockerClient,
     network: NetworkKind,
 ) -> None:
@@ -148,7 +146,7 @@ def test_nothing_listens_beyond_loopback_and_the_bridge(  # noqa: PLR0917 - fixt
     assert new == {(expected, server.published.port)}
 
 
-def listening(host: LocalHost) -> set[tuple[str, int]]:
+def listening(host: Host) -> set[tuple[str, int]]:
     lines = host.run(["ss", "-Hltn"], timeout_s=10).text.splitlines()
     places = [line.split()[3].rpartition(":") for line in lines]
     return {(address.strip("[]"), int(port)) for address, _, port in places}

@@ -15,9 +15,8 @@ from docker import DockerClient
 
 from tare.deployments import Deployment, Instance, Task
 from tare.deployments.sweep import orphans, sweep
-from tare.sites.ledger import Kind
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
 from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
@@ -84,8 +83,8 @@ def kill_a_tare(ledger_path: Path) -> Kill:
     return kill
 
 
-def clean(ledger: SqliteLedger, host: LocalHost, engine: DockerClient) -> list[str]:
-    swept = sweep(ledger.abandoned(), {"local": host}, engine, ledger)
+def clean(ledger: Ledger, host: Host, engine: DockerClient) -> list[str]:
+    swept = sweep(ledger.abandoned(), {host.name: host}, engine, ledger)
     assert swept.failed == []
     return swept.removed
 
@@ -94,8 +93,8 @@ def clean(ledger: SqliteLedger, host: LocalHost, engine: DockerClient) -> list[s
 def test_a_running_task_of_a_killed_tare_is_swept(  # noqa: PLR0917 - fixtures
     kill_a_tare: Kill,
     make_task: MakeTask,
-    ledger: SqliteLedger,
-    host: LocalHost,
+    ledger: Ledger,
+    host: Host,
     engine: DockerClient,
     kind: str,
     network: NetworkKind,
@@ -113,8 +112,8 @@ def test_a_running_task_of_a_killed_tare_is_swept(  # noqa: PLR0917 - fixtures
 def test_a_tare_killed_while_it_starts_a_task_leaves_nothing_after_the_sweep(  # noqa: PLR0917 - fixtures
     kill_a_tare: Kill,
     make_task: MakeTask,
-    ledger: SqliteLedger,
-    host: LocalHost,
+    ledger: Ledger,
+    host: Host,
     engine: DockerClient,
     kind: str,
     after_s: float,
@@ -124,7 +123,7 @@ def test_a_tare_killed_while_it_starts_a_task_leaves_nothing_after_the_sweep(  #
     time.sleep(0.5)  # what had been asked of the engine may still be under way
     clean(ledger, host, engine)
     late = orphans(engine, host)
-    swept = sweep(late, {"local": host}, engine, ledger)
+    swept = sweep(late, {host.name: host}, engine, ledger)
     assert swept.failed == []
 
 
@@ -132,8 +131,8 @@ def test_the_living_are_not_swept(  # noqa: PLR0917 - fixtures
     deployment: Deployment,
     make_task: MakeTask,
     started: Started,
-    ledger: SqliteLedger,
-    host: LocalHost,
+    ledger: Ledger,
+    host: Host,
     engine: DockerClient,
 ) -> None:
     instance = started(deployment, make_task("sleep", "1000"))
@@ -143,7 +142,7 @@ def test_the_living_are_not_swept(  # noqa: PLR0917 - fixtures
 
 
 def test_a_mount_left_in_a_path_is_unmounted_and_what_was_mounted_is_spared(
-    ledger: SqliteLedger, host: LocalHost, engine: DockerClient, tmp_path: Path
+    ledger: Ledger, host: Host, engine: DockerClient, tmp_path: Path
 ) -> None:
     lent, work = tmp_path / "lent", tmp_path / "work"
     (work / "deep").mkdir(parents=True)
@@ -152,27 +151,25 @@ def test_a_mount_left_in_a_path_is_unmounted_and_what_was_mounted_is_spared(
     for _ in range(2):
         host.run(["mount", "--bind", str(lent), str(work / "deep")], timeout_s=10)
     ledger.note(Kind.PATH, str(work))
-    swept = sweep(ledger.entries(), {"local": host}, engine, ledger)
+    swept = sweep(ledger.entries(), {host.name: host}, engine, ledger)
     assert swept.failed == []
     assert not work.exists()
     assert (lent / "precious").read_text() == "x"
     assert str(work) not in Path("/proc/self/mountinfo").read_text()
 
 
-def test_a_mount_in_use_is_detached(
-    ledger: SqliteLedger, host: LocalHost, engine: DockerClient, tmp_path: Path
-) -> None:
+def test_a_mount_in_use_is_detached(ledger: Ledger, host: Host, engine: DockerClient, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     host.run(["mount", "-t", "tmpfs", "tmpfs", str(work)], timeout_s=10)
     ledger.note(Kind.PATH, str(work))
     with (work / "open").open("w"):
-        swept = sweep(ledger.entries(), {"local": host}, engine, ledger)
+        swept = sweep(ledger.entries(), {host.name: host}, engine, ledger)
     assert swept.failed == []
     assert not work.exists()
 
 
-def test_a_recycled_pid_is_spared(ledger: SqliteLedger, host: LocalHost, engine: DockerClient) -> None:
+def test_a_recycled_pid_is_spared(ledger: Ledger, host: Host, engine: DockerClient) -> None:
     stranger = subprocess.Popen(["sleep", "1000"])
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -185,7 +182,7 @@ def test_a_recycled_pid_is_spared(ledger: SqliteLedger, host: LocalHost, engine:
 
 
 def test_a_container_and_a_network_without_the_label_are_spared_and_reported(
-    make_task: MakeTask, ledger: SqliteLedger, host: LocalHost, engine: DockerClient
+    make_task: MakeTask, ledger: Ledger, host: Host, engine: DockerClient
 ) -> None:
     task = make_task("sleep", "1000")
     container = engine.containers.create(task.image.engine_id or "", entrypoint=["sleep"], name=task.name)
@@ -193,7 +190,7 @@ def test_a_container_and_a_network_without_the_label_are_spared_and_reported(
     try:
         ledger.note(Kind.CONTAINER, task.name)
         ledger.note(Kind.NETWORK, str(network.name))
-        swept = sweep(ledger.entries(), {"local": host}, engine, ledger)
+        swept = sweep(ledger.entries(), {host.name: host}, engine, ledger)
         assert swept.removed == []
         assert len(swept.failed) == 2
         assert all("somebody else's" in line for line in swept.failed)
@@ -207,13 +204,13 @@ def test_a_container_and_a_network_without_the_label_are_spared_and_reported(
 
 
 def test_one_failure_does_not_keep_the_next_from_its_turn(
-    ledger: SqliteLedger, host: LocalHost, engine: DockerClient, tmp_path: Path
+    ledger: Ledger, host: Host, engine: DockerClient, tmp_path: Path
 ) -> None:
     (tmp_path / "work").mkdir()
     ledger.note(Kind.PATH, str(tmp_path / "work"))
     ledger.note(Kind.CGROUP, "../escape")
     ledger.note(Kind.PATH, "/usr")
-    swept = sweep(ledger.entries(), {"local": host}, engine, ledger)
+    swept = sweep(ledger.entries(), {host.name: host}, engine, ledger)
     assert len(swept.failed) == 2
     assert not (tmp_path / "work").exists()
     assert Path("/usr").is_dir()
@@ -221,7 +218,7 @@ def test_one_failure_does_not_keep_the_next_from_its_turn(
         ledger.forget(kind, ident)
 
 
-def clean_all(ledger: SqliteLedger, host: LocalHost, engine: DockerClient) -> list[str]:
-    swept = sweep(ledger.entries(), {"local": host}, engine, ledger)
+def clean_all(ledger: Ledger, host: Host, engine: DockerClient) -> list[str]:
+    swept = sweep(ledger.entries(), {host.name: host}, engine, ledger)
     assert swept.failed == []
     return swept.removed

@@ -18,16 +18,16 @@ from tare.deployments.defaults import environment
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.sweep import sweep
 from tare.errors import RunFailed, TimedOut
-from tare.sites.local import LocalHost
+from tare.sites import Host
+from tare.sites.ledger import Ledger
 from tare.sites.process import alive
-from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
 
 
 def test_a_server_on_the_user_network_answers_under_equal_limits(
-    vm: Deployment, make: Callable[..., Task], started: Callable[[Deployment, Task], Instance], host: LocalHost
+    vm: Deployment, make: Callable[..., Task], started: Callable[[Deployment, Task], Instance], host: Host
 ) -> None:
     began_ns = time.monotonic_ns()
     instance = started(vm, make(*SERVE))
@@ -63,7 +63,7 @@ def test_a_server_on_the_user_network_answers_under_equal_limits(
     assert set(UNITS) <= set(samples["quantity"])
 
 
-def sha256(host: LocalHost, rootfs: str) -> str:
+def sha256(host: Host, rootfs: str) -> str:
     return "sha256:" + host.run(["sha256sum", f"{rootfs}/bin/busybox"], timeout_s=30).text.split()[0]
 
 
@@ -71,8 +71,8 @@ def test_a_tap_reaches_the_machine_and_a_full_disk_a_late_program_and_a_killed_q
     vm: Deployment,
     make: Callable[..., Task],
     started: Callable[[Deployment, Task], Instance],
-    host: LocalHost,
-    ledger: SqliteLedger,
+    host: Host,
+    ledger: Ledger,
 ) -> None:
     instance = started(vm, make(*SERVE, network=NetworkKind.TAP))
     assert instance.address.startswith("10.231.")
@@ -85,7 +85,7 @@ def test_a_tap_reaches_the_machine_and_a_full_disk_a_late_program_and_a_killed_q
     os.kill(instance.process.pid, signal.SIGKILL)
     with pytest.raises(RunFailed, match="ended before its task did"):
         vm.wait(instance, 30)
-    swept = sweep(ledger.entries(), {"local": host}, None, ledger)
+    swept = sweep(ledger.entries(), {host.name: host}, None, ledger)
     assert swept.failed == []
     assert not list(Path("/sys/class/net").glob("tar[bt]*"))
 

@@ -15,7 +15,7 @@ from tare.deployments.defaults import environment
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.errors import RunFailed, TimedOut
 from tare.run.attempt.death import death_of, oom_kills
-from tare.sites.local import LocalHost
+from tare.sites import Host
 from tare.sites.process import alive
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
@@ -24,7 +24,7 @@ Started = Callable[[Deployment, Task], Instance]
 
 
 def test_a_server_in_a_container_in_a_machine_answers_under_equal_limits(
-    boxed: Deployment, make: MakeMachine, started: Started, host: LocalHost
+    boxed: Deployment, make: MakeMachine, started: Started, host: Host
 ) -> None:
     instance = started(boxed, make(*SERVE))
     assert answer_of(instance) == b"answered\n"
@@ -62,7 +62,7 @@ def test_a_server_in_a_container_in_a_machine_answers_under_equal_limits(
 
 
 def test_what_ends_inside_is_told_as_anywhere(
-    boxed: Deployment, make: MakeMachine, started: Started, host: LocalHost
+    boxed: Deployment, make: MakeMachine, started: Started, host: Host
 ) -> None:
     with pytest.raises(RunFailed, match=r"ended at once with 1(26|27)?: .*no/such"):
         boxed.start(make("/no/such"))

@@ -16,9 +16,9 @@ from tare.deployments.vm.command import qemu_argv
 from tare.deployments.vm.network import links_of
 from tare.errors import RunFailed, TimedOut
 from tare.run.attempt.death import death_of, oom_kills
-from tare.sites.local import LocalHost
+from tare.sites import Host
+from tare.sites.ledger import Ledger
 from tare.sites.process import alive
-from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.values import NetworkKind
 
 pytestmark = pytest.mark.engine
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.engine
 Started = Callable[[Deployment, Task], Instance]
 
 
-def ended(host: LocalHost, instance: Instance) -> bool:
+def ended(host: Host, instance: Instance) -> bool:
     deadline = time.monotonic() + LONG_S
     while alive(host, instance.process):
         if time.monotonic() > deadline:
@@ -36,7 +36,7 @@ def ended(host: LocalHost, instance: Instance) -> bool:
 
 
 def test_a_machine_that_hangs_at_boot_is_given_up(
-    vm: Deployment, make: MakeMachine, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+    vm: Deployment, make: MakeMachine, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "qemu_argv", lambda *given: (*qemu_argv(*given), "-S"))  # its CPUs never begin
     monkeypatch.setattr(module, "BOOT_S", 2.0)
@@ -48,7 +48,7 @@ def test_a_machine_that_hangs_at_boot_is_given_up(
 
 
 @pytest.fixture
-def small(host: LocalHost, tmp_path: Path) -> Iterator[Path]:
+def small(host: Host, tmp_path: Path) -> Iterator[Path]:
     """A file system of 40 MiB, there until what was started has been stopped."""
     place = tmp_path / "small"
     place.mkdir()
@@ -59,7 +59,7 @@ def small(host: LocalHost, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_a_full_host_is_an_error_inside_and_a_panic_is_told(
-    small: Path, vm: Deployment, make: MakeMachine, started: Started, host: LocalHost
+    small: Path, vm: Deployment, make: MakeMachine, started: Started, host: Host
 ) -> None:
     (small / "data").mkdir()
     given = MachineSetting(cache="writeback", disk_bytes=128 << 20)
@@ -81,7 +81,7 @@ def test_a_full_host_is_an_error_inside_and_a_panic_is_told(
 
 @pytest.mark.slow
 def test_a_task_beyond_its_memory_is_killed_by_the_machines_kernel(
-    vm: Deployment, make: MakeMachine, started: Started, host: LocalHost
+    vm: Deployment, make: MakeMachine, started: Started, host: Host
 ) -> None:
     before = oom_kills(host)
     task = make("sh", "-c", "sleep 2; exec tail /dev/zero", limits=Limits(cpus="0", memory_bytes=64 << 20))

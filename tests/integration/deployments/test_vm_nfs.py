@@ -20,9 +20,8 @@ from tare.deployments.vm import kernel as vm_kernel
 from tare.deployments.vm.guest import GuestHost
 from tare.errors import EnvironmentLacks
 from tare.images import Image
-from tare.sites import Completed
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites import Completed, Host
+from tare.sites.ledger import Ledger
 from tare.storage.nfs.client import NfsMount, mount_export
 from tare.storage.nfs.server import GaneshaServer, NfsEndpoint
 
@@ -65,7 +64,7 @@ def equipped(image: Image, tmp_path: Path) -> Image:
 
 
 @pytest.fixture
-def server(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Iterator[NfsEndpoint]:
+def server(host: Host, ledger: Ledger, tmp_path: Path) -> Iterator[NfsEndpoint]:
     home = tmp_path / "served"
     home.mkdir()
     ganesha = GaneshaServer(host, ledger, str(home), f"tare-test-{uuid4().hex[:8]}")
@@ -81,7 +80,7 @@ def test_a_kernel_mounts_what_is_served_and_lets_go_of_it_when_the_server_is_dea
     started: Callable[[Deployment, Task], Instance],
     equipped: Image,
     server: NfsEndpoint,
-    host: LocalHost,
+    host: Host,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(vm_kernel, "MODULES", (*vm_kernel.MODULES, "nfsv4"))

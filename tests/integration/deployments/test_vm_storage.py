@@ -14,8 +14,8 @@ from tests.integration.storage.test_storage import FSTYPES, SPECS
 
 from tare.deployments import Deployment, MachineSetting
 from tare.deployments.mounts import lying_under
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites import Host
+from tare.sites.ledger import Ledger
 from tare.storage import DataRequest
 from tare.storage.registry import STORAGES
 from tare.study.values import NetworkKind
@@ -41,9 +41,9 @@ def test_the_disk_lies_where_the_level_says(  # noqa: PLR0917 - fixtures
     name: str,
     request: pytest.FixtureRequest,
     make: MakeMachine,
-    host: LocalHost,
+    host: Host,
     engine: DockerClient,
-    ledger: SqliteLedger,
+    ledger: Ledger,
     tmp_path: Path,
 ) -> None:
     deployment: Deployment = request.getfixturevalue(FIXTURES[kind])

@@ -9,13 +9,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from tests.integration.hosts.reached import noted
 
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks
-from tare.sites.ledger import Kind
-from tare.sites.local import LocalHost
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import alive
-from tare.sites.sqlite_ledger import SqliteLedger
 from tare.storage import DataRequest
 from tare.storage.nfs import server as server_module
 from tare.storage.nfs.client import why_no_nfs
@@ -27,16 +27,11 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> SqliteLedger:
-    return SqliteLedger(tmp_path / "ledger.sqlite")
-
-
-@pytest.fixture
-def ganesha(host: LocalHost, ledger: SqliteLedger, tmp_path: Path) -> Iterator[GaneshaServer]:
+def ganesha(host: Host, ledger: Ledger, tmp_path: Path) -> Iterator[GaneshaServer]:
     ganesha = GaneshaServer(host, ledger, str(tmp_path / "home"), f"tare-test-{uuid4().hex[:8]}")
     yield ganesha
     ganesha.end()
-    assert ledger.entries() == ()
+    assert noted(ledger) == []
     assert not Path(f"/sys/class/net/{ganesha.link}").exists()
 
 
@@ -47,7 +42,7 @@ def spoken(*argv: str) -> str:
 
 
 def test_what_is_served_is_listed_written_and_read_by_another_s_client(
-    ganesha: GaneshaServer, host: LocalHost, tmp_path: Path
+    ganesha: GaneshaServer, host: Host, tmp_path: Path
 ) -> None:
     server = ganesha.serve(sync=True)
     data = Path(server.export) / "data"
@@ -69,7 +64,7 @@ def test_what_is_served_is_listed_written_and_read_by_another_s_client(
     assert not alive(host, server.process)
 
 
-def test_two_servers_stand_beside_each_other(ganesha: GaneshaServer, host: LocalHost, ledger: SqliteLedger) -> None:
+def test_two_servers_stand_beside_each_other(ganesha: GaneshaServer, host: Host, ledger: Ledger) -> None:
     other = GaneshaServer(host, ledger, f"{ganesha.home}-2", f"{ganesha.name}-2")
     try:
         addresses = {ganesha.serve(sync=False).address, other.serve(sync=False).address}
@@ -80,20 +75,20 @@ def test_two_servers_stand_beside_each_other(ganesha: GaneshaServer, host: Local
     assert len(addresses) == 2
 
 
-def test_what_a_killed_tare_left_is_swept(ganesha: GaneshaServer, host: LocalHost, ledger: SqliteLedger) -> None:
+def test_what_a_killed_tare_left_is_swept(ganesha: GaneshaServer, host: Host, ledger: Ledger) -> None:
     server = ganesha.serve(sync=False)
     ledger.note(Kind.PATH, ganesha.home)
     ledger.note(Kind.MOUNT, f"{ganesha.home}/mount")  # as where it was killed before it had mounted
-    swept = sweep(ledger.entries(), {"local": host}, None, ledger)
+    swept = sweep(ledger.entries(), {host.name: host}, None, ledger)
     assert swept.failed == []
     # The link goes with the server's namespace, be it by the kernel or by the sweep, whoever is first.
     assert [kind for what in swept.removed if (kind := what.split()[0]) != "link"] == ["server", "path"]
-    assert ledger.entries() == ()
+    assert noted(ledger) == []
     assert not alive(host, server.process)
     assert not Path(ganesha.home).exists()
 
 
-def test_a_server_that_was_killed_is_cleared_away(ganesha: GaneshaServer, host: LocalHost) -> None:
+def test_a_server_that_was_killed_is_cleared_away(ganesha: GaneshaServer, host: Host) -> None:
     server = ganesha.serve(sync=False)
     host.run(["kill", "-KILL", str(server.process.pid)], timeout_s=10)
     ganesha.end()
@@ -107,7 +102,7 @@ def test_a_server_that_ends_at_once_is_told_of(ganesha: GaneshaServer, monkeypat
 
 
 def test_a_machine_without_a_client_is_told_so_and_left_as_it_was(
-    host: LocalHost, ledger: SqliteLedger, tmp_path: Path
+    host: Host, ledger: Ledger, tmp_path: Path
 ) -> None:
     """Where there is one, the storage is tried whole with all others."""
     if why_no_nfs(host) is None:
@@ -119,5 +114,5 @@ def test_a_machine_without_a_client_is_told_so_and_left_as_it_was(
     with pytest.raises(EnvironmentLacks, match="no NFS client"):
         storage.prepare(request, StorageSpec(kind="nfs"))
     storage.clear(request)
-    assert ledger.entries() == ()
+    assert noted(ledger) == []
     assert not Path(request.home).exists()

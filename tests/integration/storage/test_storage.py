@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from docker import DockerClient
+from tests.integration.hosts.reached import Reached, noted
 
 from tare.deployments import Deployment, Task
 from tare.deployments.directories import sync_and_evict
@@ -18,10 +19,8 @@ from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.sweep import sweep
 from tare.errors import EnvironmentLacks
 from tare.images import Image
-from tare.sites import Output
-from tare.sites.ledger import Kind
-from tare.sites.local import LocalHost
-from tare.sites.sqlite_ledger import SqliteLedger
+from tare.sites import Host, Output
+from tare.sites.ledger import Kind, Ledger
 from tare.storage import DataMount, DataRequest, Storage
 from tare.storage.nfs.client import why_no_nfs
 from tare.storage.registry import STORAGES
@@ -77,9 +76,9 @@ def data_request(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataReque
 class Rig:
     """A machine, and a place on it."""
 
-    host: LocalHost
+    host: Host
     engine: DockerClient
-    ledger: SqliteLedger
+    ledger: Ledger
     data_request: DataRequest
     task: Task
 
@@ -107,12 +106,11 @@ def lodged(rig: Rig, spec: StorageSpec) -> DataMount:
 
 
 @pytest.fixture
-def rig(host: LocalHost, engine: DockerClient, data_request: DataRequest, image: Image, tmp_path: Path) -> Rig:
-    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+def rig(reached: Reached, ledger: Ledger, data_request: DataRequest, image: Image, tmp_path: Path) -> Rig:
     output = Output(str(tmp_path / "task.out"), str(tmp_path / "task.err"))
     return Rig(
-        host,
-        engine,
+        reached.host,
+        reached.engine,
         ledger,
         data_request,
         Task(data_request.name, image, ("sleep", "600"), output, f"tare/{data_request.name}"),
@@ -141,7 +139,7 @@ def test_the_data_are_where_the_level_says(kind: str, name: str, rig: Rig) -> No
             deployment.stop(instance, grace_s=1)
     finally:
         rig.storage(spec.kind).clear(data_request)
-    assert rig.ledger.entries() == ()
+    assert noted(rig.ledger) == []
     assert not Path(data_request.home).exists()
     assert not rig.engine.images.list(filters={"reference": f"tare/run:{data_request.name}*"})
     assert not rig.engine.volumes.list(filters={"name": data_request.name})
@@ -217,7 +215,7 @@ def test_a_layer_does_not_mix_the_image_s_own_files_with_the_data(rig: Rig) -> N
             rig.deployment("container").start(task)
     finally:
         rig.storage("layer").clear(rig.data_request)
-    assert rig.ledger.entries() == ()
+    assert noted(rig.ledger) == []
 
 
 def test_a_device_that_holds_something_is_left_alone(rig: Rig) -> None:
@@ -258,9 +256,9 @@ def test_what_a_killed_tare_left_is_swept(rig: Rig) -> None:
     rig.storage("volume").prepare(
         replace(data_request, home=f"{data_request.home}-volume"), StorageSpec(kind="volume")
     )
-    swept = sweep(rig.ledger.entries(), {"local": rig.host}, rig.engine, rig.ledger)
+    swept = sweep(rig.ledger.entries(), {rig.host.name: rig.host}, rig.engine, rig.ledger)
     assert swept.failed == []
-    assert rig.ledger.entries() == ()
+    assert noted(rig.ledger) == []
     assert not Path(data_request.home).exists()
     assert not rig.engine.volumes.list(filters={"name": data_request.name})
 
