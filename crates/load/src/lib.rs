@@ -7,6 +7,7 @@
 pub mod arrivals;
 pub mod clock;
 pub mod drive;
+pub mod echo;
 pub mod error;
 pub mod measure;
 pub mod plan;

@@ -126,6 +126,11 @@ COMMANDS: Mapping[str, Subcommand] = {
         "app",
         "Claims of what dockerizing costs: those that come with tare, and your own.",
     ),
+    "weigh": Subcommand(
+        "tare.cli.weigh",
+        "weigh",
+        "Measure what a request costs on each network path of this machine, without a database.",
+    ),
     "calibrate": Subcommand(
         "tare.cli.study.calibrate",
         "calibrate_machine",

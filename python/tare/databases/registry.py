@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tare.databases import Database
 from tare.databases.cassandra.cassandra import Cassandra
 from tare.databases.cassandra.release import V5_0
+from tare.databases.echo import Echo
 from tare.databases.fake import FakeDatabase
 from tare.databases.ferretdb.ferretdb import FerretDB
 from tare.databases.mariadb import MariaDB
@@ -19,6 +20,7 @@ from tare.plugins import Implementations, breach_of
 BUILT_IN: Mapping[str, Database] = {
     "cassandra": Cassandra(),
     "cassandra-5": Cassandra(V5_0),
+    "echo": Echo(),
     "ferretdb": FerretDB(),
     "mariadb": MariaDB(),
     "mongodb": MongoDB(),

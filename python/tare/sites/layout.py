@@ -44,6 +44,11 @@ class Layout:
         return self.home / "calibration"
 
     @property
+    def unit_costs(self) -> Path:
+        """What a request costs on this machine: unit-costs/MACHINE/VERSIONS, kept whatever is cleaned."""
+        return self.home / "unit-costs"
+
+    @property
     def knowledge(self) -> Path:
         """Claims of one's own, which `tare knowledge add` writes; kept whatever is cleaned."""
         return self.home / "knowledge"

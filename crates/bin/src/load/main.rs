@@ -2,6 +2,7 @@
 
 mod asked;
 mod drive;
+mod echo;
 mod options;
 mod plan;
 mod show;
@@ -47,6 +48,8 @@ fn act(action: Action) -> Result<ExitCode, tare_load::LoadError> {
             show::operations(&plan, options.first)?;
             Ok(ExitCode::SUCCESS)
         }
+        Action::Echo(options) => echo::answer(&options).map(|()| ExitCode::SUCCESS),
+        Action::Ask(options) => echo::put(&options).map(|()| ExitCode::SUCCESS),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::echo::{AskOptions, EchoOptions};
 use crate::sysbench::SysbenchOptions;
 
 /// Sends a database requests, closed loop or at intended times, and measures each reply.
@@ -40,6 +41,10 @@ pub(crate) enum Action {
     Load(Box<RunOptions>),
     /// Print the operations that a seed stands for, and send nothing
     Plan(Box<PlanOptions>),
+    /// Be a server that answers RESP and does nothing else: `GET N` has a reply of N bytes
+    Echo(EchoOptions),
+    /// Ask a server that speaks RESP one thing, and print the answer
+    Ask(AskOptions),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

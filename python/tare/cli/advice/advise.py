@@ -22,11 +22,15 @@ from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines, plain
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
 from tare.knowledge.claim import ClaimFile
+from tare.knowledge.kept_costs import read_costs
+from tare.knowledge.prediction import Prediction, prediction_lines, prediction_trees, predictions
 from tare.knowledge.smallest import calibrated_spread, rounds_of, smallest_study, target_of
 from tare.plan.expand import expand
+from tare.report.content import readable
 from tare.sites.facts import host_facts
 from tare.sites.layout import default_layout
 from tare.sites.local import LocalHost
+from tare.store import open_store
 from tare.study.catalogue import find_study
 from tare.study.reading.load import load, loads
 from tare.study.registry import installed
@@ -50,6 +54,7 @@ class Place(StrEnum):
 
 
 _COMPARING = f"What the benchmark is to compare: {', '.join(Comparing)}."
+_PROFILE = "Predict each arm from this store's bare runs and the unit costs of this machine (`tare weigh`)."
 _PRODUCTION = f"How production is deployed: {', '.join(Production)}."
 
 
@@ -63,6 +68,7 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     storage: Annotated[str | None, typer.Option(help="Where containers keep data (default: bind).")] = None,
     write: Annotated[Path | None, typer.Option(help="File for the smallest study that would tell more.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
+    profile: Annotated[Path | None, typer.Option(metavar="STORE", help=_PROFILE)] = None,
     claims: Folder = None,
 ) -> None:
     """Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing."""
@@ -81,11 +87,32 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     if study is None and write is None and question.study is not None and _open(advice):
         write = asked_where(f"{question.study.name}.yaml")
     proposed = _proposed(advice, question, write)
+    predicted = () if profile is None else _predicted(profile)
     if as_json:
-        text = json.dumps(as_tree(advice, proposed), indent=2, ensure_ascii=False) + "\n"
+        tree = {**as_tree(advice, proposed), **({"predictions": prediction_trees(predicted)} if predicted else {})}
+        text = json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
     else:
-        text = "\n".join(lines(advice, proposed, Console().width)) + "\n"
+        said = [*lines(advice, proposed, Console().width), *prediction_lines(predicted, Console().width)]
+        text = "\n".join(said) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _predicted(store: Path) -> tuple[Prediction, ...]:
+    """What each arm of the store would cost, by its bare runs. Raises `StudyError` where that cannot be told."""
+    opened = open_store(store)
+    study, records = readable(opened.plan.study, opened.records())
+    hosts = [record.host for record in records if record.outcome.ok]
+    engines = [record.engine for record in records if record.outcome.ok and record.engine]
+    if not hosts:
+        raise StudyError(f"{store} has no good run", hint="`tare report` says why")
+    identity = identity_of(hosts[0], engines[0] if engines else None)
+    costs = read_costs(default_layout(), identity)
+    if costs is None:
+        raise StudyError(
+            "the unit costs of the machine that this store is from are not known here, under its kernel and engine",
+            hint="run `tare weigh` there",
+        )
+    return tuple(predictions(study, records, costs))
 
 
 def _refuse_beside_dialogue(*given: object) -> None:

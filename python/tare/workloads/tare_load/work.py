@@ -9,6 +9,7 @@ from typing import Protocol
 from tare.errors import StudyError
 
 PROTOCOLS: Mapping[str, str] = {
+    "echo": "redis",
     "redis": "redis",
     "valkey": "redis",
     "postgresql": "postgresql",

@@ -1,0 +1,124 @@
+"""`tare weigh`: what a request costs on each network path of this machine."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tare.calibrate.summary import Identity, identity_of
+from tare.cli.running import carried_out, planned
+from tare.errors import StudyError
+from tare.knowledge.kept_costs import keep, place_of, read_costs
+from tare.knowledge.unit_costs import STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
+from tare.knowledge.unit_costs import Path as NetworkPath
+from tare.report.content import readable
+from tare.run.local import local_engine
+from tare.sites.engine import engine_facts
+from tare.sites.facts import host_facts
+from tare.sites.layout import Layout, default_layout
+from tare.sites.local import LocalHost
+from tare.version import __version__
+
+
+def weigh(
+    full: Annotated[  # noqa: FBT002 - an option, given by name
+        bool, typer.Option("--full", help="Measure longer: up to an hour, for narrower intervals.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="Only print what is known.")] = False,  # noqa: FBT002 - an option, given by name
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
+    home: Annotated[Path | None, typer.Option(help="Where tare keeps its things, in place of $TARE_HOME.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
+) -> None:
+    """Measure what a request costs on each network path of this machine, without a database.
+
+    Takes ten minutes at most. `tare advise --profile` predicts from it what a path would cost a database. The same
+    command goes on after Ctrl-C.
+    """
+    layout = default_layout() if home is None else Layout(home.absolute())
+    identity = _identity(layout)
+    costs = read_costs(layout, identity) if show else _measured(layout, identity, full=full, quiet=quiet)
+    if costs is None:
+        raise StudyError("no unit costs of this machine are known", hint="`tare weigh` measures them")
+    text = costs.model_dump_json(indent=2) + "\n" if as_json else render(costs, width=Console().width)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+
+
+def _identity(layout: Layout) -> Identity:
+    host = LocalHost()
+    with local_engine() as engine:
+        facts = None if engine.client is None else engine_facts(engine.client, host)
+    return identity_of(host_facts(host, data_path=str(layout.home)), facts)
+
+
+def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) -> UnitCosts:
+    """Run the study, or go on with it, and keep what it shows."""
+    plan = planned(STUDY, "full" if full else "quick", None, None)
+    store = place_of(layout, identity) / f"{plan.study.scale}-{plan.digest[:12]}"
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with carried_out(plan, store, quiet=quiet) as writer:
+        study, records = readable(plan.study, writer.records())
+        costs = UnitCosts(
+            tare=__version__,
+            identity=identity,
+            measured_at=max((phase.began_at for run in records for phase in run.phases), default=0.0),
+            digest=plan.digest,
+            costs=unit_costs(study, records),
+        )
+    if not costs.costs:
+        raise StudyError("no run of the unit costs ended well", hint=f"`tare report {store}` says why")
+    keep(layout, costs)
+    return costs
+
+
+def render(costs: UnitCosts, *, width: int = 100) -> str:
+    """The costs as a table: a row a path."""
+    out = io.StringIO()
+    console = Console(file=out, width=max(width, 80), highlight=False)
+    console.print(Text(_machine(costs.identity), style="bold"))
+    console.print(Text("Microseconds a request more than bare (first row: the whole cost there), 95 % interval."))
+    console.print()
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    columns: Sequence[tuple[str, Load, Quantity, bool]] = (
+        ("CPU, machine", "busy", "machine-cpu", False),
+        ("CPU, server", "busy", "sut-cpu", False),
+        ("CPU, client", "busy", "client-cpu", False),
+        ("time, one at once", "alone", "time", False),
+        ("CPU a KiB", "large", "machine-cpu", True),
+    )
+    table.add_column("path")
+    for title, *_ in columns:
+        table.add_column(title, justify="right")
+    for path in dict.fromkeys(each.path for each in costs.costs):
+        found = (costs.of(path, load, quantity, per_kib=per_kib) for _, load, quantity, per_kib in columns)
+        table.add_row(_words(path), *map(_cell, found))
+    console.print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _machine(identity: Identity) -> str:
+    engine = f"{identity.engine} {identity.engine_version}" if identity.engine else "no engine"
+    cpus = f"{identity.cpu_count} \N{MULTIPLICATION SIGN} {identity.cpu_model}"
+    return f"{cpus}, Linux {identity.kernel}, {engine}"
+
+
+def _words(path: NetworkPath) -> str:
+    server, client, network = path
+    if server == client == "bare":
+        return "bare"
+    return f"{network}, client in a container" if client != "bare" else network
+
+
+def _cell(cost: UnitCost | None) -> str:
+    if cost is None:
+        return "\N{EM DASH}"
+    digits = 2 if abs(cost.us) < 10 else 1
+    bounds = "" if cost.low is None or cost.high is None else f" [{cost.low:.{digits}f}, {cost.high:.{digits}f}]"
+    return f"{cost.us:.{digits}f}{bounds}"

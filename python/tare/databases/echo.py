@@ -1,0 +1,71 @@
+"""A server that does next to nothing (`tare-load echo`): what a request costs on its way, without a database.
+
+It speaks Redis' protocol and keeps no data: `GET N` is answered by N bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tare.databases import Exec, ServerCommand, ServerPlan
+from tare.errors import RunFailed, StudyError
+
+PROGRAM, SECRET_FILE = "tare-load", "echo.secret"
+_TIMEOUT_S = 60.0
+"""A program that starts in an emulated virtual machine may take more than 10 s."""
+
+
+class Echo:
+    """One process on one thread. It has no settings. Raises `StudyError` where a study makes any."""
+
+    per_run: ClassVar[frozenset[str]] = frozenset()
+    derived_settings: ClassVar[Mapping[str, frozenset[str]]] = {}
+    safe_to_kill: ClassVar[bool] = False
+    slow_start_s: ClassVar[float] = 0.0
+
+    def initialise(self, plan: ServerPlan) -> ServerCommand:
+        """Only see that the program runs: no data are kept."""
+        _must_have_no_settings(plan)
+        return ServerCommand(argv=(PROGRAM, "--version"), env={}, files={})
+
+    def serve(self, plan: ServerPlan) -> ServerCommand:
+        """The server in the foreground; the password is in a file of its own."""
+        _must_have_no_settings(plan)
+        argv = (PROGRAM, "echo", f"--address={plan.listen}:{plan.port}", f"--password-file={_secret(plan)}")
+        return ServerCommand(argv=argv, env={}, files={SECRET_FILE: f"{plan.secrets.password}\n"})
+
+    def ready(self, plan: ServerPlan, inside: Exec) -> bool:
+        """Whether PING is answered."""
+        return self._ask(plan, inside, "PING") == "PONG"
+
+    def effective(self, plan: ServerPlan, inside: Exec) -> Mapping[str, str]:
+        """What INFO tells of the program: its version, and how many threads answer."""
+        text = self._ask(plan, inside, "INFO")
+        facts = dict(line.split(":", 1) for line in (text or "").splitlines() if ":" in line)
+        if "tare_version" not in facts:
+            raise RunFailed("the echo server does not tell its version")
+        return facts
+
+    def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
+        """Ask it to stop."""
+        if self._ask(plan, inside, "SHUTDOWN") != "OK":
+            raise RunFailed("the echo server did not let tare shut it down")
+
+    def _ask(self, plan: ServerPlan, inside: Exec, question: str) -> str | None:
+        address = "127.0.0.1" if plan.listen == "0.0.0.0" else plan.listen  # noqa: S104 - compared, not bound
+        argv = (
+            PROGRAM, "ask", f"--address={address}:{plan.port}", f"--password-file={_secret(plan)}", question,
+        )  # fmt: skip
+        done = inside(argv, _TIMEOUT_S, b"")
+        return done.text.strip() if done.code == 0 else None
+
+
+def _secret(plan: ServerPlan) -> str:
+    return f"{plan.run_dir}/{SECRET_FILE}"
+
+
+def _must_have_no_settings(plan: ServerPlan) -> None:
+    if plan.settings:
+        name = next(iter(plan.settings))
+        raise StudyError(f"the echo server has no setting {name!r}", hint="it has none: leave `settings` out")

@@ -1,0 +1,43 @@
+"""Where the unit costs of a machine are kept: HOME/unit-costs/MACHINE/VERSIONS, its stores beside the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from tare.calibrate.summary import Identity
+from tare.errors import StoreError
+from tare.knowledge.unit_costs import UnitCosts
+from tare.sites.layout import Layout
+
+RESULT = "costs.json"
+
+
+def place_of(layout: Layout, identity: Identity) -> Path:
+    """The directory of a machine under its kernel and engine."""
+    return layout.unit_costs / identity.machine_key / identity.versions_key
+
+
+def keep(layout: Layout, costs: UnitCosts) -> None:
+    """Write them, whole or not at all, in the place of what was known before."""
+    folder = place_of(layout, costs.identity)
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f"{RESULT}.{uuid4().hex}"
+    try:
+        scratch.write_text(costs.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        scratch.replace(folder / RESULT)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def read_costs(layout: Layout, identity: Identity) -> UnitCosts | None:
+    """Of this machine; `None` where it was never weighed. Raises `StoreError` for a file that is damaged."""
+    path = place_of(layout, identity) / RESULT
+    try:
+        return UnitCosts.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise StoreError(f"{path} cannot be read", hint="remove it and run `tare weigh` again") from error

@@ -1,0 +1,185 @@
+"""Unit costs from runs, and what they predict, against machines whose answer is known."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.analyze import synthetic
+
+from tare.calibrate.summary import Identity
+from tare.errors import StoreError
+from tare.knowledge.claim import Setup
+from tare.knowledge.kept_costs import keep, place_of, read_costs
+from tare.knowledge.prediction import Profile, predicted, prediction_lines, predictions, profile_of
+from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
+from tare.run.record import RunRecord
+from tare.sites.layout import Layout
+from tare.study.catalogue import find_study
+from tare.study.model import Study
+from tare.study.reading.load import load
+from tare.study.registry import installed
+
+IDENTITY = Identity(
+    cpu_model="a CPU", cpu_count=2, memory_gib=16, kernel="6.18", engine="docker", engine_version="20.10"
+)
+BRIDGE = Setup(deployment="container", client="bare", network="bridge", storage="bind")
+PATH = ("container", "bare", "bridge")
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return load(find_study("unit-costs"), installed(), "quick")
+
+
+def cost(quantity: Any, us: float, *, load_: Any = "busy", se: float | None = 0.0) -> UnitCost:
+    deployment, client, network = PATH
+    return UnitCost(
+        deployment=deployment, client=client, network=network, load=load_, quantity=quantity, us=us, se=se,
+        low=None, high=None, n=8,
+    )  # fmt: skip
+
+
+def costs(*of: UnitCost) -> UnitCosts:
+    return UnitCosts(tare="0.1.0", identity=IDENTITY, measured_at=0.0, digest="0" * 64, costs=of)
+
+
+def run(
+    block: int = 1, arm: str = "bare-busy", *, per_s: float = 10_000.0, sut: float = 4.0, client: float = 2.0,
+    machine: float = 6.4, threads: int = 16, requests: float = 1.0, rate: float | None = None,
+) -> RunRecord:  # fmt: skip
+    """Four seconds on two CPUs; CPU seconds of each side, and of all."""
+
+    def change(tree: dict[str, Any]) -> None:
+        tree["measurement"] |= {
+            "throughput_per_s": per_s, "operations": round(4 * per_s), "queries_per_s": requests * per_s,
+        }  # fmt: skip
+        tree["usage"] |= {
+            "sut_cpu_s": sut, "client_cpu_s": client, "machine": {"user": machine, "idle": 8.0 - machine},
+            "sut_cpus": 1.0, "client_cpus": 1.0, "wall_s": 4.0,
+        }  # fmt: skip
+        tree["host"] = {**tree["host"], "cpu_count": 2}
+        tree["settings"] = {"workload": {"connections": threads, "rate": rate}}
+        tree["levels"] = {}
+
+    return synthetic.changed(synthetic.record(block, arm, 1000.0), change)
+
+
+def profile(**of: Any) -> Profile:
+    found = profile_of([run(**of)])
+    assert found is not None
+    return found
+
+
+def test_a_saturated_server_loses_what_the_path_adds_to_its_cpu_time() -> None:
+    # 100 µs of the server's one CPU an operation, of 5 requests that cost 4 µs more each: 100 / 120.
+    of = profile(per_s=10_000.0, sut=4.0, requests=5.0, threads=64)
+    found = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 4.0), cost("time", 4.0, load_="alone")))
+    assert found.bound == "sut"
+    assert found.log_ratio == pytest.approx(math.log(100 / 120))
+
+
+def test_one_request_at_once_loses_by_its_time_and_not_by_cpu() -> None:
+    # An operation takes 200 µs, most of it waiting; 20 µs are added.
+    of = profile(per_s=5_000.0, sut=0.4, client=0.4, machine=0.8, threads=1)
+    found = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 4.0), cost("time", 20.0, load_="alone")))
+    assert found.bound == "time"
+    assert found.log_ratio == pytest.approx(math.log(200 / 220))
+
+
+def test_a_station_that_the_path_fills_becomes_the_bound() -> None:
+    # The machine uses half of its two CPUs; the path trebles what an operation takes there.
+    of = profile(per_s=10_000.0, sut=2.0, client=2.0, machine=4.0, threads=16)
+    found = predicted("bridge", BRIDGE, of, costs(cost("machine-cpu", 200.0), cost("time", 20.0, load_="alone")))
+    assert found.bound == "machine"
+    assert found.log_ratio == pytest.approx(math.log(2e6 * 0.95 / 300 / 10_000))
+
+
+def test_no_path_is_predicted_to_give_time_back() -> None:
+    of = profile(threads=64)
+    found = predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", -3.0), cost("time", -1.0, load_="alone")))
+    assert found.log_ratio == pytest.approx(0.0)
+
+
+def test_the_interval_grows_with_what_is_uncertain_of_the_costs() -> None:
+    of = profile(threads=64)
+    wide, narrow = (
+        predicted("bridge", BRIDGE, of, costs(cost("sut-cpu", 10.0, se=se), cost("time", 1.0, load_="alone")))
+        for se in (4.0, 0.1)
+    )
+    assert wide.low is not None
+    assert narrow.low is not None
+    assert narrow.log_ratio is not None
+    assert wide.log_ratio == narrow.log_ratio
+    assert wide.low < narrow.low < narrow.log_ratio
+
+
+def test_a_path_without_unit_costs_has_no_prediction_and_says_why() -> None:
+    found = predicted("bridge", BRIDGE, profile(), costs())
+    assert found.log_ratio is None
+    assert list(prediction_lines([found], 100))[-1].endswith("no unit cost is known of container / bare / bridge")
+
+
+def test_an_open_loop_has_no_profile() -> None:
+    assert profile_of([run(rate=1000.0)]) is None
+
+
+def test_costs_are_what_a_path_takes_more_than_bare_in_the_same_block(study: Study) -> None:
+    runs = [
+        run(block, arm, per_s=10_000.0, machine=machine + drift, threads=16)
+        for block, drift in ((1, 0.0), (2, 0.5), (3, 1.0))
+        for arm, machine in (("bare-busy", 4.0), ("bridge-busy", 5.0 + 0.01 * block))
+    ]
+    found = {
+        (each.network, each.load, each.quantity): each
+        for each in unit_costs(study, runs)
+        if each.deployment == "container" or each.network == "host"
+    }
+    bare = found["host", "busy", "machine-cpu"]
+    assert bare.us == pytest.approx(1e6 * 4.5 / 40_000)
+    more = found["bridge", "busy", "machine-cpu"]
+    assert more.us == pytest.approx(1e6 * 1.02 / 40_000)
+    assert more.n == 3
+    assert more.low is not None
+    assert more.low < more.us < (more.high or 0.0)
+    assert ("bridge", "alone", "time") not in found
+
+
+def test_a_failed_run_is_no_cost(study: Study) -> None:
+    assert unit_costs(study, [synthetic.record(1, "bare-busy", None)]) == ()
+
+
+def test_costs_of_a_kib_come_from_large_replies(study: Study) -> None:
+    arms = (("bare-busy", 4.0), ("bare-large", 12.0))
+    runs = [run(block, arm, machine=machine) for block in (1, 2, 3) for arm, machine in arms]
+    (kib,) = [each for each in unit_costs(study, runs) if each.per_kib and each.quantity == "machine-cpu"]
+    assert kib.us == pytest.approx(1e6 * 8.0 / 40_000 / ((16384 - 100) / 1024), rel=1e-6)
+
+
+def test_each_arm_of_a_store_stands_beside_what_was_measured(study: Study) -> None:
+    runs = [
+        run(block, arm, per_s=per_s, threads=64)
+        for block in (1, 2)
+        for arm, per_s in (("bare-busy", 10_000.0), ("bridge-busy", 8_000.0))
+    ]
+    known = costs(cost("sut-cpu", 20.0), cost("time", 1.0, load_="alone"))
+    by_arm = {each.arm: each for each in predictions(study, runs, known)}
+    assert by_arm["bridge-busy"].measured == pytest.approx(math.log(0.8))
+    assert by_arm["bridge-busy"].log_ratio == pytest.approx(math.log(100 / 120))
+    assert by_arm["bridge-alone"].why_none is not None
+    shown = "\n".join(prediction_lines(list(by_arm.values()), 100))
+    assert "-16.7 %" in shown
+    assert "measured -20.0 %" in shown
+
+
+def test_costs_are_kept_by_machine_and_read_again(tmp_path: Path) -> None:
+    layout, known = Layout(tmp_path), costs(cost("time", 1.0))
+    assert read_costs(layout, IDENTITY) is None
+    keep(layout, known)
+    assert read_costs(layout, IDENTITY) == known
+    assert read_costs(layout, IDENTITY.model_copy(update={"kernel": "6.19"})) is None
+    (place_of(layout, IDENTITY) / "costs.json").write_text("{")
+    with pytest.raises(StoreError, match="cannot be read"):
+        read_costs(layout, IDENTITY)
