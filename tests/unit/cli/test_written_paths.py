@@ -32,13 +32,13 @@ WRITTEN = {
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
 }
 """Option → a command line that would write to it."""
-IN_OTHER_TESTS = {"run --store", "sweep --store", "calibrate --home"}
+IN_OTHER_TESTS = {"run --store", "sweep --store", "calibrate --home", "weigh --home"}
 """Directories that are made by `resume_store`, as that of `import` is."""
 READ = {
     "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B",
     "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
-    "store verify STORE", "store repair STORE", "advise --claims", "import MAPPING", "import DIRECTORY",
+    "store verify STORE", "store repair STORE", "advise --claims", "advise --profile", "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "clean --sites",
 }  # fmt: skip
 
