@@ -127,7 +127,7 @@ COMMANDS: Mapping[str, Subcommand] = {
         "Claims of what dockerizing costs: those that come with tare, and your own.",
     ),
     "weigh": Subcommand(
-        "tare.cli.weigh",
+        "tare.cli.study.weigh",
         "weigh",
         "Measure what a request costs on each network path of this machine, without a database.",
     ),

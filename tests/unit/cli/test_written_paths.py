@@ -38,7 +38,8 @@ READ = {
     "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B",
     "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
-    "store verify STORE", "store repair STORE", "advise --claims", "advise --profile", "import MAPPING", "import DIRECTORY",
+    "store verify STORE", "store repair STORE", "advise --claims", "advise --profile",
+    "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "clean --sites",
 }  # fmt: skip
 

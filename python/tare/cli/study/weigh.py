@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.calibrate.summary import Identity, identity_of
-from tare.cli.running import carried_out, planned
+from tare.cli.study.running import carried_out, planned
 from tare.errors import StudyError
 from tare.knowledge.kept_costs import keep, place_of, read_costs
 from tare.knowledge.unit_costs import STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
