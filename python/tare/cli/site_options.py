@@ -16,6 +16,14 @@ SitesOption = Annotated[
 SiteOption = Annotated[str | None, typer.Option("--site", help="Which site of that file (default: the first).")]
 
 
+def chosen_sites(sites: Path | None, site: str | None) -> tuple[SiteSpec, ...]:
+    """All sites of the file, or the one that is named; none for this machine. Raises `StudyError`."""
+    if sites is not None and site is None:
+        return load_sites(sites).sites
+    chosen = chosen_site(sites, site)
+    return () if chosen is None else (chosen,)
+
+
 def chosen_site(sites: Path | None, site: str | None) -> SiteSpec | None:
     """The site that is meant, `None` for this machine. Raises `StudyError`."""
     if sites is not None:

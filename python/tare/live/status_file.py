@@ -20,6 +20,7 @@ from tare.run.events import (
     BlockEnded,
     Emulated,
     Event,
+    FromSite,
     MeasureChosen,
     Notice,
     Observer,
@@ -48,7 +49,7 @@ class StatusWriter:
     def take(self, event: Event) -> None:
         """Note an event; two runs of a duet may tell at once."""
         with self._lock:
-            self.now = self._after(event)
+            self.now = self._of_site(event) if isinstance(event, FromSite) else self._after(event)
             self._write()
 
     def end(self, how: str) -> None:
@@ -73,6 +74,15 @@ class StatusWriter:
             left = tuple(run for run in now.runs if run.run_id != event.record.run_id)
             return self._logged(*_ended(event.record)).model_copy(update={"runs": left})
         return self._logged(*_lines(event))
+
+    def _of_site(self, told: FromSite) -> Now:
+        """What one of several sites tells; its runs are among those of the others."""
+        event = told.event
+        if isinstance(event, Preparing):
+            return self._logged(f"{told.site}: preparing {event.what}")
+        if isinstance(event, Notice):
+            return self._logged(f"{told.site}: {event.text}")
+        return self._after(event)
 
     def _current(self, event: RunStarted) -> Current:
         run = event.run

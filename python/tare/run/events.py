@@ -71,5 +71,13 @@ class Notice:
     text: str
 
 
-Event = Preparing | RunStarted | PhaseStarted | Emulated | RunEnded | BlockEnded | MeasureChosen | Notice
+@dataclass(frozen=True)
+class FromSite:
+    """Something that one of several sites tells; `event`: as of a study on one machine."""
+
+    site: str
+    event: Preparing | RunStarted | PhaseStarted | Emulated | Notice
+
+
+Event = Preparing | RunStarted | PhaseStarted | Emulated | RunEnded | BlockEnded | MeasureChosen | Notice | FromSite
 Observer = Callable[[Event], None]

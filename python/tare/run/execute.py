@@ -58,10 +58,18 @@ def execute(plan: Plan, machine: Machine, destination: Destination, observer: Ob
     The caller commits what it got, whole, before it asks for the next. Raises `Interrupted` between or within
     attempts, with everything torn down, and `EnvironmentLacks` before the first where an image cannot be had.
     """
-    session = _Session(plan, machine, destination, observer)
     runs = remaining(plan, destination.done)
     if not runs:
         return
+    images = prepare(plan, machine, destination, observer, runs)
+    yield from _until_enough(_Session(plan, machine, destination, observer), images)
+
+
+def prepare(
+    plan: Plan, machine: Machine, destination: Destination, observer: Observer, runs: Sequence[PlannedRun]
+) -> Mapping[str, Images]:
+    """Make a machine ready for these runs: what dead runs left is gone, images and data are there. Arm → images."""
+    session = _Session(plan, machine, destination, observer)
     with machine.interrupts.allowed():
         for line in machine.sweep():
             observer(Notice(f"removed what a dead run left: {line}"))
@@ -69,7 +77,27 @@ def execute(plan: Plan, machine: Machine, destination: Destination, observer: Ob
         observer(Notice(line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
-    yield from _until_enough(session, images)
+    return images
+
+
+def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
+    plan: Plan,
+    machine: Machine,
+    destination: Destination,
+    observer: Observer,
+    images: Mapping[str, Images],
+    choice: Choice | None,
+) -> Iterator[Kept]:
+    """As `execute`, of a plan that holds the runs of one block alone: those without a good attempt, in their order.
+
+    `choice`: of the measure phase, made from the whole study's pilot.
+    """
+    session, tried = _Session(plan, machine, destination, observer), set(destination.done.good)
+    for run in plan.runs:
+        if run.id not in tried:
+            together = _together(plan, run)
+            tried |= {each.id for each in together}
+            yield from _until_good(session, together, images, choice)
 
 
 def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[Kept]:

@@ -94,6 +94,8 @@ class RunRecord(Strict):
     settings: Mapping[str, Any]
     seed: int
     phases: tuple[PhaseTime, ...]
+    site: str | None = None
+    """Name of the site in the file of sites; `None` where tare ran on its own machine alone."""
     host: Mapping[str, Any]
     engine: Mapping[str, Any] | None
     client_host: Mapping[str, Any] | None = None

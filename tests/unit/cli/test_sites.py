@@ -57,12 +57,21 @@ def test_hosts_that_are_to_swap_are_refused_before_they_are_reached(tmp_path: Pa
     assert "the hosts of the site pair cannot change places yet (leave `swap` out)" in str(done.exception)
 
 
+def test_several_sites_are_looked_at_before_any_is_reached(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["run", "percona-2016", "--scale", "demo", "--sites", "sites.yaml"])
+    assert isinstance(done.exception, StudyError)
+    assert "the site one has one host for both parts" in str(done.exception)
+    assert not list(tmp_path.glob("*-store"))
+
+
 def test_a_host_out_of_reach_is_one_sentence_and_no_store(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Host *\n  HostName 127.0.0.1\n  Port 1\n")
     config = f"ssh_config: {tmp_path}/config"
     text = TWO.replace("{ssh: a}", f"{{ssh: a, {config}}}").replace("{ssh: b}", f"{{ssh: b, {config}}}")
     (tmp_path / "sites.yaml").write_text(text)
-    done = CliRunner().invoke(app, ["run", "percona-2016", "--scale", "demo", "--sites", "sites.yaml"])
+    done = CliRunner().invoke(
+        app, ["run", "percona-2016", "--scale", "demo", "--sites", "sites.yaml", "--site", "pair"]
+    )
     assert isinstance(done.exception, EnvironmentLacks)
     assert "a cannot be reached: ssh: connect to host 127.0.0.1 port 1" in str(done.exception)
     assert not list(tmp_path.glob("*-store"))

@@ -26,6 +26,7 @@ from tare.run.events import (
     BlockEnded,
     Emulated,
     Event,
+    FromSite,
     MeasureChosen,
     Notice,
     Observer,
@@ -40,6 +41,18 @@ from tare.workloads.registry import WORKLOADS
 
 _LAST_RUNS = 8
 _REFRESH_PER_S = 4
+
+
+@dataclass
+class SiteRun:
+    """What a site does: it prepares something, or has a run under way."""
+
+    began: float
+    phase_began: float
+    run: PlannedRun | None = None
+    attempt: int = 1
+    phase: Phase | None = None
+    preparing: str | None = None
 
 
 @dataclass
@@ -59,6 +72,10 @@ class Tally:
     spent: list[float] = field(default_factory=list)
     run_began: float | None = None
     choice: Choice | None = None
+    sites: set[str] = field(default_factory=set)
+    """Sites that have told of anything; empty on one machine."""
+    at: dict[str, SiteRun] = field(default_factory=dict)
+    """What each of several sites does."""
     last: deque[RunRecord] = field(default_factory=lambda: deque(maxlen=_LAST_RUNS))
 
     def __post_init__(self) -> None:
@@ -70,7 +87,10 @@ class Tally:
     def take(self, event: Event) -> None:
         """Note an event."""
         now = self.clock()
-        if isinstance(event, Preparing):
+        if isinstance(event, FromSite):
+            self.sites.add(event.site)
+            self._take_of(event)
+        elif isinstance(event, Preparing):
             self.preparing, self.phase_began = event.what, now
         elif isinstance(event, RunStarted):
             self.run, self.attempt, self.run_began, self.preparing = event.run, event.attempt, now, None
@@ -79,7 +99,9 @@ class Tally:
         elif isinstance(event, Emulated):
             self.emulated[event.run.arm] = union_of_sides(self.emulated.get(event.run.arm, ()), event.sides)
         elif isinstance(event, RunEnded):
-            self.spent.append(now - (now if self.run_began is None else self.run_began))
+            site = None if event.record.site is None else self.at.pop(event.record.site, None)
+            began = self.run_began if site is None else site.began
+            self.spent.append(now - (now if began is None else began))
             self.run_began = None
             self.last.append(event.record)
             if event.record.outcome.ok:
@@ -90,6 +112,18 @@ class Tally:
             # What runs took in the pilot says nothing of the runs to come.
             self.choice = event.choice
             self.spent.clear()
+
+    def _take_of(self, told: FromSite) -> None:
+        """Note what one of several sites tells of itself."""
+        event, now = told.event, self.clock()
+        if isinstance(event, Preparing):
+            self.preparing, self.at[told.site] = None, SiteRun(now, now, preparing=event.what)
+        elif isinstance(event, RunStarted):
+            self.at[told.site] = SiteRun(now, now, event.run, event.attempt)
+        elif isinstance(event, PhaseStarted) and (site := self.at.get(told.site)) is not None:
+            site.phase, site.phase_began = event.phase, now
+        elif isinstance(event, Emulated):
+            self.take(event)
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -113,7 +147,7 @@ class Tally:
         """What is expected yet, at the mean pace of the attempts so far, or by the plan where there are none."""
         left = [run for run in self.plan.runs if run.id not in self.good and run.block <= self.blocks]
         if self.spent:
-            total = len(left) * sum(self.spent) / len(self.spent)
+            total = len(left) * sum(self.spent) / len(self.spent) / max(1, len(self.sites))
         else:
             arms = [plan_of(self.plan, run, self.choice).arm(run.arm) for run in left]
             total = sum(run_seconds(arm.settings, self.slow) for arm in arms)
@@ -142,7 +176,7 @@ def display(tally: Tally) -> Group:
     blocks = tally.blocks
     head = f"{len(tally.good)} of about {runs_of_blocks(tally.plan.study, blocks)} runs"
     clock = f"elapsed {spoken(tally.elapsed_s)}, about {spoken(tally.remaining_s)} remaining"
-    lines = [Text(f"{head}, {clock}", style="bold"), Text(_now(tally, blocks))]
+    lines = [Text(f"{head}, {clock}", style="bold"), *_doing(tally, blocks)]
     known = [standing(tally.decision, tally.names)] if tally.decision.arms else []
     if not tally.last:
         return Group(*lines, *known)
@@ -199,6 +233,27 @@ def spoken(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def _doing(tally: Tally, blocks: int) -> list[Text]:
+    """What is under way, a line each site where there are several, and the pace of all together."""
+    if not tally.sites:
+        return [Text(_now(tally, blocks))]
+    hours = tally.elapsed_s / 3600
+    made = tally.decision.blocks - decision(tally.plan, tally.done).blocks
+    pace = f", {made / hours:.1f} blocks an hour" if made > 0 and hours > 0 else ""
+    return [
+        Text(f"{counted(len(tally.at), 'site')} of {len(tally.sites)} at work{pace}"),
+        *(Text(f"{site}: {_at_site(tally, run)}") for site, run in sorted(tally.at.items())),
+    ]
+
+
+def _at_site(tally: Tally, site: SiteRun) -> str:
+    in_phase = spoken(tally.clock() - site.phase_began)
+    if site.run is None:
+        return f"preparing {site.preparing or 'to start'} ({in_phase})"
+    again = "" if site.attempt == 1 else f", attempt {site.attempt}"
+    return f"block {site.run.block}, arm {tally.names[site.run.arm]}{again}: {site.phase or ''} ({in_phase})"
+
+
 def _now(tally: Tally, blocks: int) -> str:
     in_phase = spoken(tally.clock() - tally.phase_began)
     if tally.preparing is not None or tally.run is None:
@@ -213,6 +268,8 @@ def _follow(event: Event, tally: Tally, console: Console) -> None:
     tally.take(event)
     if isinstance(event, Notice):
         console.print(Text(event.text, style="yellow"))
+    if isinstance(event, FromSite) and isinstance(event.event, Notice):
+        console.print(Text(f"{event.site}: {event.event.text}", style="yellow"))
     if isinstance(event, MeasureChosen):
         console.print(Text(chosen(event.choice)))
     if isinstance(event, RunEnded):
@@ -222,12 +279,17 @@ def _follow(event: Event, tally: Tally, console: Console) -> None:
 
 def _log(event: Event, tally: Tally) -> None:
     tally.take(event)
-    if isinstance(event, Preparing):
+    if isinstance(event, FromSite):
+        if isinstance(event.event, Preparing | Notice):
+            text = event.event.text if isinstance(event.event, Notice) else f"preparing {event.event.what}"
+            _say(f"{event.site}: {text}")
+    elif isinstance(event, Preparing):
         _say(f"preparing {event.what}")
     elif isinstance(event, RunEnded):
         record, blocks = event.record, tally.blocks
         expected = runs_of_blocks(tally.plan.study, blocks)
-        place = f"[{len(tally.good)} of about {expected}] block {record.block} {tally.names[record.arm]}"
+        where = "" if record.site is None else f" on {record.site}"
+        place = f"[{len(tally.good)} of about {expected}] block {record.block} {tally.names[record.arm]}{where}"
         _say(f"{place}: {result(record)} (about {spoken(tally.remaining_s)} remaining)")
         for notice in record.notices:
             _say(f"{record.run_id}: {notice}")

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from tare.calibrate.quote import quote_for
-from tare.cli.site_options import SiteOption, SitesOption, chosen_site
+from tare.cli.site_options import SiteOption, SitesOption, chosen_sites
 from tare.cli.study.running import carried_out, planned
 from tare.cli.study.serve import page_beside
 from tare.report import EXPORTERS, build_report, terminal
@@ -52,11 +52,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     site: SiteOption = None,
 ) -> None:
     """Run a study, or go on with one that was broken off; every finished run is kept."""
-    where = chosen_site(sites, site)
+    where = chosen_sites(sites, site)
     plan = planned(study, scale, seed, blocks, profile=profile)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
-    with carried_out(plan, path, quiet=quiet, beside=page, site=where) as writer:
+    with carried_out(plan, path, quiet=quiet, beside=page, sites=where) as writer:
         done = StudyState.from_records(writer.records())
         ending = ending_of(plan, done)
         if ending is not None:

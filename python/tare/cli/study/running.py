@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from tare.plan.estimate import estimate
 from tare.plan.expand import expand
 from tare.plan.model import Plan
 from tare.plural import counted
-from tare.run.between.reaching import ReachedSite, reached_site
+from tare.run.between.reaching import ReachedSite, reached_site, refuse_site
 from tare.run.ending import ending_of
 from tare.run.execute import Destination, execute
 from tare.run.interrupts import Interrupted, Interrupts
@@ -98,15 +98,16 @@ def carried_out(
     *,
     quiet: bool,
     beside: AbstractContextManager[object] | None = None,
-    site: SiteSpec | None = None,
+    sites: Sequence[SiteSpec] = (),
 ) -> Iterator[Writer]:
     """The store at `path`, held, once all remaining runs are made; a signal ends the command with its number.
 
-    `beside`: entered for as long as runs are made. `site`: where, if not on this machine alone.
+    `beside`: entered for as long as runs are made. `sites`: where, if not on this machine alone; on
+    several of them blocks are made at once.
     """
     interrupts = Interrupts()
     with (
-        _site_for(plan, path, site) as reached,  # before there is a store
+        _site_for(plan, path, sites) as reached,  # before there is a store
         resume_store(path, plan) as writer,
         interrupts.installed(),
     ):
@@ -114,7 +115,10 @@ def carried_out(
             done = StudyState.from_records(writer.records())
             if remaining(plan, done):
                 with beside or nullcontext():
-                    _run(plan, writer, done, interrupts, reached, quiet=quiet)
+                    if len(sites) > 1:
+                        _run_on(plan, writer, done, interrupts, sites, quiet=quiet)
+                    else:
+                        _run(plan, writer, done, interrupts, reached, quiet=quiet)
         except Interrupted as interrupted:
             good = len(StudyState.from_records(writer.records()).good)
             sys.stderr.write(
@@ -126,15 +130,25 @@ def carried_out(
 
 
 @contextmanager
-def _site_for(plan: Plan, path: Path, site: SiteSpec | None) -> Iterator[ReachedSite | None]:
-    """The site, connected; `None` for this machine. Raises where what is meant cannot run the plan."""
+def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec]) -> Iterator[ReachedSite | None]:
+    """The one site, connected; `None` for this machine and for several, each of which has a process of its own.
+
+    Raises where what is meant cannot run the plan.
+    """
     if _finished(path, plan):
         yield None
-    elif site is None:
+    elif len(sites) > 1:
+        from tare.run.fleet.coordinator import refuse_one_order
+
+        refuse_one_order(plan)
+        for site in sites:
+            refuse_site(site)
+        yield None
+    elif not sites:
         refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)
         yield None
     else:
-        with reached_site(site, path) as reached:
+        with reached_site(sites[0], path) as reached:
             reached.refuse(plan)
             yield reached
 
@@ -166,5 +180,28 @@ def _run(  # noqa: PLR0913 - all that runs are made of
         machine = here if reached is None else reached.machine(plan, here, interrupts)
         machine = replace(machine, references=References(writer.records()))
         runs = execute(plan, machine, Destination(writer.id, done, writer.staging), observer)
+        for records in until_refused(runs, observer):
+            writer.commit_all(records)
+
+
+def _run_on(  # noqa: PLR0913 - all that runs are made of
+    plan: Plan,
+    writer: Writer,
+    done: StudyState,
+    interrupts: Interrupts,
+    sites: Sequence[SiteSpec],
+    *,
+    quiet: bool,
+) -> None:
+    """As `_run`, on several sites at once."""
+    from tare.run.fleet.coordinator import Fleet, execute_on, refuse_one_order  # most commands do without
+    from tare.run.fleet.crew import OwnCrew
+
+    herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
+    made = writer.records()
+    with progress(plan, done, quiet=quiet) as shown, with_status_file(herald, shown) as observer:
+        refuse_one_order(plan, made)
+        fleet = Fleet([site.name for site in sites], OwnCrew(sites), writer.path, interrupts)
+        runs = execute_on(fleet, plan, Destination(writer.id, done, writer.staging), made, observer)
         for records in until_refused(runs, observer):
             writer.commit_all(records)

@@ -17,7 +17,7 @@ from tare.protocols.pilot import Choice
 from tare.run.attempt.context import Images, make_token
 from tare.run.between.sounding import Between
 from tare.run.duet.placement import DuetSlot, slot_of, with_slot
-from tare.run.record import Outcome, PhaseTime, RunRecord, Side, to_tree
+from tare.run.record import Outcome, Phase, PhaseTime, RunRecord, Side, to_tree
 from tare.storage.registry import STORAGES
 from tare.study.model import Arm, ArmSettings
 from tare.workloads.registry import WORKLOADS
@@ -56,6 +56,7 @@ class Job:
 class Draft:
     """What is known of the attempt so far; a failed one keeps what it came to know."""
 
+    site: str | None = None
     host: Mapping[str, Any] = field(default_factory=dict)
     engine: Mapping[str, Any] | None = None
     between: Between | None = None
@@ -102,6 +103,7 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         settings=arm.settings.model_dump(mode="json"),
         seed=job.run.seed,
         phases=times,
+        site=draft.site,
         host=draft.host,
         engine=draft.engine,
         between=None if draft.between is None else to_tree(draft.between),
@@ -125,6 +127,36 @@ def record_of(job: Job, draft: Draft, times: tuple[PhaseTime, ...], outcome: Out
         raw=draft.raw,
         outcome=outcome,
         notices=tuple(draft.notices),
+    )
+
+
+def unmade_record(plan: Plan, run: PlannedRun, number: int, site: str, reason: str) -> RunRecord:
+    """The record of an attempt that could not even begin, as its site was not to be had."""
+    arm = plan.arm(run.arm)
+    return RunRecord(
+        run_id=run.id,
+        attempt=number,
+        study=plan.study.name,
+        scale=plan.study.scale,
+        plan_digest=plan.digest,
+        block=run.block,
+        position=run.position,
+        index=run.index,
+        arm=arm.name,
+        levels=arm.levels,
+        settings=arm.settings.model_dump(mode="json"),
+        seed=run.seed,
+        phases=(),
+        site=site,
+        host={},
+        engine=None,
+        images={"sut": None, "client": None},
+        effective=None,
+        parity={"sut": None, "client": None},
+        path=None,
+        measurement=None,
+        raw=(),
+        outcome=Outcome(ok=False, reason=reason, failed_in=Phase.PROVISION),
     )
 
 

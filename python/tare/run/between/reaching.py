@@ -76,12 +76,8 @@ class ReachedSite:
             yield f"{name}: {fault}; give the host another `home` in sites.yaml"
 
 
-@contextmanager
-def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedSite]:
-    """Connected while this lasts. `store`: whose study goes on where it was broken off.
-
-    Raises `EnvironmentLacks` where a host cannot be reached, `StudyError` for a site on which no run can be made.
-    """
+def refuse_site(spec: SiteSpec) -> None:
+    """Raise `StudyError` for a site on which no run can be made, as its file tells."""
     if len(spec.nodes) > 1 or spec.nodes[0] == spec.client:
         what = "several hosts for the SUT" if len(spec.nodes) > 1 else "one host for both parts"
         hint = "name one host for `sut` and another for `client`"
@@ -90,6 +86,15 @@ def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedS
         raise StudyError(f"the site {spec.name} has {what}, on which no study can be run yet", hint=hint)
     if spec.swap:
         raise StudyError(f"the hosts of the site {spec.name} cannot change places yet", hint="leave `swap` out")
+
+
+@contextmanager
+def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedSite]:
+    """Connected while this lasts. `store`: whose study goes on where it was broken off.
+
+    Raises `EnvironmentLacks` where a host cannot be reached, `StudyError` for a site on which no run can be made.
+    """
+    refuse_site(spec)
     session = None if store is None else session_of(store)
     with ExitStack() as stack:
         found = stack.enter_context(connected(spec, session=session))

@@ -1,0 +1,148 @@
+"""A fleet of tare's own: a Dask scheduler in this process and one process a site, on this machine alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+from tare.run.fleet.site_process import Orders
+from tare.sites.file import SiteSpec
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SITE_PROCESS = (sys.executable, "-m", "tare.run.fleet.site_process")
+_END_S = 120.0
+_WORDS = 2000
+
+
+class Crew(Protocol):
+    """Whoever works on the sites. Entered by `with`."""
+
+    @property
+    def client(self) -> Client:
+        """A client of the scheduler."""
+        ...
+
+    def lost(self) -> Mapping[str, str]:
+        """Sites whose process has ended since the last call, with its last words; it is begun anew where wanted."""
+        ...
+
+    def dismiss(self, site: str) -> None:
+        """The site is not used any more."""
+        ...
+
+    def close(self) -> None:
+        """End all of it, clearing up what is under way."""
+        ...
+
+
+@dataclass
+class _Member:
+    spec: SiteSpec
+    process: subprocess.Popen[bytes]
+    words: IO[bytes]
+
+
+class OwnCrew:
+    """Talks by TLS, with keys made for this one study: whoever may send a task may do what this user may."""
+
+    def __init__(self, sites: Sequence[SiteSpec], command: Sequence[str] = SITE_PROCESS) -> None:
+        from dask import config
+        from distributed import Client, LocalCluster
+        from distributed.security import Security
+
+        for name in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._command = tuple(command)
+        self._security = Security.temporary()
+        with config.set({"distributed.admin.low-level-log-length": 100}):
+            self._cluster = LocalCluster(
+                n_workers=0,
+                host="127.0.0.1",
+                dashboard_address=None,
+                security=self._security,
+                scheduler_kwargs={"allowed_failures": 0},
+                silence_logs=logging.CRITICAL,
+            )
+        self.client = Client(self._cluster, set_as_default=False)
+        self._members = {spec.name: self._started(spec) for spec in sites}
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """Site → its process."""
+        return {name: member.process.pid for name, member in self._members.items()}
+
+    def lost(self) -> Mapping[str, str]:
+        """As `Crew`; each is started anew at once."""
+        found: dict[str, str] = {}
+        for name, member in list(self._members.items()):
+            code = member.process.poll()
+            if code is None:
+                continue
+            found[name] = f"its process ended with {code}: {_last_words(member.words)}"
+            _close(member)
+            self._members[name] = self._started(member.spec)
+        return found
+
+    def dismiss(self, site: str) -> None:
+        """As `Crew`."""
+        if (member := self._members.pop(site, None)) is not None:
+            _end([member])
+
+    def close(self) -> None:
+        """As `Crew`."""
+        _end(list(self._members.values()))
+        self._members = {}
+        self.client.close()
+        self._cluster.close()
+
+    def _started(self, spec: SiteSpec) -> _Member:
+        words = TemporaryFile()  # noqa: SIM115 - closed with the process
+        process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words, start_new_session=True
+        )
+        orders = Orders(self._cluster.scheduler_address, spec.model_dump(mode="json"), _keys(self._security))
+        assert process.stdin is not None  # noqa: S101 - it is a pipe
+        with suppress(BrokenPipeError):  # `lost` tells of it
+            process.stdin.write(json.dumps(vars(orders)).encode() + b"\n")
+            process.stdin.flush()
+        return _Member(spec, process, words)
+
+
+def _keys(security: Any) -> Mapping[str, Any]:
+    names = ("tls_ca_file", "tls_worker_key", "tls_worker_cert", "tls_client_key", "tls_client_cert")
+    return {"require_encryption": True, **{name: getattr(security, name) for name in names}}
+
+
+def _end(members: Sequence[_Member]) -> None:
+    for member in members:
+        member.process.terminate()
+    for member in members:
+        try:
+            member.process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            member.process.kill()
+            member.process.wait()
+        _close(member)
+
+
+def _close(member: _Member) -> None:
+    if member.process.stdin is not None:
+        with suppress(BrokenPipeError):
+            member.process.stdin.close()
+    member.words.close()
+
+
+def _last_words(words: IO[bytes]) -> str:
+    size = words.seek(0, 2)
+    words.seek(max(0, size - _WORDS))
+    lines = words.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,162 @@
+"""Blocks on several sites at once, with real processes of fake sites, killed and refusing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.errors import EnvironmentLacks, StudyError
+from tare.plan.model import Plan
+from tare.run.events import Event, Notice
+from tare.run.execute import Destination
+from tare.run.fleet.coordinator import Fleet, execute_on
+from tare.run.fleet.crew import OwnCrew
+from tare.run.fleet.dealing import site_of_block
+from tare.run.record import RunRecord
+from tare.run.resume import StudyState
+from tare.sites.file import SiteSpec
+from tare.store import open_store, resume_store
+from tare.study.protocol_spec import FixedSpec
+
+ROOT = Path(__file__).resolve().parents[4]
+COMMAND = (sys.executable, "-m", "tests.unit.run.fleet.fake_site")
+
+
+class Run:
+    """A study on fake sites, into a store; what is killed when is the test's."""
+
+    def __init__(self, room: Path, plan: Plan, sites: tuple[str, ...]) -> None:
+        self.store, self.plan, self.sites = room / "store", plan, sites
+        self.events: list[Event] = []
+        self.crew: OwnCrew | None = None
+
+    def go(self) -> Generator[RunRecord]:
+        """Each record once it is committed."""
+        with resume_store(self.store, self.plan) as writer:
+            made = writer.records()
+            self.crew = OwnCrew([SiteSpec(name=site, sut="local", client="local") for site in self.sites], COMMAND)
+            fleet = Fleet(self.sites, self.crew, self.store, patience_s=0.05)
+            destination = Destination(writer.id, StudyState.from_records(made), writer.staging)
+            for kept in execute_on(fleet, self.plan, destination, made, self.events.append):
+                writer.commit_all(kept)
+                yield from kept
+
+    @property
+    def records(self) -> tuple[RunRecord, ...]:
+        return open_store(self.store).records()
+
+    @property
+    def notices(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Notice)]
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FAKE_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return tmp_path
+
+
+def good(records: tuple[RunRecord, ...]) -> Counter[str]:
+    return Counter(record.run_id for record in records if record.outcome.ok)
+
+
+def test_every_run_is_made_once_and_each_block_on_the_site_that_the_seed_tells(room: Path, plans: Any) -> None:
+    plan = plans(blocks=4, arms=("a", "b"))
+    run = Run(room, plan, ("north", "south"))
+    assert all(record.outcome.ok for record in run.go())
+    assert good(run.records) == Counter(each.id for each in plan.runs)
+    assert {(record.block, record.site) for record in run.records} == {
+        (block, site_of_block(plan, run.sites, block)) for block in range(1, 5)
+    }
+    assert list((run.store / "staging").iterdir()) == []
+    assert all((run.store / "raw" / f"{one.run_id}-1" / name).is_file() for one in run.records for name in one.raw)
+
+
+def test_a_killed_process_loses_no_run_and_its_block_goes_on_at_its_site(room: Path, plans: Any) -> None:
+    plan = plans(blocks=2, arms=("a", "b", "c"), measure_s=0.3)
+    run = Run(room, plan, ("north", "south"))
+    for n, record in enumerate(run.go()):
+        if n == 0:
+            assert run.crew is not None
+            os.kill(run.crew.pids[record.site or ""], signal.SIGKILL)
+    assert good(run.records) == Counter(each.id for each in plan.runs)
+    assert all(len({one.site for one in run.records if one.block == block}) == 1 for block in (1, 2))
+    assert any("1 of 3" in text for text in run.notices), run.notices
+
+
+@pytest.mark.slow
+def test_a_site_that_refuses_three_times_is_set_aside_and_its_blocks_go_elsewhere(room: Path, plans: Any) -> None:
+    (room / "sites" / "south").mkdir(parents=True)
+    (room / "sites" / "south" / "refuses").touch()
+    plan = plans(blocks=3)
+    run = Run(room, plan, ("north", "south"))
+    list(run.go())
+    assert {record.site for record in run.records} == {"north"}
+    assert good(run.records) == Counter(each.id for each in plan.runs)
+    assert any(text.startswith("south is set aside after 3") for text in run.notices), run.notices
+
+
+def test_without_any_site_left_the_study_ends_and_names_the_reason(room: Path, plans: Any) -> None:
+    for site in ("north", "south"):
+        (room / "sites" / site).mkdir(parents=True)
+        (room / "sites" / site / "refuses").touch()
+    run = Run(room, plans(blocks=2), ("north", "south"))
+    with pytest.raises(EnvironmentLacks, match=r"no site is left.*cannot be reached"):
+        list(run.go())
+
+
+@pytest.mark.slow
+def test_what_a_lost_site_has_begun_is_given_up_by_name_and_taken_up_again_later(room: Path, plans: Any) -> None:
+    plan = plans(blocks=2, arms=("a", "b"))
+    run = Run(room, plan, ("north", "south"))
+    going = run.go()
+    first = next(going)
+    going.close()
+    rest = tuple(site for site in run.sites if site != first.site)
+    without = Run(room, plan, (*rest, "west"))
+    list(without.go())
+    missing = [one for one in without.records if not one.outcome.ok]
+    assert {one.block for one in missing} == {first.block}
+    assert all("is not to be had" in (one.outcome.reason or "") for one in missing)
+    again = Run(room, plan, run.sites)
+    list(again.go())
+    assert good(again.records) == Counter(each.id for each in plan.runs)
+    assert {one.site for one in again.records if one.block == first.block} == {first.site}
+
+
+@pytest.mark.slow
+def test_nothing_is_left_running_when_the_study_is_broken_off(room: Path, plans: Any) -> None:
+    run = Run(room, plans(blocks=4, arms=("a", "b")), ("north", "south"))
+    going = run.go()
+    next(going)
+    assert run.crew is not None
+    pids = list(run.crew.pids.values())
+    going.close()
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+
+
+@pytest.mark.slow
+def test_one_site_and_four_give_the_same_set_of_runs(room: Path, plans: Any) -> None:
+    plan = plans(blocks=4, arms=("a", "b"))
+    one, four = Run(room / "1", plan, ("north",)), Run(room / "4", plan, ("north", "south", "east", "west"))
+    for run in (one, four):
+        run.store.parent.mkdir()
+        list(run.go())
+    made = [{(r.run_id, r.block, r.position, r.arm, r.seed) for r in run.records} for run in (one, four)]
+    assert made[0] == made[1]
+
+
+def test_runs_that_have_to_follow_each_other_take_one_site(room: Path, plans: Any) -> None:
+    plan = plans(protocol=FixedSpec(name="fixed", blocks=2, control=False, sequence="together"))
+    run = Run(room, plan, ("north", "south"))
+    with pytest.raises(StudyError, match="takes one site"):
+        list(run.go())
