@@ -44,6 +44,10 @@ fuzz: setup ## Have tare read damaged studies, claims, outputs, traces and store
 chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study …"; print the seed
 	@$(PY) -m tools.chaos --faults $(if $(FAULTS),$(FAULTS),50) $(CHAOS_ARGS)
 
+.PHONY: schemas
+schemas: setup ## Renew every kept JSON Schema
+	@for kind in study report imports knowledge sites; do $(PY) -m tare.$$kind.schema; done
+
 check-rust: ## The Rust part of `make check` alone
 	@scripts/check_rust.sh
 

@@ -36,3 +36,16 @@ def test_another_last_digit_is_as_approved(text: str, kept: Path) -> None:
 def test_anything_else_is_not(text: str, kept: Path) -> None:
     with pytest.raises(AssertionError):
         assert_as_approved(text, kept)
+
+
+def test_a_text_that_is_meant_is_written_with_the_digits_that_still_hold(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TARE_WRITE_GOLDEN", "1")
+    assert_as_approved("new,0.5\nhost,-0.0690627221,6.860811742489499e-09,5\n", kept)
+    assert kept.read_text(encoding="utf-8") == f"new,0.5\n{APPROVED}"
+
+
+def test_what_differs_is_shown_by_line(kept: Path) -> None:
+    with pytest.raises(AssertionError, match=r"(?s)TARE_WRITE_GOLDEN.*-host,.*\+bare,"):
+        assert_as_approved(APPROVED.replace("host", "bare"), kept)

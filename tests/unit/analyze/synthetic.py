@@ -112,6 +112,10 @@ def bucket(value_ms: float) -> float:
     return math.exp(round(math.log(value_ms) / math.log1p(BUCKET)) * math.log1p(BUCKET))
 
 
+UNKNOWN_METRICS = {"io_per_operation"}
+"""Metrics that these runs do not have; a new one that needs more of a record is added."""
+
+
 def record(
     block: int, arm_name: str, tps: float | None, *, position: int = 0, attempt: int = 1, reason: str = ""
 ) -> RunRecord:

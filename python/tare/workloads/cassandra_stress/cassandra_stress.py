@@ -23,7 +23,7 @@ from tare.workloads.cassandra_stress.parameters import CassandraStressParameters
 KEYSPACE = "tare"
 HOME = "/opt/cassandra"
 _CLASSPATH = f"{HOME}/conf:{HOME}/tools/lib/*:{HOME}/lib/*"
-_DRIVEN = ("cassandra", "cassandra-5")
+DRIVEN = ("cassandra", "cassandra-5")
 _NO_JMX = 9
 """It would ask the server's JMX about collections, which no client outside of its namespace can reach."""
 _MARGIN_S = 120.0
@@ -161,8 +161,8 @@ def _schema(own: CassandraStressParameters) -> tuple[str, ...]:
 
 
 def _server(target: Target) -> tuple[str, ...]:
-    if target.database not in _DRIVEN:
-        hint = f"it drives {' and '.join(_DRIVEN)}"
+    if target.database not in DRIVEN:
+        hint = f"it drives {' and '.join(DRIVEN)}"
         raise StudyError(f"cassandra-stress does not drive {target.database}", hint=hint)
     endpoint = target.endpoint
     return (
