@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -40,6 +42,7 @@ SERVERS: dict[str, dict[str, Any]] = {
     "postgresql-15": {"database": "postgresql", "server": {}},
     "redis-7": {"database": "redis", "server": {"save": "", "appendonly": "no"}},
     "cassandra-3.11": {"database": "cassandra", "server": {"heap": "256M"}},
+    "ferretdb-2": {"database": "ferretdb", "server": {"shared_buffers": "64MB"}},
 }
 
 
@@ -60,12 +63,15 @@ def engine() -> Iterator[DockerClient]:
         ("postgresql-15", EVERYTHING),
         ("redis-7", EVERYTHING),
         ("cassandra-3.11", YCSB),
+        ("ferretdb-2", EVERYTHING),
     ],
     ids=lambda given: given if isinstance(given, str) else next(iter(given)),
 )
 def test_it_loads_and_drives_a_real_server(
     image: str, work: dict[str, Any], engine: DockerClient, tmp_path: Path
 ) -> None:
+    if image.startswith("ferretdb") and which("go") is None and os.environ.get("CI") != "true":
+        pytest.skip("FerretDB is built by a Go toolchain")
     lab = make_lab(engine, tmp_path / "home", "tare-load", "tare-load", image, **SERVERS[image])
     with lab.run(lab.settings("container", "bare", **work, **TIMES)) as run:
         measured = run.measure(tmp_path)

@@ -80,6 +80,10 @@ KNOWN: Mapping[str, Value] = {
     "measurement.interval": one_of("op", "intended", "both"),
     "jdbc.autocommit": _only("true", "each statement is a transaction of its own"),
     "cassandra.tracing": _only("false", "requests are not traced"),
+    "mongodb.writeConcern": one_of("acknowledged", "journaled", "replica_acknowledged", "majority"),
+    "mongodb.upsert": _only("false", "an update that finds no record is a failure"),
+    "mongodb.readPreference": _only("primary", "there is one server"),
+    "batchsize": _only("1", "each record is a request of its own"),
     **{
         name: BINDINGS["cql"].known[name]
         for name in (
@@ -99,7 +103,9 @@ KEYS: Mapping[str, str] = {
     "maxexecutiontime": "workload.measure_s",
     "status.interval": "workload.window_s",
 }
-_OF_PROTOCOL: Mapping[str, str] = {"jdbc.": "mysql postgresql", "cassandra.": "cql"}
+_OF_PROTOCOL: Mapping[str, str] = {
+    "jdbc.": "mysql postgresql", "cassandra.": "cql", "mongodb.": "mongodb", "batchsize": "mongodb",
+}  # fmt: skip
 _TO_ALL: Mapping[str, str] = {"cassandra.writeconsistencylevel": "ALL"}
 """What is loaded is copied for every run, and so must be whole at every replica."""
 _TARES = frozenset(

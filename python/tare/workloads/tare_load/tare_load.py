@@ -18,8 +18,10 @@ from tare.workloads.tare_load.measurement import measurement
 from tare.workloads.tare_load.parameters import TareLoadParameters
 from tare.workloads.tare_load.work import Sending, protocol_of
 
-_NAMELESS = frozenset({"redis"})
-"""Protocols whose servers tare sets up with a password, and with neither a user nor a database of its own."""
+_NAMELESS = frozenset({"redis", "mongodb"})
+"""Protocols whose servers tare sets up without a user of its own."""
+_OPEN = frozenset({"mongodb"})
+"""Protocols whose servers tare sets up without authentication."""
 SCHEMA = "tare"
 """The database that the run's user may use."""
 
@@ -115,15 +117,17 @@ def _own(parameters: Parameters) -> TareLoadParameters:
 
 def _beginning(sending: Sending, target: Target, run_dir: str) -> tuple[str, ...]:
     protocol = protocol_of(target.database)
-    named = protocol not in _NAMELESS
+    user = () if protocol in _NAMELESS else (f"--user={target.secrets.user}",)
+    password = () if protocol in _OPEN else (f"--password-file={run_dir}/{SECRET_FILE}",)
+    schema = (f"--database={SCHEMA}",) if protocol != "redis" and sending.names_schema else ()
     return (
         PROGRAM,
         sending.command,
         f"--protocol={protocol}",
         f"--address={target.endpoint.address}:{target.endpoint.port}",
-        *((f"--user={target.secrets.user}",) if named else ()),
-        *((f"--database={SCHEMA}",) if named and sending.names_schema else ()),
-        f"--password-file={run_dir}/{SECRET_FILE}",
+        *user,
+        *schema,
+        *password,
     )
 
 

@@ -17,6 +17,8 @@ PROTOCOLS: Mapping[str, str] = {
     "mysql": "mysql",
     "cassandra": "cql",
     "cassandra-5": "cql",
+    "mongodb": "mongodb",
+    "ferretdb": "mongodb",
 }
 """Database → what tare-load is to speak with it."""
 LOAD_CONNECTIONS, LOAD_PIPELINE = 4, 64

@@ -113,6 +113,13 @@ def test_a_load_makes_the_table_where_the_database_has_any() -> None:
     assert "createtable" not in made["redis"]
 
 
+def test_a_server_without_authentication_is_given_neither_user_nor_password() -> None:
+    argv = TareLoad().measure(parameters(ycsb={}), target("ferretdb"), "/run/tare").argv
+    assert "--protocol=mongodb" in argv
+    assert "--database=tare" in argv
+    assert not [word for word in argv if word.startswith(("--user", "--password"))]
+
+
 def test_copies_of_a_row_are_loaded_at_every_replica() -> None:
     own = parameters(ycsb={"properties": {"cassandra.replicationfactor": 3}})
     assert own.replicas == 3
