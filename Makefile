@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help fuzz demo demo-pair hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load bench-agent bench-explain setup engine engine-stop clean
+.PHONY: help fuzz demo demo-pair hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load bench-agent bench-explain bench-paths guide-charts setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -92,6 +92,12 @@ bench-agent: setup ## Calls through the host agent beside plain SSH, on SSH (thi
 
 bench-explain: setup ## Known causes: does `tare explain` find them; what sampling costs, PAIRS (5) of runs (root)
 	@bench/explain/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --markdown build/bench-explain.md --json build/bench-explain.json
+
+bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generators on the same arms, on an idle machine (root, an engine)
+	@bench/paths.sh
+
+guide-charts: setup ## The chart of the guide on loops and rates, from the curves kept beside it, or those of a STORE
+	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))
 
 setup: ## The virtual environment with everything for development
 	@scripts/venv.sh dev

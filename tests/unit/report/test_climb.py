@@ -11,6 +11,7 @@ from tare.report import html_page, terminal
 from tare.report.content import Report, build_report
 from tare.report.markdown import markdown
 from tare.report.rows.climb import climb_columns, climb_reading, climb_rows
+from tools.guide_charts import CHARTS, NAME, drawn, kept
 
 ARMS = ("bare", "bridge")
 BARE: Sequence[float | None] = [1.0, 2.0, 4.0, 4.5, 9.0, 80.0]
@@ -58,3 +59,7 @@ def test_arms_without_climbs_have_neither_chart_nor_table() -> None:
     assert climb_rows(made) == ()
     assert "h-climb" not in html_page.render(made)
     assert "Latency over load" not in markdown.render(made)
+
+
+def test_the_guide_shows_what_its_curves_say_and_what_reports_draw() -> None:
+    assert (CHARTS / f"{NAME}.svg").read_text(encoding="utf-8") == drawn(kept()), "run `make guide-charts`"

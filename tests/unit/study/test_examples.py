@@ -18,3 +18,18 @@ def test_an_example_can_be_run_as_it_stands(name: str) -> None:
     assert study.name == name
     assert len(study.factors) == 1
     assert len(study.arms) >= 4
+
+
+@pytest.mark.parametrize("name", ["redis", "postgresql", "mariadb"])
+def test_two_generators_are_compared_on_the_same_arms(name: str) -> None:
+    study = load(EXAMPLES / f"generators-{name}" / "study.yaml", installed())
+    assert study.name == f"generators-{name}"
+    generators = {
+        level: {arm.levels["path"] for arm in study.arms if arm.levels["generator"] == level}
+        for level in study.factors["generator"]
+    }
+    assert len(generators) == 2
+    assert len(set(map(frozenset, generators.values()))) == 1
+    times = {(arm.settings.workload["warmup_s"], arm.settings.workload["measure_s"]) for arm in study.arms}
+    assert len(times) == 1, "both measure as long"
+    assert {study.baseline_of(arm.name) for arm in study.arms} == {f"bare-{level}" for level in generators}

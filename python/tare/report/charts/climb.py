@@ -22,7 +22,7 @@ _FIRST_DIGIT = "indexof('125', slice(format(datum.value, '.0e'), 0, 1)) >= 0"
 
 
 def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
-    """The Vega-Lite specification: rate asked for along, the quantile up (logarithmic), a line an arm."""
+    """The Vega-Lite specification: rate asked for along, the quantile up, both logarithmic, a line an arm."""
     labels = distinct(tuple(arm for arm, _ in curves), _WIDE_LABEL)
     order = [labels[arm] for arm, _ in curves]
     quantile, within_ms = curves[0][1].quantile, curves[0][1].within_ms
@@ -35,8 +35,13 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
     found = [{"arm": labels[arm], "rate": one.rate_per_s, "ms": within_ms} for arm, one in curves]
     x = alt.X(
         "rate:Q",
-        scale=alt.Scale(zero=False, nice=False),
-        axis=alt.Axis(title="arrivals/s that were asked for", format="~s", tickCount=frame.ticks, grid=False),
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(
+            title="arrivals/s that were asked for",
+            labelExpr=f"{_FIRST_DIGIT} ? format(datum.value, ',~f') : ''",
+            labelAngle=0,
+            grid=False,
+        ),
     )
     y = alt.Y(
         "ms:Q",
@@ -47,6 +52,7 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
         title=None,
         orient="top",
         columns=3 if frame.values else 1,
+        columnPadding=32,
         labelFontSize=frame.text_px,
         labelColor=INK,
         labelLimit=240,
