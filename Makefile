@@ -40,6 +40,10 @@ check: setup ## Exactly what CI checks before the tests: format, lint, types, sc
 fuzz: setup ## Have tare read damaged studies, claims, outputs, traces and stores for MINUTES (10); print seeds
 	@$(PY) -m tools.fuzz --minutes $(if $(filter file,$(origin MINUTES)),10,$(MINUTES)) $(FUZZ_ARGS)
 
+.PHONY: fuzz-load
+fuzz-load: ## Have tare-load read CASES (20000) damaged answers of each kind from servers of each protocol
+	@PROPTEST_CASES=$(if $(CASES),$(CASES),20000) nice cargo test --locked --package tare-load --quiet -- bytes records_of_tls panic
+
 .PHONY: chaos
 chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study …"; print the seed
 	@$(PY) -m tools.chaos --faults $(if $(FAULTS),$(FAULTS),50) $(CHAOS_ARGS)
@@ -76,8 +80,8 @@ bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaD
 bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
 	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
-bench-load: setup ## tare-load beside redis-benchmark, sysbench and pgbench, PAIRS (5) of runs (root where they are missing)
-	@bench/load/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --markdown build/bench-load.md --json build/bench-load.json
+bench-load: setup ## tare-load beside redis-benchmark, sysbench, pgbench, YCSB and cassandra-stress, PAIRS (5) of runs within MINUTES (60); root
+	@bench/load/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json
 
 hosts: setup ## HOSTS (2) test hosts in namespaces of this machine, with sshd and engine, and their sites.yaml; RATE slows the wire
 	@scripts/packages.sh hosts

@@ -1,4 +1,4 @@
-"""What tare-load costs and how true it is, beside redis-benchmark, sysbench and pgbench.
+"""What tare-load costs and how true it is, beside redis-benchmark, sysbench, pgbench, YCSB and cassandra-stress.
 
     python -m bench.load --load target/x86_64-unknown-linux-gnu/release/tare-load
 
@@ -20,6 +20,10 @@ from bench.load.servers import Lab, missing
 
 PARTS = ("cpu", "memory", "rates", "stops")
 PROGRAMS = ("redis-server", "redis-benchmark", "mariadbd", "sysbench", "postgres", "pgbench", "taskset")
+SHARE_OF_CPU = 0.7
+"""Of all the time; memory, rates and stops take about three minutes at most."""
+START_S = 10.0
+"""Until a case's server is ready."""
 
 
 def main() -> None:
@@ -27,9 +31,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--load", type=Path, required=True)
     options.add_argument("--pairs", type=int, default=5)
+    options.add_argument("--minutes", type=float, default=60, help="about how long all of it may take")
     options.add_argument("--scale", type=float, default=1.0, help="share of each case's operations, to try it")
-    options.add_argument("--seconds", type=float, default=10.0, help="length of a run at each rate")
     options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    options.add_argument("--cases", default="", help="only cases of CPU whose name or peer has this word")
     options.add_argument("--markdown", type=Path)
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
@@ -38,28 +43,44 @@ def main() -> None:
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     able = sorted(os.sched_getaffinity(0))
-    tables: list[list[str]] = []
+    measured: dict[str, list[str]] = {}
     figures: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         lab = Lab(chosen.load.resolve(), Path(scratch), server_cpu=able[0], client_cpu=able[-1])
         if "cpu" in chosen.parts:
-            figures = cpu.measure(cpu.CASES, lab, chosen.pairs, chosen.scale)
-            rows = [
-                cpu.row(case, figures[case.name]["tare-load"], figures[case.name][case.peer]) for case in cpu.CASES
-            ]
-            tables.append([*cpu.HEAD, *rows])
+            measured["cpu"] = [*cpu.HEAD]
+            cases = [case for case in cpu.CASES if chosen.cases in f"{case.name} {case.peer}"]
+            most_s = chosen.minutes * 60 * SHARE_OF_CPU / max(1, len(cases)) - START_S
+            for case in cases:
+                costs = _measured(case, lab, cpu.Effort(chosen.pairs, chosen.scale, most_s))
+                measured["cpu"].append(_line_of(case, costs))
+                figures[f"{case.name}, {case.peer}"] = costs or {}
         if "memory" in chosen.parts:
-            tables.append(open_loop.memory(lab))
+            measured["memory"] = open_loop.memory(lab)
         if "rates" in chosen.parts:
-            tables.append(open_loop.rates(lab, chosen.seconds))
+            measured["rates"] = open_loop.rates(lab, seconds=min(10.0, max(1.0, chosen.minutes)))
         if "stops" in chosen.parts:
-            tables.append(open_loop.stops(lab))
-    text = "\n\n".join("\n".join(table) for table in tables) + "\n"
+            measured["stops"] = open_loop.stops(lab)
+    text = "\n\n".join("\n".join(table) for table in measured.values()) + "\n"
     print(text, end="")
     for path, content in ((chosen.markdown, text), (chosen.json, json.dumps(figures, indent=2) + "\n")):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
+
+
+def _line_of(case: cpu.Case, costs: dict[str, list[float]] | None) -> str:
+    """The case's line of the table."""
+    if costs is None:
+        return f"| {case.name} | left out | {case.peer} | {cpu.lacking(case)} | |"
+    return cpu.row(case, costs["tare-load"], costs[case.peer])
+
+
+def _measured(case: cpu.Case, lab: Lab, effort: cpu.Effort) -> dict[str, list[float]] | None:
+    """Costs by program; `None`: it cannot be measured here, which is said."""
+    reason = cpu.lacking(case)
+    print(f"bench.load: {case.name}, {case.peer}{f': left out: {reason}' if reason else ''}", file=sys.stderr)
+    return None if reason else cpu.measure(case, lab, effort)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@ from __future__ import annotations
 import resource
 import statistics
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from bench.load.servers import ROWS, Lab, Server, mariadb, postgresql, redis, sysbench_words
+from bench.load import java
+from bench.load.servers import ROWS, Lab, Server, mariadb, missing, postgresql, redis, sysbench_words
 
 REDIS_JOB = "{format: 1, operations: [{name: get, steps: [{send: 'GET key:1', expect: {bytes: 100}}]}]}"
 PGBENCH_JOB = (
@@ -28,8 +30,12 @@ class Case:
     connections: int
     depth: int
     operations: int
-    goal: float
+    goal: float | None
+    """`None`: the issue sets none."""
 
+
+YCSB, STRESS, MEMTIER = "YCSB", "cassandra-stress", "memtier"
+YCSB_READS = ("recordcount=1000", "fieldcount=1", "fieldlength=100", "readproportion=1", "updateproportion=0")
 
 CASES = (
     Case("Redis GET 100 B, 50 connections", redis, "redis-benchmark", 50, 1, 200_000, 0.70),
@@ -37,6 +43,10 @@ CASES = (
     Case("Redis GET 100 B, 50 connections, pipeline 16", redis, "redis-benchmark", 50, 16, 2_000_000, 0.70),
     Case("MariaDB point select, 16 connections", mariadb, "sysbench", 16, 1, 100_000, 0.75),
     Case("PostgreSQL point select, 16 connections", postgresql, "pgbench", 16, 1, 100_000, 0.85),
+    Case("Redis GET 100 B, 50 connections", redis, MEMTIER, 50, 1, 200_000, None),
+    Case("Redis YCSB read 100 B, 50 connections", redis, YCSB, 50, 1, 200_000, 0.45),
+    Case("MariaDB YCSB read 100 B, 16 connections", mariadb, YCSB, 16, 1, 100_000, 0.75),
+    Case("CQL read, 64 in flight", java.cassandra, STRESS, 1, 64, 200_000, 0.05),
 )
 HEAD = (
     "| operation | tare-load, µs (median) | peer, µs | ratio (range of pairs) | goal |",
@@ -53,11 +63,22 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float,
 def row(case: Case, ours: Sequence[float], theirs: Sequence[float]) -> str:
     """A line of the table: medians in microseconds, the ratio with its range, the goal."""
     middle, low, high = ratio(ours, theirs)
-    met = "met" if middle <= case.goal else "missed"
+    goal = "none" if case.goal is None else f"{case.goal:.2f}: {'met' if middle <= case.goal else 'missed'}"
     return (
         f"| {case.name} | {statistics.median(ours):.2f} | {case.peer}: {statistics.median(theirs):.2f} "
-        f"| {middle:.2f} ({low:.2f} to {high:.2f}) | {case.goal:.2f}: {met} |"
+        f"| {middle:.2f} ({low:.2f} to {high:.2f}), {len(ours)} pairs | {goal} |"
     )
+
+
+def lacking(case: Case) -> str | None:
+    """Why a case cannot be measured here; `None`: it can."""
+    if case.peer == MEMTIER and missing(["memtier_benchmark"]):
+        return "memtier_benchmark is not installed, and this Debian has no package of it"
+    if case.peer == YCSB and java.ycsb_jars() is None:
+        return "YCSB is built by Maven and a JDK, which are not installed"
+    if case.peer == STRESS and java.cassandra_root() is None:
+        return "cassandra-stress comes with the image: `tare images build cassandra-3.11`, then run this as root"
+    return None
 
 
 def commands(case: Case, lab: Lab, port: int, scale: float) -> dict[str, list[str]]:
@@ -65,6 +86,19 @@ def commands(case: Case, lab: Lab, port: int, scale: float) -> dict[str, list[st
     count = max(1, round(case.operations * scale))
     ours = [str(lab.load), "run", "--address", f"127.0.0.1:{port}", "--operations", str(count)]
     ours += ["--connections", str(case.connections), "--depth", str(case.depth)]
+    if case.peer == YCSB:
+        return _beside_ycsb(case, ours, port, count)
+    if case.peer == STRESS:
+        properties = [word for name, value in java.READS.items() for word in ("-p", f"{name}={value}")]
+        theirs = java.inside(java.cassandra_root() or java.ROOT, java.stress(f"read n={count}", case.depth))
+        return {"tare-load": [*ours, "--protocol", "cql", *properties], case.peer: theirs}
+    if case.peer == MEMTIER:
+        key = ["--key-prefix=key:", "--key-minimum=1", "--key-maximum=1", "--ratio=0:1", "--hide-histogram"]
+        load_of = ["--threads=1", f"--clients={case.connections}", f"--requests={count // case.connections}"]
+        return {
+            "tare-load": [*ours, "--protocol", "redis", "--job", lab.written("redis.yaml", REDIS_JOB)],
+            case.peer: ["memtier_benchmark", "--server=127.0.0.1", f"--port={port}", *key, *load_of],
+        }
     if case.peer == "redis-benchmark":
         job = lab.written("redis.yaml", REDIS_JOB)
         load_of = ["-c", str(case.connections), "-P", str(case.depth), "-n", str(count)]
@@ -88,6 +122,36 @@ def commands(case: Case, lab: Lab, port: int, scale: float) -> dict[str, list[st
     }
 
 
+def _beside_ycsb(case: Case, ours: Sequence[str], port: int, count: int) -> dict[str, list[str]]:
+    """Both read the records that `filled` has loaded."""
+    jars = java.ycsb_jars() or ""
+    properties = [word for each in YCSB_READS for word in ("-p", each)]
+    if case.serve is redis:
+        wanted: tuple[str, ...] = (*YCSB_READS, "redis.host=127.0.0.1", f"redis.port={port}")
+        theirs = java.ycsb_words(jars, "RedisBinding", case.connections, count, wanted)
+        return {"tare-load": [*ours, "--protocol", "redis", *properties], case.peer: theirs}
+    url = f"db.url=jdbc:mariadb://127.0.0.1:{port}/sbtest"
+    wanted = (*YCSB_READS, "db.driver=org.mariadb.jdbc.Driver", url, "db.user=root", "db.passwd=")
+    theirs = java.ycsb_words(jars, "JdbcBinding", case.connections, count, wanted)
+    return {"tare-load": [*ours, "--protocol", "mysql", "--database", "sbtest", *properties], case.peer: theirs}
+
+
+def fill(case: Case, lab: Lab, port: int) -> None:
+    """Load what the case reads, where its server has not done so."""
+    where = [str(lab.load), "load", "--address", f"127.0.0.1:{port}", "--connections", "4"]
+    if case.peer == STRESS:
+        own = ["--protocol", "cql", "-p", "cassandra.createtable=true"]
+        wanted: Sequence[str] = [f"{name}={value}" for name, value in java.READS.items()]
+    elif case.peer == YCSB and case.serve is redis:
+        own, wanted = ["--protocol", "redis"], YCSB_READS
+    elif case.peer == YCSB:
+        own, wanted = ["--protocol", "mysql", "--database", "sbtest", "-p", "jdbc.createtable=true"], YCSB_READS
+    else:
+        return
+    words = [*where, *own, *(word for each in wanted for word in ("-p", each))]
+    subprocess.run(words, check=True, timeout=300, capture_output=True)
+
+
 def cpu_us(words: Sequence[str], cpu: int, operations: int) -> float:
     """CPU of the whole process, its start and connecting too, in microseconds an operation."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -96,16 +160,26 @@ def cpu_us(words: Sequence[str], cpu: int, operations: int) -> float:
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e6 / operations
 
 
-def measure(cases: Iterable[Case], lab: Lab, pairs: int, scale: float) -> dict[str, dict[str, list[float]]]:
-    """Microseconds an operation of each pair, by case and program."""
-    figures: dict[str, dict[str, list[float]]] = {}
-    for case in cases:
-        with case.serve(lab.server_cpu) as server:
-            words = commands(case, lab, server.port, scale)
-            costs: dict[str, list[float]] = {name: [] for name in words}
-            for pair in range(pairs):
-                for name in sorted(words, reverse=pair % 2 == 1):
-                    count = max(1, round(case.operations * scale))
-                    costs[name].append(cpu_us(words[name], lab.client_cpu, count))
-        figures[case.name] = costs
-    return figures
+@dataclass(frozen=True)
+class Effort:
+    """How many pairs of which share of a case's operations; after `most_s` no further pair begins."""
+
+    pairs: int
+    scale: float
+    most_s: float
+
+
+def measure(case: Case, lab: Lab, effort: Effort) -> dict[str, list[float]]:
+    """Microseconds an operation of each pair, by program."""
+    count = max(1, round(case.operations * effort.scale))
+    with case.serve(lab.server_cpu) as server:
+        fill(case, lab, server.port)
+        words = commands(case, lab, server.port, effort.scale)
+        costs: dict[str, list[float]] = {name: [] for name in words}
+        until = time.monotonic() + effort.most_s
+        for pair in range(effort.pairs):
+            if pair > 0 and time.monotonic() > until:
+                break
+            for name in sorted(words, reverse=pair % 2 == 1):
+                costs[name].append(cpu_us(words[name], lab.client_cpu, count))
+    return costs

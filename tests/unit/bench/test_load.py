@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.load.cpu import CASES, commands, ratio, row
+from bench.load import java
+from bench.load.cpu import CASES, commands, lacking, ratio, row
 from bench.load.open_loop import delivered_row, stop_row, truth_s
 from bench.load.servers import Lab
 
@@ -17,18 +18,33 @@ def test_ratios_are_those_of_pairs() -> None:
 
 def test_a_row_says_whether_the_goal_is_met() -> None:
     case = CASES[0]
-    assert row(case, [6.0], [12.0]).endswith("| 6.00 | redis-benchmark: 12.00 | 0.50 (0.50 to 0.50) | 0.70: met |")
+    assert row(case, [6.0], [12.0]).endswith(
+        "| 6.00 | redis-benchmark: 12.00 | 0.50 (0.50 to 0.50), 1 pairs | 0.70: met |"
+    )
     assert row(case, [12.0], [12.0]).endswith("0.70: missed |")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "ycsb_jars", lambda: None)
+    monkeypatch.setattr(java, "cassandra_root", lambda: None)
 
 
 def test_both_programs_of_a_case_send_equally_much(tmp_path: Path) -> None:
     for case in CASES:
         words = commands(case, Lab(Path("tare-load"), tmp_path, 0, 0), 1, 0.1)
-        ours, theirs = words["tare-load"], words[case.peer]
+        ours, theirs = words["tare-load"], " ".join(words[case.peer])
         count = case.operations // 10
         assert ours[ours.index("--operations") + 1] == str(count)
-        each = str(count // case.connections)
-        assert str(count) in theirs or f"--events={count}" in theirs or theirs[theirs.index("-t") + 1] == each
+        each = count // case.connections
+        asked = (
+            f"-n {count} ",
+            f"--events={count} ",
+            f"-t {each} ",
+            f"--requests={each}",
+            f"operationcount={count} ",
+        )
+        assert any(word in theirs for word in (*asked, f"read n={count} ")), theirs
 
 
 def test_the_truth_of_a_stop_needs_no_run() -> None:
@@ -39,9 +55,26 @@ def test_the_truth_of_a_stop_needs_no_run() -> None:
 
 def test_what_a_program_does_not_tell_is_said() -> None:
     line = stop_row("sysbench", 1_000, {"p99": 1.9})
-    assert line == "| sysbench | 1,000 | not told | 1.900 s of 1.900 s (+0.0%) | not told |"
+    assert line == "| sysbench | 1,000 | not told | 1.900 s of 1.900 s (+0.0%) | not told |  |"
+
+
+def test_a_stop_that_is_not_seen_misses_the_goal() -> None:
+    assert stop_row("tare-load", 1_000, {"p99": 1.87}).endswith("| met |")
+    assert stop_row("tare-load", 1_000, {"p99": 1.80}).endswith("| missed |")
+
+
+def test_what_is_not_installed_is_left_out_and_said() -> None:
+    for case in CASES:
+        if case.peer in ("YCSB", "cassandra-stress"):
+            assert lacking(case)
+        elif case.peer != "memtier":
+            assert lacking(case) is None
 
 
 def test_a_rate_is_delivered_in_part() -> None:
     measure = {"right": 990, "missed": 10, "lag_ns": {"p99": 45_000}}
-    assert delivered_row(100, measure, 10) == "| 100 | 99.0000% | 10 | 45 |"
+    assert delivered_row(100, measure, 10) == "| 100 | 99.0000% | 10 | 45 | missed |"
+    measure = {"right": 1_000, "missed": 0, "lag_ns": {"p99": 45_000}}
+    assert delivered_row(100, measure, 10).endswith("| met |")
+    measure = {"right": 1_000, "missed": 0, "lag_ns": {"p99": 145_000}}
+    assert delivered_row(100, measure, 10).endswith("| missed |")
