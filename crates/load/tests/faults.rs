@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use server::{Behaviour, Server};
-use tare_load::arrivals::{Arrivals, Spacing, Stages};
+use tare_load::arrivals::{Arrivals, Spacing, Stages, Trace};
 use tare_load::drive::{End, Outcome, run};
 use tare_load::plan::{Length, Limits, Plan};
 use tare_load::protocol::Access;
@@ -146,6 +146,125 @@ fn a_silent_server_is_given_up() {
     let outcome = drive(&silent).expect("it began");
     assert!(matches!(&outcome.end, End::Gone(reason) if reason.contains("did not answer")));
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_server_that_restarts_is_found_again_and_its_absence_shows() {
+    let server = Server::start(Behaviour::Restarts { after: 0.5, seconds: 0.6 });
+    let mut restarted = plan(server.address(), Some(1_000.0), 2.0);
+    restarted.limits.reconnect = Duration::from_secs(5);
+    let outcome = drive(&restarted).expect("it ran");
+    assert_eq!(outcome.end, End::Complete);
+    let counts = outcome.measure.counts;
+    assert_eq!((counts.disconnects, counts.reconnects), (8, 8), "{counts:?}");
+    let lost = outcome.measure.kinds[0].lost;
+    assert_eq!((outcome.measure.right() + lost, counts.missed), (2_000, 0));
+    let longest = Duration::from_nanos(outcome.measure.latency().max());
+    assert!(longest >= Duration::from_millis(550), "{longest:?}");
+}
+
+#[test]
+fn a_reset_is_a_loss_like_any_other() {
+    let server = Server::start(Behaviour::ResetsEach { replies: 100 });
+    let outcome = drive(&plan(server.address(), Some(1_000.0), 2.0)).expect("it ran");
+    assert_eq!(outcome.end, End::Complete);
+    let counts = outcome.measure.counts;
+    assert!(counts.reconnects >= 10, "{counts:?}");
+    assert_eq!(outcome.measure.right() + outcome.measure.kinds[0].lost, 2_000);
+}
+
+#[test]
+fn a_server_that_reads_no_more_is_given_up_again_and_again() {
+    let server = Server::start(Behaviour::ReadsNoMore);
+    let text = "{format: 1, generators: {v: {text: {length: 65536}}}, operations: \
+        [{name: set, steps: [{send: 'SET k {v}'}]}]}";
+    let mut stuck = plan(server.address(), None, 1.0);
+    stuck.workload = Arc::new(Job::parse(text, Dialect::Words).expect("a job"));
+    stuck.depth = 64;
+    stuck.limits.reply = Duration::from_millis(200);
+    stuck.limits.drain = Duration::from_millis(200);
+    let started = Instant::now();
+    let outcome = drive(&stuck).expect("it ran");
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert_eq!((outcome.end, outcome.measure.right()), (End::Complete, 0));
+    assert!(outcome.measure.kinds[0].lost >= 8 * 64);
+    let [error, ..] = outcome.measure.errors.as_slice() else { panic!("told") };
+    assert!(error.message.ends_with("the server did not answer within 0.2 s"), "{}", error.message);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_told_at_the_start() {
+    let server = Server::start(Behaviour::Mute);
+    let mut mute = plan(server.address(), None, 1.0);
+    mute.limits.connect = Duration::from_millis(300);
+    let started = Instant::now();
+    let error = drive(&mute).err().expect("refused").to_string();
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert_eq!(error, format!("{}: the server did not answer within 0.3 s", server.address()));
+}
+
+#[test]
+fn a_wrong_password_is_told_in_the_servers_words() {
+    let server = Server::start(Behaviour::RefusesLogIn);
+    let mut wrong = plan(server.address(), None, 1.0);
+    wrong.access.password = Some("wrong".to_owned());
+    let error = drive(&wrong).err().expect("refused");
+    assert_eq!(
+        (error.to_string(), error.exit_code()),
+        (
+            format!(
+                "{}: the server refused the log-in: WRONGPASS invalid username-password pair",
+                server.address()
+            ),
+            3
+        )
+    );
+}
+
+#[test]
+fn a_disk_that_is_full_is_counted_and_told_once() {
+    let server = Server::start(Behaviour::DiskFull);
+    let full = Plan { length: Length::Operations(100), ..plan(server.address(), None, 1.0) };
+    let outcome = drive(&full).expect("it ran");
+    assert_eq!((outcome.measure.kinds[0].errors, outcome.measure.right()), (100, 0));
+    let [error] = outcome.measure.errors.as_slice() else { panic!("one sentence") };
+    assert_eq!((error.code.to_string().as_str(), error.count), ("MISCONF", 100));
+    assert!(error.message.ends_with("No space left on device"), "{}", error.message);
+}
+
+#[test]
+fn one_connection_a_thread_sees_a_server_that_goes_and_one_that_is_silent() {
+    let server = Server::start(Behaviour::Ends { after: 0.5 });
+    let alone = Plan { connections: 2, threads: 2, ..plan(server.address(), None, 30.0) };
+    let started = Instant::now();
+    let outcome = drive(&alone).expect("it began");
+    assert!(started.elapsed() < Duration::from_millis(1_700), "{:?}", started.elapsed());
+    assert!(matches!(&outcome.end, End::Gone(reason) if reason.contains("refused")));
+    assert!(outcome.measure.right() > 100, "{}", outcome.measure.right());
+
+    let server = Server::start(Behaviour::Stops { after: 0.2, seconds: 60.0 });
+    let mut silent = Plan { connections: 1, ..plan(server.address(), None, 30.0) };
+    silent.limits.reply = Duration::from_millis(300);
+    silent.limits.connect = Duration::from_millis(300);
+    let started = Instant::now();
+    let outcome = drive(&silent).expect("it began");
+    assert!(matches!(&outcome.end, End::Gone(reason) if reason.contains("did not answer")));
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[test]
+fn operations_of_a_trace_are_sent_as_it_says() {
+    let server = Server::start(Behaviour::Answers);
+    let text = "{format: 1, operations: [{name: a, weight: 9, steps: [{send: GET k}]}, \
+        {name: b, steps: [{send: GET k}]}]}";
+    let mut replayed = plan(server.address(), None, 1.0);
+    replayed.workload = Arc::new(Job::parse(text, Dialect::Words).expect("a job"));
+    let times_ns = (0..200).map(|number| number * 1_000_000).collect();
+    let kinds = (0..200).map(|number| u8::from(number % 4 != 0)).collect();
+    replayed.arrivals = Some(Arrivals::Trace(Arc::new(Trace { times_ns, kinds })));
+    let outcome = drive(&replayed).expect("it ran");
+    let right: Vec<u64> = outcome.measure.kinds.iter().map(|kind| kind.right).collect();
+    assert_eq!(right, [50, 150]);
 }
 
 #[test]

@@ -18,6 +18,21 @@ pub(crate) enum Behaviour {
     Ends {
         after: f64,
     },
+    /// Likewise, and listens on the same port again after so long.
+    Restarts {
+        after: f64,
+        seconds: f64,
+    },
+    /// Resets a connection after so many replies, as a firewall or a killed process does.
+    ResetsEach {
+        replies: u64,
+    },
+    /// Reads nothing any more from the first `SET` on.
+    ReadsNoMore,
+    /// Takes connections and says nothing at all.
+    Mute,
+    /// Refuses whoever comes.
+    RefusesLogIn,
     /// Closes a connection after so many replies.
     DropsEach {
         replies: u64,
@@ -28,6 +43,8 @@ pub(crate) enum Behaviour {
     Missing,
     /// Answers an error.
     Refuses,
+    /// The error of a server whose disk is full.
+    DiskFull,
 }
 
 pub(crate) struct Server {
@@ -41,28 +58,46 @@ struct State {
     /// The first `GET` starts the clock.
     began: Mutex<Option<Instant>>,
     requests: Arc<AtomicU64>,
+    restarted: AtomicBool,
 }
 
 impl Server {
     pub(crate) fn start(behaviour: Behaviour) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("set");
         let address = listener.local_addr().expect("bound").to_string();
         let requests = Arc::new(AtomicU64::new(0));
         let ended = Arc::new(AtomicBool::new(false));
-        let state =
-            Arc::new(State { behaviour, began: Mutex::new(None), requests: requests.clone() });
+        let state = Arc::new(State {
+            behaviour,
+            began: Mutex::new(None),
+            requests: requests.clone(),
+            restarted: AtomicBool::new(false),
+        });
         let over = ended.clone();
         std::thread::spawn(move || {
             let mut streams: Vec<TcpStream> = Vec::new();
             while !over.load(Ordering::Relaxed) && !state.is_over() {
                 match listener.accept() {
                     Ok((stream, _)) => {
-                        streams.push(stream.try_clone().expect("cloned"));
+                        // A second handle would keep a connection open that is to be reset.
+                        if !matches!(state.behaviour, Behaviour::ResetsEach { .. }) {
+                            streams.push(stream.try_clone().expect("cloned"));
+                        }
                         let state = state.clone();
                         std::thread::spawn(move || state.serve(stream));
                     }
                     Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                }
+                if let Some(away) = state.begins_restart() {
+                    let address = listener.local_addr().expect("bound");
+                    drop(listener);
+                    for stream in streams.drain(..) {
+                        let _ = stream.shutdown(Shutdown::Both);
+                    }
+                    std::thread::sleep(away);
+                    listener = TcpListener::bind(address).expect("the same port");
+                    listener.set_nonblocking(true).expect("set");
                 }
             }
             drop(listener);
@@ -107,15 +142,33 @@ impl State {
         }
     }
 
+    /// How long it will be away, once.
+    fn begins_restart(&self) -> Option<Duration> {
+        let Behaviour::Restarts { after, seconds } = self.behaviour else { return None };
+        let due = self.age().is_some_and(|age| age > Duration::from_secs_f64(after));
+        (due && !self.restarted.swap(true, Ordering::Relaxed))
+            .then(|| Duration::from_secs_f64(seconds))
+    }
+
     fn serve(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).expect("set");
         stream.set_nonblocking(false).expect("set");
         let mut buffer = vec![0; 65536];
         let mut replies = 0;
+        if self.behaviour == Behaviour::Mute {
+            std::thread::sleep(Duration::from_secs(60));
+        }
         while let Ok(count) = stream.read(&mut buffer) {
             // Requests are never cut here: each is far shorter than what is read at once.
             let pings = buffer[..count].windows(4).filter(|word| *word == b"PING").count();
             let gets = buffer[..count].windows(3).filter(|word| *word == b"GET").count();
+            if self.behaviour == Behaviour::ReadsNoMore && pings == 0 {
+                std::thread::sleep(Duration::from_secs(60));
+            }
+            if self.behaviour == Behaviour::RefusesLogIn {
+                let _ = stream.write_all(b"-WRONGPASS invalid username-password pair\r\n");
+                return;
+            }
             if pings + gets == 0 {
                 return;
             }
@@ -125,6 +178,12 @@ impl State {
             out.extend(self.reply().repeat(gets));
             replies += gets as u64;
             if stream.write_all(&out).is_err() {
+                return;
+            }
+            if matches!(self.behaviour, Behaviour::ResetsEach { replies: most } if replies >= most)
+            {
+                let at_once = Some(Duration::ZERO);
+                rustix::net::sockopt::set_socket_linger(&stream, at_once).expect("TCP has it");
                 return;
             }
             if matches!(self.behaviour, Behaviour::DropsEach { replies: most } if replies >= most) {
@@ -139,6 +198,9 @@ impl State {
             Behaviour::Babbles => b"HTTP/1.1 400 Bad Request\r\n",
             Behaviour::Missing => b"$-1\r\n",
             Behaviour::Refuses => b"-OOM no memory\r\n",
+            Behaviour::DiskFull => {
+                b"-MISCONF Errors writing to the AOF file: No space left on device\r\n"
+            }
             _ => b"$5\r\nhello\r\n",
         }
     }
