@@ -33,6 +33,14 @@ pub struct Plan {
     pub receive_share: u32,
 }
 
+impl Plan {
+    /// Each thread has one connection and sends when its last reply has come: nothing else can happen meanwhile.
+    #[must_use]
+    pub fn waits_for_one(&self) -> bool {
+        self.arrivals.is_none() && self.connections == self.threads
+    }
+}
+
 /// How long the measurement takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {

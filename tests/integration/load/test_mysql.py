@@ -144,3 +144,37 @@ def test_a_session_that_the_server_ends_is_opened_again(server: Server, tmp_path
     assert process.returncode == 0, said
     assert "connection lost" in said
     assert '"reconnects": 2' in out
+
+
+def statements_by_connection(server: Server) -> list[tuple[str, ...]]:
+    """What the server's own log has of each connection, in its order; connections in no order."""
+    log = server.query("SELECT thread_id, argument FROM mysql.general_log WHERE command_type = 'Execute'")
+    by_thread: dict[str, list[str]] = {}
+    for line in log.splitlines():
+        thread, _, statement = line.partition("\t")
+        by_thread.setdefault(thread, []).append(statement)
+    return sorted(tuple(statements) for statements in by_thread.values())
+
+
+def test_the_same_seed_sends_the_same_statements_in_the_same_order_on_each_connection(
+    server: Server, tmp_path: Path
+) -> None:
+    path = job(
+        tmp_path / "job.yaml",
+        [operation("read", "SELECT c FROM t WHERE id={id}"), operation("text", "SELECT {text}")],
+        id={"zipfian": {"from": 1, "to": 100, "exponent": 0.9}},
+        text={"text": {"length": 20}},
+    )
+    server.query("SET GLOBAL log_output = 'TABLE'")
+    logs = {}
+    ways = {"first": ("9",), "other arm": ("9", "--rate", "2000", "--depth", "4"), "other seed": ("8",)}
+    for name, (seed, *more) in ways.items():
+        server.query("TRUNCATE mysql.general_log; SET GLOBAL general_log = ON")
+        told = tare_load(*words(server, path, "--operations", "400", "--connections", "4", "--seed", seed, *more))
+        server.query("SET GLOBAL general_log = OFF")
+        assert (told.code, told.measure["requests"]) == (0, 400), told.said
+        logs[name] = statements_by_connection(server)
+    assert [len(statements) for statements in logs["first"]] == [100] * 4
+    assert len({statements[:5] for statements in logs["first"]}) == 4
+    assert logs["other arm"] == logs["first"]
+    assert logs["other seed"] != logs["first"]

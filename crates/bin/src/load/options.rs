@@ -158,7 +158,7 @@ pub(crate) struct RunOptions {
     /// Open loop: SECONDS:RATE or SECONDS:FROM..TO, separated by commas, from the first again after the last
     #[arg(long, value_name = "STAGES", conflicts_with = "trace")]
     pub stages: Option<String>,
-    /// Open loop: arrivals from a CSV file whose first column is seconds
+    /// Open loop: arrivals from a CSV file whose first column is seconds; a column `operation` says which one
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// How arrivals of --rate and --stages lie apart

@@ -34,7 +34,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
     if options.threads > 1 && u32::from(options.threads) > connections {
         return Err(LoadError::Usage("there are more --threads than --connections".to_owned()));
     }
-    let arrivals = arrivals(options, client.per_s)?;
+    let arrivals = arrivals(options, client.per_s, workload.kinds())?;
     Ok(Plan {
         address: address(options),
         access,
@@ -144,6 +144,7 @@ fn sysbench_asked(options: &RunOptions, script: Script, phase: Phase) -> Result<
 fn arrivals(
     options: &RunOptions,
     target_per_s: Option<f64>,
+    kinds: &[String],
 ) -> Result<Option<Arrivals>, LoadError> {
     let spacing = match options.spacing {
         SpacingName::Even => Spacing::Even,
@@ -156,7 +157,7 @@ fn arrivals(
         return Ok(rate(stages));
     }
     if let Some(path) = &options.trace {
-        return Ok(Some(Arrivals::Trace(Arc::new(read_trace(path)?))));
+        return Ok(Some(Arrivals::Trace(Arc::new(read_trace(path, kinds)?))));
     }
     match options.rate.or(target_per_s) {
         None => Ok(None),

@@ -31,6 +31,7 @@ pub enum Spacing {
 pub struct Schedule {
     source: Source,
     next_ns: Option<u64>,
+    next_kind: Option<u8>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ impl Schedule {
                 Source::Trace { trace: Arc::clone(trace), next: share, step: shares }
             }
         };
-        let mut schedule = Self { source, next_ns: None };
+        let mut schedule = Self { source, next_ns: None, next_kind: None };
         schedule.advance();
         schedule
     }
@@ -67,6 +68,12 @@ impl Schedule {
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         self.next_ns
+    }
+
+    /// Of which kind its operation is to be, where a trace says so.
+    #[must_use]
+    pub fn next_kind(&self) -> Option<u8> {
+        self.next_kind
     }
 
     pub fn advance(&mut self) {
@@ -83,6 +90,7 @@ impl Schedule {
             }
             Source::Trace { trace, next, step } => {
                 let arrival = trace.times_ns.get(*next).copied();
+                self.next_kind = trace.kinds.get(*next).copied();
                 *next += *step;
                 arrival
             }
@@ -143,7 +151,16 @@ mod tests {
 
     #[test]
     fn a_trace_ends() {
-        let trace = Trace { times_ns: vec![5, 10, 10, 40] };
+        let trace = Trace { times_ns: vec![5, 10, 10, 40], kinds: Vec::new() };
         assert_eq!(times(&Arrivals::Trace(Arc::new(trace)), 1, 2, 100), [10, 40]);
+    }
+
+    #[test]
+    fn kinds_of_a_trace_come_with_its_times() {
+        let trace = Trace { times_ns: vec![5, 10, 10, 40], kinds: vec![0, 1, 0, 2] };
+        let mut schedule = Schedule::new(&Arrivals::Trace(Arc::new(trace)), 1, 2, 1);
+        assert_eq!((schedule.next_ns(), schedule.next_kind()), (Some(10), Some(1)));
+        schedule.advance();
+        assert_eq!((schedule.next_ns(), schedule.next_kind()), (Some(40), Some(2)));
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::AsFd;
 
+use super::worker::HEARTBEAT;
 use crate::error::{Fault, LoadError};
 use crate::plan::Plan;
 use crate::protocol::{Opened, Protocol, Statement, Wire};
@@ -58,6 +59,10 @@ pub(super) fn open<P: Protocol>(plan: &Plan) -> Result<Line<P>, Fault> {
     let started = Instant::now();
     let (wire, protocol) = dial(plan, plan.workload.statements())?;
     let Opened { socket, session, handshake } = wire.into_opened()?;
+    if plan.waits_for_one() {
+        socket.set_nonblocking(false)?;
+        socket.set_read_timeout(Some(HEARTBEAT))?;
+    }
     if plan.receive_share > 0 {
         sys::stamp_received(&socket)?;
     }

@@ -12,6 +12,8 @@ use crate::workload::Stream;
 pub(super) struct Arrival {
     pub(super) intended_ns: u64,
     pub(super) noticed_ns: u64,
+    /// `None`: it is drawn.
+    pub(super) kind: Option<u8>,
 }
 
 pub(super) struct Connection<P> {

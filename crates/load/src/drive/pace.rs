@@ -107,6 +107,11 @@ impl Arriving {
         (next_ns < self.until_ns).then_some(next_ns)
     }
 
+    /// Of which kind its operation is to be, where a trace says so.
+    pub(super) fn next_kind(&self) -> Option<u8> {
+        self.schedule.next_kind()
+    }
+
     /// A trace may end before the run does.
     pub(super) fn is_exhausted(&self) -> bool {
         self.then.is_none() && self.schedule.next_ns().is_none()

@@ -31,11 +31,16 @@ pub fn stamp_received(socket: impl AsFd) -> io::Result<()> {
 struct Control([u8; 64]);
 
 /// Reads like `recv(2)`; with the bytes, the `CLOCK_REALTIME` nanoseconds at which the kernel
-/// received the last of them, where it says so.
+/// received the last of them, where it says so. `wait`: if there is nothing, as long as the socket's time limit.
 ///
 /// # Errors
 /// Those of `recvmsg(2)`; `WouldBlock` where there is nothing to read.
-pub fn receive_stamped(socket: impl AsFd, into: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
+pub fn receive_stamped(
+    socket: impl AsFd,
+    into: &mut [u8],
+    wait: bool,
+) -> io::Result<(usize, Option<u64>)> {
+    let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
     let mut control = Control([0; 64]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: all-zero is a valid `msghdr`: null pointers with lengths of zero.
@@ -49,8 +54,7 @@ pub fn receive_stamped(socket: impl AsFd, into: &mut [u8]) -> io::Result<(usize,
     }
     // SAFETY: the header points to `part`, `into` and `control`, which outlive the call and have
     // the lengths that it says.
-    let count =
-        unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
+    let count = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, flags) };
     if count < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -112,7 +116,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             let after = clock::realtime_ns();
             let mut buffer = [0; 16];
-            let (count, at_ns) = receive_stamped(&socket, &mut buffer).expect("there");
+            let (count, at_ns) = receive_stamped(&socket, &mut buffer, false).expect("there");
             assert_eq!(&buffer[..count], b"hello");
             if let Some(at_ns) = at_ns {
                 assert!(before <= at_ns && at_ns + 10_000_000 < after, "{before} {at_ns} {after}");
@@ -127,7 +131,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let _sender = TcpStream::connect(listener.local_addr().expect("address")).expect("up");
         let socket = listener.accept().expect("accepted").0;
-        let error = receive_stamped(&socket, &mut [0; 16]).expect_err("nothing there");
+        let error = receive_stamped(&socket, &mut [0; 16], false).expect_err("nothing there");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 }

@@ -81,6 +81,10 @@ pub trait Workload: Send + Sync {
     fn has_steps(&self) -> bool;
     /// The next operation of a connection.
     fn draw(&self, stream: &mut Stream) -> Operation;
+    /// Likewise, where its kind is known; all else is as it would have been.
+    fn draw_of(&self, _kind: u8, stream: &mut Stream) -> Operation {
+        self.draw(stream) // there is one kind only
+    }
     /// The next request of `operation`, whose step it advances; its values go to `values`, which is empty.
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request;
     /// The last reply has come, or none will.

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::super::flight::Pending;
-use super::Worker;
+use super::{Reading, Worker};
 use crate::clock::{monotonic_ns, realtime_ns};
 use crate::error::Fault;
 use crate::measure::window::Outcome;
@@ -32,7 +32,10 @@ impl<P: Protocol> Worker<'_, P> {
                     intended_ns: arrival.intended_ns,
                     noticed_ns: arrival.noticed_ns,
                     sent_ns: now_ns,
-                    operation: self.plan.workload.draw(&mut connection.operations),
+                    operation: match arrival.kind {
+                        None => self.plan.workload.draw(&mut connection.operations),
+                        Some(kind) => self.plan.workload.draw_of(kind, &mut connection.operations),
+                    },
                     ..Pending::default()
                 }
             } else {
@@ -118,8 +121,8 @@ impl<P: Protocol> Worker<'_, P> {
         }
     }
 
-    /// Reads all that is there; `to_end`: until the connection says that nothing more comes.
-    pub(super) fn receive(&mut self, index: usize, to_end: bool) {
+    pub(super) fn receive(&mut self, index: usize, reading: Reading) {
+        let mut wait = reading == Reading::Waiting;
         loop {
             let Some(line) = &self.connections[index].line else { return };
             self.reads = self.reads.wrapping_add(1);
@@ -128,12 +131,14 @@ impl<P: Protocol> Worker<'_, P> {
             let input = if sealed { &mut self.sealed_input } else { &mut self.input };
             let room = input.len();
             let read = if share > 0 && self.reads.is_multiple_of(share) {
-                sys::receive_stamped(&line.socket, input)
+                sys::receive_stamped(&line.socket, input, wait)
             } else {
-                rustix::net::recv(&line.socket, &mut **input, RecvFlags::DONTWAIT)
+                let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+                rustix::net::recv(&line.socket, &mut **input, flags)
                     .map(|(count, _)| (count, None))
                     .map_err(std::io::Error::from)
             };
+            wait = false;
             match read {
                 Ok((0, _)) => return self.lose(index, &Fault::Closed),
                 Ok((count, received_ns)) => {
@@ -148,7 +153,7 @@ impl<P: Protocol> Worker<'_, P> {
                     if let Err(fault) = taken {
                         return self.lose(index, &fault);
                     }
-                    if count < room && !to_end {
+                    if count < room && reading != Reading::ToEnd {
                         return;
                     }
                 }

@@ -132,6 +132,14 @@ impl Job {
         Ok(job)
     }
 
+    fn drawn(&self, stream: &mut Stream, kind: Option<u8>) -> Operation {
+        let key = stream.connection + stream.number * stream.connections;
+        let mut random = stream.next_random();
+        let share = random.unit();
+        let drawn = self.shares.iter().position(|&sum| share < sum).unwrap_or(0) as u8;
+        Operation { kind: kind.unwrap_or(drawn), step: 0, key, random }
+    }
+
     fn write(&self, source: usize, operation: &Operation, out: &mut Vec<u8>) {
         match self.number(source, operation) {
             Some(number) => signed_decimal(out, number),
@@ -180,11 +188,11 @@ impl Workload for Job {
     }
 
     fn draw(&self, stream: &mut Stream) -> Operation {
-        let key = stream.connection + stream.number * stream.connections;
-        let mut random = stream.next_random();
-        let share = random.unit();
-        let kind = self.shares.iter().position(|&sum| share < sum).unwrap_or(0) as u8;
-        Operation { kind, step: 0, key, random }
+        self.drawn(stream, None)
+    }
+
+    fn draw_of(&self, kind: u8, stream: &mut Stream) -> Operation {
+        self.drawn(stream, Some(kind))
     }
 
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request {
@@ -272,6 +280,16 @@ operations:
         let mut stream = Stream::new(5, 0, 1);
         let gets = (0..40_000).filter(|_| job.draw(&mut stream).kind == 0).count();
         assert!((29_500..30_500).contains(&gets), "{gets}");
+    }
+
+    #[test]
+    fn a_kind_that_is_asked_for_draws_the_same_values() {
+        let job = Job::parse(JOB, Dialect::Words).expect("a job");
+        let (mut one, mut other) = (Stream::new(3, 0, 1), Stream::new(3, 0, 1));
+        for _ in 0..100 {
+            let (drawn, asked) = (job.draw(&mut one), job.draw_of(1, &mut other));
+            assert_eq!(asked, Operation { kind: 1, ..drawn });
+        }
     }
 
     #[test]

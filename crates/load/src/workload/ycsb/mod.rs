@@ -134,6 +134,23 @@ impl Ycsb {
         let by_name = settings.read_by_name || settings.fields.known;
         Ask { verb, step, key, field, by_name, length, fields: &settings.fields, random }
     }
+
+    fn drawn(&self, stream: &mut Stream, kind: Option<u8>) -> Operation {
+        let turn = stream.connection + stream.number * stream.connections;
+        let mut random = stream.next_random();
+        if self.settings.phase == Phase::Load {
+            let key = self.settings.insert_start + turn;
+            return Operation { kind: 0, step: 0, key, random };
+        }
+        let share = random.unit();
+        let drawn = self.mix.iter().position(|part| share < part.up_to).unwrap_or(0);
+        let kind = kind.map_or(drawn, usize::from);
+        let key = match self.mix[kind].kind {
+            Kind::Insert => self.inserted.next(),
+            _ => self.settings.chooser.choose(&mut random, turn, self.inserted.there()),
+        };
+        Operation { kind: kind as u8, step: 0, key, random }
+    }
 }
 
 impl Workload for Ycsb {
@@ -151,19 +168,11 @@ impl Workload for Ycsb {
     }
 
     fn draw(&self, stream: &mut Stream) -> Operation {
-        let turn = stream.connection + stream.number * stream.connections;
-        let mut random = stream.next_random();
-        if self.settings.phase == Phase::Load {
-            let key = self.settings.insert_start + turn;
-            return Operation { kind: 0, step: 0, key, random };
-        }
-        let share = random.unit();
-        let kind = self.mix.iter().position(|part| share < part.up_to).unwrap_or(0);
-        let key = match self.mix[kind].kind {
-            Kind::Insert => self.inserted.next(),
-            _ => self.settings.chooser.choose(&mut random, turn, self.inserted.there()),
-        };
-        Operation { kind: kind as u8, step: 0, key, random }
+        self.drawn(stream, None)
+    }
+
+    fn draw_of(&self, kind: u8, stream: &mut Stream) -> Operation {
+        self.drawn(stream, Some(kind))
     }
 
     fn request(&self, operation: &mut Operation, values: &mut Values) -> Request {
