@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::AsFd;
 
-use super::worker::HEARTBEAT;
 use crate::error::{Fault, LoadError};
 use crate::plan::Plan;
 use crate::protocol::{Opened, Protocol, Statement, Wire};
@@ -31,6 +30,8 @@ pub(super) struct Line<P> {
 
 /// How many connections are opened at once.
 const AT_ONCE: usize = 16;
+/// A thread that waits for its only connection looks up so often.
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(50);
 /// Between attempts to reach a server that is away.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Descriptors that are open beside the connections: standard streams, logs, epoll and events.

@@ -12,6 +12,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
+use super::connect::HEARTBEAT;
 use super::connection::{Arrival, Connection};
 use super::pace::{Arriving, Span, Timeline};
 use super::shared::{Channels, Notice, Shared};
@@ -23,7 +24,6 @@ use crate::plan::Plan;
 use crate::protocol::{Protocol, Values};
 
 /// Time limits and a stop are looked at so often; it is the only timer in a closed loop.
-pub(super) const HEARTBEAT: std::time::Duration = std::time::Duration::from_millis(50);
 const HEARTBEAT_NS: u64 = HEARTBEAT.as_nanos() as u64;
 /// Read at once, for all connections: what is more comes with the next read.
 const INPUT_BYTES: usize = 256 * 1024;
