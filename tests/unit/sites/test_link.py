@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Timer
 
@@ -23,7 +23,7 @@ from tare.sites.ssh.dialing import CommandDialer, Line, agent_program
 from tare.sites.ssh.frames import Decoder, Message, encoded
 from tare.sites.ssh.host import SshHost
 from tare.sites.ssh.ledger import AgentLedger
-from tare.sites.ssh.link import Link
+from tare.sites.ssh.link import Agent, Link
 
 HERE = LocalHost()
 
@@ -168,6 +168,24 @@ def test_what_an_agent_did_when_it_was_killed_fails_and_is_abandoned(make: Make,
     assert far.agent != killed
     assert [(made.ident, made.owner) for made in far.ledger.abandoned()] == [(str(tmp_path / "run"), killed)]
     assert len(far.ledger.entries()) == 2
+
+
+def test_what_was_asked_of_a_host_that_was_rebooted_fails_with_that_reason(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Played by what its new agent says: reads, too, which would be of another life of the host."""
+    far = make()
+    greeted = Link._greeted
+
+    def after_a_boot(link: Link) -> tuple[Line, Agent]:
+        line, agent = greeted(link)
+        return line, replace(agent, ident=f"{agent.ident}0", boot_id="another")
+
+    monkeypatch.setattr(Link, "_greeted", after_a_boot)
+    later(0.3, far.link.break_off)
+    with pytest.raises(RunFailed, match=r"^far was rebooted"):
+        far.host.run(["sleep", "5"], timeout_s=20)
+    assert far.host.run(["echo", "on"], timeout_s=20).text == "on\n"
 
 
 def test_a_tare_that_resumes_finds_what_the_killed_one_left_cleared_up(make: Make, output: Output) -> None:

@@ -10,6 +10,7 @@ from tare.deployments import Deployment, Instance
 from tare.deployments.vm.guest import guest_end
 from tare.errors import TareError
 from tare.sites import Host, Output
+from tare.sites.process import boot_id
 
 _KILLED = int(signal.SIGKILL)
 _SHELL_BASE = 128
@@ -41,6 +42,8 @@ def oom_kills(host: Host) -> int | None:
 
 def death_of(host: Host, deployment: Deployment, instance: Instance, oom_kills_before: int | None) -> str:
     """How the instance's first process ended: `the server was killed by SIGSEGV`."""
+    if (booted := boot_id(host)) and booted != instance.process.boot_id:
+        return f"{host.name} was rebooted, and the server went with it"
     try:
         code = deployment.wait(instance, _ASK_S if instance.guest is None else _MACHINE_S)
     except TareError as error:

@@ -279,14 +279,18 @@ class Link:
         return None
 
     def _resume(self, line: Line, agent: Agent) -> None:
-        """Ask again what was not answered; of an agent that was started anew, only what may be done twice."""
-        anew = agent.ident != self.agent.ident
+        """Ask again what was not answered; of an agent that was started anew, only what may be done twice.
+
+        Of a host that was rebooted, nothing: what it would tell is of another life than what was asked about.
+        """
+        anew, rebooted = agent.ident != self.agent.ident, agent.boot_id != self.agent.boot_id
         self.agent = agent
+        why = "was rebooted" if rebooted else "ended while it was at work and was started anew"
         with self._lock:
             if anew:
                 for number, pending in list(self._pending.items()):
-                    if pending.message.head["op"] in _ONCE:
-                        pending.lost = f"the agent on {self.name} ended while it was at work and was started anew"
+                    if rebooted or pending.message.head["op"] in _ONCE:
+                        pending.lost = f"{self.name} {why}" if rebooted else f"the agent on {self.name} {why}"
                         pending.over.set()
                         del self._pending[number]
             waiting = [pending.message for pending in self._pending.values()]

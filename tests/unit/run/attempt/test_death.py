@@ -27,8 +27,10 @@ class Ended:
         return self.code
 
 
-def death(code: int | None, *, before: int | None = 3, now: int = 3, memory_bytes: int | None = None) -> str:
-    host = FakeHost(files={"/proc/vmstat": f"nr_free_pages 9\noom_kill {now}\n".encode()})
+def death(
+    code: int | None, *, before: int | None = 3, now: int = 3, memory_bytes: int | None = None, boot: str = "boot"
+) -> str:
+    host = FakeHost(files={"/proc/vmstat": f"nr_free_pages 9\noom_kill {now}\n".encode()}, boot_id=boot)
     image = Image("tar:x", "0" * 64, "/", None, ImageConfig())
     task = Task("t", image, ("x",), Output("/o", "/e"), "tare/x", limits=Limits(memory_bytes=memory_bytes))
     instance = Instance(task, "fake", Process(1, 1, "boot"), None, "127.0.0.1", None)
@@ -52,6 +54,10 @@ def test_signals_and_exit_codes_are_named() -> None:
     assert death(1) == "the server ended with exit code 1"
 
 
+def test_a_server_does_not_survive_its_host() -> None:
+    assert death(None, boot="another") == "fake was rebooted, and the server went with it"
+
+
 def test_what_cannot_be_known_is_left_out() -> None:
     assert death(None) == "the server ended"
     assert oom_kills(FakeHost()) is None
@@ -65,7 +71,7 @@ def death_inside(code: int | None, *, told: bytes = b"", now: int = 3) -> str:
     guest = Guest("/run/t/line", "/run/t/line.py", 40, "/run/t/status")
     instance = Instance(task, "vm", Process(1, 1, "boot"), None, "127.0.0.1", None, guest=guest)
     deployment = cast("Deployment", cast("Any", Ended(code, RunFailed("the machine of t ended: Kernel panic"))))
-    return death_of(FakeHost(files=files), deployment, instance, 3)
+    return death_of(FakeHost(files=files, boot_id="boot"), deployment, instance, 3)
 
 
 def test_a_machines_own_kernel_may_have_killed_for_want_of_memory() -> None:

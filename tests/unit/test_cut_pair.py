@@ -1,0 +1,39 @@
+"""`tools/cut_pair.py`: what it calls a fault, and where it says that faults came."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tools.cut_pair import Fault, noted, phases_hit, unnamed
+
+
+def record(*, reason: str | None = None, began_at: float = 100.0) -> Any:
+    phases = [SimpleNamespace(phase="load", began_at=began_at, seconds=2.0)]
+    outcome = SimpleNamespace(ok=reason is None, reason=reason)
+    return cast("Any", SimpleNamespace(run_id="run-1", attempt=1, phases=phases, outcome=outcome))
+
+
+def test_a_fault_is_put_into_the_phase_that_was_under_way() -> None:
+    faults = [Fault("agent", "a", at) for at in (99.9, 100.0, 101.9, 102.0)]
+    assert phases_hit(faults, [record()]) == {"load": 2, "between attempts, or in one that a kill of tare took": 2}
+
+
+def test_a_failed_attempt_needs_one_sentence() -> None:
+    assert unnamed([record(reason="the agent on a ended"), record()]) == []
+    assert len(unnamed([record(reason=""), record(reason="a\nb"), record(reason="Traceback (most recent")])) == 3
+
+
+def test_what_was_forgotten_or_is_kept_is_not_left(tmp_path: Path) -> None:
+    lines = [
+        {"kind": "path", "ident": "/a", "owner": "1", "keep": False},
+        {"kind": "path", "ident": "/b", "owner": "1", "keep": True},
+        {"kind": "path", "ident": "/c", "owner": "1", "keep": False},
+        {"kind": "path", "forgotten": "/a"},
+    ]
+    ledger = tmp_path / "ledger"
+    ledger.write_text("".join(f"\n{json.dumps(line)}\n" for line in lines))
+    assert list(noted(ledger)) == ["path /c"]
+    assert list(noted(tmp_path / "none")) == []
