@@ -272,9 +272,8 @@ def tried(pair: Sequence[TestHost], given: argparse.Namespace) -> list[str]:
     problems += ["a traceback stands in the log"] if "Traceback" in log else []
     print(f"seed {given.seed}: {dict(Counter(fault.kind for fault in faults.played))}")
     print(f"in: {dict(phases_hit(faults.played, records))}")
-    print(
-        f"{trial.number} stores, {len(records)} attempts, {failed.total()} of them failed, exit codes {dict(Counter(codes))}"
-    )
+    ended = dict(Counter(codes))
+    print(f"{trial.number} stores, {len(records)} attempts, {failed.total()} of them failed, exit codes {ended}")
     print("".join(f"  {count} x {reason}\n" for reason, count in failed.most_common()), end="")
     return problems
 
