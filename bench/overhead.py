@@ -135,13 +135,13 @@ def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> tuple[float, 
     """Seconds of an arm's server on a copy of the data like that of a run: to its start, then to its answer."""
     settings, host, token = plan.arm(arm).settings, machine.site.sut, uuid4().hex[:12]
     images = Images(sut=machine.prepare(settings.sut.image), client=None)
-    room = WorkDirectory(host, f"{machine.layout.work}/{token}")
+    workdir = WorkDirectory(host, f"{machine.layout.work}/{token}")
     snapshot = ensure_snapshot(machine, loader_of(plan, settings), images)
     try:
-        make_work_directory(room, machine.ledger)
-        bench = RunContext(machine, settings, images, room, token, free_ports(host, token), new_secrets())
+        make_work_directory(workdir, machine.ledger)
+        bench = RunContext(machine, settings, images, workdir, token, free_ports(host, token), new_secrets())
         (node,) = bench.nodes
-        copy_snapshot(host, snapshot, room.data, node.part)
+        copy_snapshot(host, snapshot, workdir.data, node.part)
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
         server = bench.start_server(node)
         try:
@@ -151,7 +151,7 @@ def alone(machine: Machine, plan: Plan, arm: str, hello: bytes) -> tuple[float, 
         finally:
             server.stop(0.0)
     finally:
-        clear_work_directory(room, machine.ledger)
+        clear_work_directory(workdir, machine.ledger)
 
 
 def _wait(port: int, hello: bytes, check: Callable[[], None]) -> None:

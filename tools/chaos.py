@@ -68,15 +68,15 @@ class Session:
     def others(self) -> list[int]:
         """Processes below tare's own: servers, clients, monitors, helpers."""
         parents = {int(pid): ppid for pid, ppid in _parents()}
-        found, todo = [], [self.tare.pid]
+        others, todo = [], [self.tare.pid]
         while todo:
             parent = todo.pop()
             below = [pid for pid, ppid in parents.items() if ppid == parent]
-            found += below
+            others += below
             todo += below
         marked = f"{self.place}/".encode()
         ours = {self.tare.pid, os.getpid()}
-        return [pid for pid in parents if pid not in ours and (pid in found or marked in _line(pid))]
+        return [pid for pid in parents if pid not in ours and (pid in others or marked in _line(pid))]
 
 
 def _parents() -> Iterator[tuple[int, int]]:
@@ -105,9 +105,9 @@ def end_tare(session: Session) -> None:
 
 def kill_other(session: Session) -> None:
     """SIGKILL of a process that tare started."""
-    if found := session.others():
+    if others := session.others():
         with suppress(ProcessLookupError):
-            os.kill(session.chance.choice(found), signal.SIGKILL)
+            os.kill(session.chance.choice(others), signal.SIGKILL)
 
 
 def _halt(session: Session, pids: Sequence[int]) -> None:
@@ -126,8 +126,8 @@ def stop_tare(session: Session) -> None:
 
 def stop_other(session: Session) -> None:
     """SIGSTOP of a process that tare started."""
-    if found := session.others():
-        _halt(session, [session.chance.choice(found)])
+    if others := session.others():
+        _halt(session, [session.chance.choice(others)])
 
 
 def fill_disk(session: Session) -> None:
@@ -195,20 +195,20 @@ class Canaries:
         (self.directory / "tare" / "store.sqlite").write_bytes(b"not tare's")
         (self.directory / "link").symlink_to("tare")
         self.process = subprocess.Popen(["sleep", "100000"], start_new_session=True)
-        self.before = self._told()
+        self.before = self._listing()
 
-    def _told(self) -> str:
+    def _listing(self) -> str:
         paths = sorted(self.directory.rglob("*"))
-        told = [
+        answers = [
             (str(path), path.lstat().st_mode, path.lstat().st_mtime_ns, path.is_file() and path.read_bytes())
             for path in paths
         ]
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        return hashlib.sha256(repr(answers).encode()).hexdigest()
 
     def problems(self) -> list[str]:
         """What was touched."""
-        found = [] if self.process.poll() is None else ["a process of somebody else's was ended"]
-        return found if self._told() == self.before else [*found, "files of somebody else's were changed"]
+        problems = [] if self.process.poll() is None else ["a process of somebody else's was ended"]
+        return problems if self._listing() == self.before else [*problems, "files of somebody else's were changed"]
 
 
 @dataclass
@@ -223,12 +223,12 @@ class Chaos(Trial):
     def session(self, faults: int) -> bool:
         """One `tare run` with up to so many faults; `False` where it came to its end."""
         command = [*self.command, "--store", str(self.store)]
-        with tempfile.TemporaryFile() as said:
-            with subprocess.Popen(command, env=self.env, stdout=subprocess.DEVNULL, stderr=said) as tare:
+        with tempfile.TemporaryFile() as output:
+            with subprocess.Popen(command, env=self.env, stdout=subprocess.DEVNULL, stderr=output) as tare:
                 under_way = Session(tare, command, self.place, self.rng, self.env)
                 code = self._faults(under_way, faults)
-            said.seek(0)
-            words = said.read().decode(errors="replace")
+            output.seek(0)
+            words = output.read().decode(errors="replace")
         self.ends["killed" if code is None or code < 0 else str(code)] += 1
         if "Traceback (most recent call last)" in words and not _in_wrapper(words):
             self.problems.append(f"a traceback: {words[-1500:]}")
@@ -318,13 +318,13 @@ def main() -> int:
             finally:
                 canaries.process.kill()
                 canaries.process.wait()
-    told = {
+    summary = {
         "faults": trial.played.total(), "violations": len(trial.problems), "stores": trial.number,
         "seconds": round(time.monotonic() - began), "played": trial.played, "sessions": trial.ends,
         "seed": given.seed,
     }  # fmt: skip
     sys.stderr.write("".join(f"VIOLATION: {problem}\n" for problem in trial.problems))
-    print(json.dumps(told, indent=1))
+    print(json.dumps(summary, indent=1))
     return 1 if trial.problems else 0
 
 

@@ -49,10 +49,10 @@ class Outcome:
         doubled = [n for n, times in self.lines.items() if times > 1]
         lost = [n for n in range(self.asked) if n not in self.lines and n not in self.failures]
         unnamed = {n: why for n, why in self.failures.items() if not may_fail or _LOST not in why}
-        found = [f"program {n} ran {self.lines[n]} times" for n in doubled]
-        found += [f"program {n} is said to have run, and did not" for n in lost]
-        found += [f"program {n} failed: {why}" for n, why in unnamed.items()]
-        return [*found, *([f"{self.living} agents are left"] if self.living else [])]
+        faults = [f"program {n} ran {self.lines[n]} times" for n in doubled]
+        faults += [f"program {n} is said to have run, and did not" for n in lost]
+        faults += [f"program {n} failed: {why}" for n, why in unnamed.items()]
+        return [*faults, *([f"{self.living} agents are left"] if self.living else [])]
 
 
 def faulted(home: Path, faults: int, fault: Callable[[Link], None], chance: random.Random) -> Outcome:
@@ -109,10 +109,10 @@ def main(words: Sequence[str] | None = None) -> int:
     chance, wrong = random.Random(given.seed), 0
     for name, faults, fault, may_fail in (("cuts", given.cuts, cut, False), ("kills", given.kills, kill, True)):
         with tempfile.TemporaryDirectory() as home:
-            found = faulted(Path(home), faults, fault, chance)
-        problems = found.faults(may_fail=may_fail)
+            outcome = faulted(Path(home), faults, fault, chance)
+        problems = outcome.faults(may_fail=may_fail)
         wrong += len(problems)
-        ran = f"{found.asked} programs, {len(found.failures)} failed with that reason"
+        ran = f"{outcome.asked} programs, {len(outcome.failures)} failed with that reason"
         print(f"{faults} {name}: {ran}, {len(problems)} problems")
         print("".join(f"  {problem}\n" for problem in problems), end="", file=sys.stderr)
     return 1 if wrong else 0

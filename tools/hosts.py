@@ -261,14 +261,14 @@ def _kill(hosts: Sequence[str]) -> None:
 
 def members(hosts: Sequence[str]) -> frozenset[int]:
     """The processes of these hosts, by their pids on this machine."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for name in hosts:
         for path in GROUPS.glob(f"**/tare-hosts/{name}/**/cgroup.procs"):
             with contextlib.suppress(OSError):
-                found |= {int(line) for line in path.read_text().split()}
+                pids |= {int(line) for line in path.read_text().split()}
         if (NAMES / name).exists():
-            found |= {int(line) for line in run("ip", "netns", "pids", name, check=False).stdout.split()}
-    return frozenset(found - {0})
+            pids |= {int(line) for line in run("ip", "netns", "pids", name, check=False).stdout.split()}
+    return frozenset(pids - {0})
 
 
 def init_of(host: TestHost) -> int:

@@ -125,8 +125,8 @@ def left_behind(store: Store, layout: Layout) -> Iterator[str]:
         if any(mark in described for mark in (*tokens, f"{layout.work}/")):
             yield f"process {entry.name}: {_text(entry / 'cmdline')}"
     roots = [Path(line.split()[1]) for line in _text(Path("/proc/self/mounts")).splitlines() if " cgroup" in line]
-    found = {path.name for root in roots for path in (root / "tare").glob("*")}
-    yield from (f"control group tare/{token}" for token in found & tokens)
+    left = {path.name for root in roots for path in (root / "tare").glob("*")}
+    yield from (f"control group tare/{token}" for token in left & tokens)
 
 
 def _of_engine() -> Iterator[str]:

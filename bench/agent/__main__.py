@@ -44,12 +44,12 @@ class Costs:
 
 def timed(act: Callable[[], object], times: int) -> list[float]:
     """Milliseconds of each."""
-    found = []
+    seconds = []
     for _ in range(times):
         began = time.perf_counter()
         act()
-        found.append(1e3 * (time.perf_counter() - began))
-    return found
+        seconds.append(1e3 * (time.perf_counter() - began))
+    return seconds
 
 
 def measured(spec: SshSpec, idle_s: float) -> Costs:

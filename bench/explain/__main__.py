@@ -38,7 +38,7 @@ class Verdict:
 
     case: str
     expected: str
-    found: str
+    observed: str
     hit: bool
     explained: ArmExplanation
 
@@ -78,7 +78,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
     """Markdown: a line a case."""
     lines = ["| arm | expected first | came out first | hit | sentence |", "|---|---|---|---|---|"]
     lines += [
-        f"| {each.case} | {each.expected} | {each.found} | {_word(each)} | {sentence(each.explained)} |"
+        f"| {each.case} | {each.expected} | {each.observed} | {_word(each)} | {sentence(each.explained)} |"
         for each in verdicts
     ]
     hits = sum(each.hit for each in verdicts)
@@ -130,7 +130,7 @@ def main() -> int:
             explained, runs = run_case(CASES[name], place, options.pairs)
             measured += runs
             verdicts.append(judge(name, expected[name], explained))
-            print(f"{name}: {verdicts[-1].found}; {sentence(explained)}", file=sys.stderr, flush=True)
+            print(f"{name}: {verdicts[-1].observed}; {sentence(explained)}", file=sys.stderr, flush=True)
         ratios = cost(place, options.cost_pairs)
     unnamed = [each.explained.unnamed for each in verdicts if each.explained.unnamed is not None]
     text = f"{table(verdicts)}\n\n{told_cost(ratios, measured, unnamed)}\n"

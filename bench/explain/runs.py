@@ -34,10 +34,10 @@ class Measured:
 
 def probe() -> str:
     """The installed tare-probe."""
-    found = shutil.which("tare-probe", path=sysconfig.get_path("scripts"))
-    if found is None:
+    program = shutil.which("tare-probe", path=sysconfig.get_path("scripts"))
+    if program is None:
         raise RuntimeError("tare-probe is not here; `make setup` builds it")
-    return found
+    return program
 
 
 def measure(place: Place, load: Load, *, sampling: bool = True) -> Measured:
@@ -79,10 +79,10 @@ def _profile(where: Path, load: Load, client: int) -> list[str]:
 
 def _measured(where: Path, load: Load, phase: Span, *, sampling: bool) -> Measured:
     seconds, file = phase.ended_s - phase.began_s, where / "profile.parquet"
-    found = sampled(read_profile(file), phase, components()) if sampling else None
+    profile = sampled(read_profile(file), phase, components()) if sampling else None
     waits = waited(where / "trace", phase) if load.in_group else {}
     return Measured(
-        times=times_of(load.operations, phase, found, waits),
+        times=times_of(load.operations, phase, profile, waits),
         seconds=seconds,
         per_s=load.operations / seconds,
         profile_bytes=file.stat().st_size if sampling else None,

@@ -94,16 +94,16 @@ def stops(lab: Lab) -> list[str]:
     with redis(lab.server_cpu) as server:
         for rate in STOP_RATES:
             words = _open(lab, server, rate, RUN_S)
-            told = json.loads(_stopped(words, lab.client_cpu, server))["measure"]["latency_ns"]
-            found = {name: told[name] / 1e9 for name in ("p95", "p99", "p99.9")}
-            table.append(stop_row("tare-load", rate, found))
+            latency = json.loads(_stopped(words, lab.client_cpu, server))["measure"]["latency_ns"]
+            seconds = {name: latency[name] / 1e9 for name in ("p95", "p99", "p99.9")}
+            table.append(stop_row("tare-load", rate, seconds))
     with mariadb(lab.server_cpu) as server:
         for rate in STOP_RATES[:3]:
             words = ["sysbench", *sysbench_words(server.port), "--threads=50", f"--rate={rate}"]
             words += [f"--time={RUN_S:.0f}", "--percentile=99", "run"]
             told_ms = re.search(r"99th percentile:\s+([\d.]+)", _stopped(words, lab.client_cpu, server))
-            found = {"p99": float(told_ms[1]) / 1000} if told_ms else {}
-            table.append(stop_row("sysbench (Poisson arrivals)", rate, found))
+            seconds = {"p99": float(told_ms[1]) / 1000} if told_ms else {}
+            table.append(stop_row("sysbench (Poisson arrivals)", rate, seconds))
     return table
 
 
@@ -151,8 +151,8 @@ def _most_mb(words: Sequence[str], cpu: int) -> float:
                 status = Path(f"/proc/{client.pid}/status").read_text()
             except OSError:
                 break
-            found = re.search(r"VmHWM:\s+(\d+) kB", status)
-            most_kib = max(most_kib, int(found[1]) if found and "taskset" not in status else 0)
+            match = re.search(r"VmHWM:\s+(\d+) kB", status)
+            most_kib = max(most_kib, int(match[1]) if match and "taskset" not in status else 0)
             time.sleep(0.02)
     if client.returncode != 0:
         raise RuntimeError(f"{words[0]} failed with {client.returncode}")

@@ -32,7 +32,7 @@ from tare.calibrate.pooled import Injected, injected
 from tare.calibrate.summary import Identity
 from tare.plan.expand import CONTROL
 from tare.protocols.stopping import Rule
-from tare.run.duet.halves import throughput_of
+from tare.run.duet.swap import throughput_of
 from tare.run.record import RunRecord
 from tare.store import open_store
 

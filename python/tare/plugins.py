@@ -82,13 +82,13 @@ class Implementations(Mapping[str, T]):
     @cached_property
     def plugins(self) -> Mapping[str, Plugin[T]]:
         """All entry points by name, refused ones too; each is imported once, when this is first asked for."""
-        found: dict[str, Plugin[T]] = {}
+        by_name: dict[str, Plugin[T]] = {}
         for point in sorted(entry_points(group=f"tare.{self.kind}s"), key=lambda point: (point.name, point.value)):
             plugin = self._plugin(point)
-            if (other := found.get(point.name)) is not None and other.package != plugin.package:
+            if (other := by_name.get(point.name)) is not None and other.package != plugin.package:
                 plugin = self._refused(point, f"{other.package} registers that name too")
-            found[point.name] = plugin
-        return found
+            by_name[point.name] = plugin
+        return by_name
 
     def _usable(self) -> Iterator[str]:
         return (name for name, plugin in self.plugins.items() if plugin.implementation is not None)

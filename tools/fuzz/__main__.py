@@ -78,7 +78,7 @@ def main() -> int:
     options = parser.parse_args()
     sys.stderr.write(f"seed {options.seed}\n")
     names = options.target or sorted(TARGETS)
-    cases, found, told = Counter[str](), Counter[str](), set[str]()
+    cases, faults, shown = Counter[str](), Counter[str](), set[str]()
     limit_memory()
     until, seed = time.monotonic() + 60 * options.minutes, options.seed
     while time.monotonic() < until and (options.cases is None or cases.total() < options.cases):
@@ -86,14 +86,14 @@ def main() -> int:
         wrong = finding(TARGETS[name], seed)
         cases[name] += 1
         if wrong is not None:
-            found[name] += 1
+            faults[name] += 1
             place = wrong.rpartition(" at ")[2]
-            if place not in told:
-                told.add(place)
+            if place not in shown:
+                shown.add(place)
                 sys.stderr.write(f"--target {name} --seed {seed} --cases 1: {wrong}\n")
         seed += 1
-    print(json.dumps({"cases": cases, "findings": found, "total": cases.total()}, indent=1))
-    return 1 if found else 0
+    print(json.dumps({"cases": cases, "findings": faults, "total": cases.total()}, indent=1))
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

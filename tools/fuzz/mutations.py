@@ -46,13 +46,13 @@ def tree(given: Any, chance: Random) -> Any:
 
 
 def _holders(value: Any) -> list[Any]:
-    found, todo = [], [value]
+    holders, todo = [], [value]
     while todo:
         each = todo.pop()
         if isinstance(each, (dict, list)) and each:
-            found.append(each)
+            holders.append(each)
             todo += list(each.values() if isinstance(each, dict) else each)
-    return found
+    return holders
 
 
 def _change(holder: Any, whole: Any, chance: Random) -> None:
@@ -99,10 +99,10 @@ def text(given: str, chance: Random) -> str:
 
 
 def _other_number(line: str, chance: Random) -> str:
-    found = list(_NUMBER.finditer(line))
-    if not found:
+    numbers = list(_NUMBER.finditer(line))
+    if not numbers:
         return line[::-1]
-    match = chance.choice(found)
+    match = chance.choice(numbers)
     return line[: match.start()] + chance.choice(_NUMBERS) + line[match.end() :]
 
 

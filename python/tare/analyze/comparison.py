@@ -144,14 +144,14 @@ def _changes(
     for arm in arms:
         for metric in (each for each in analyses[0].metrics if each.name in known):
             one, other = (each.finding(arm, metric.name) for each in analyses)
-            found = difference(_ratios(one), _ratios(other), alpha)
+            change = difference(_ratios(one), _ratios(other), alpha)
             why = _counted_otherwise(metric, (arm, one.baseline), runs)
-            found = found if why is None else _none(found, why)
-            yield Change(arm, metric.name, one, other, found, below_resolution=_hidden(found, one, other))
+            change = change if why is None else _none(change, why)
+            yield Change(arm, metric.name, one, other, change, below_resolution=_hidden(change, one, other))
 
 
-def _none(found: Difference, why: str) -> Difference:
-    return Difference(replace(found.estimate, point=None, low=None, high=None, why=why))
+def _none(change: Difference, why: str) -> Difference:
+    return Difference(replace(change.estimate, point=None, low=None, high=None, why=why))
 
 
 def _ratios(finding: Finding) -> list[float]:
@@ -169,10 +169,10 @@ def _counted_otherwise(metric: Metric, arms: Sequence[str], runs: Sequence[Runs]
     return f"counted by {names[0]} in A and by {names[1]} in B"
 
 
-def _hidden(found: Difference, one: Finding, other: Finding) -> bool:
+def _hidden(change: Difference, one: Finding, other: Finding) -> bool:
     """Whether the difference is no larger than the histogram buckets of both studies together."""
     widths = [each.resolution for each in (one, other) if each.resolution is not None]
-    point = found.estimate.point
+    point = change.estimate.point
     return bool(widths) and point is not None and abs(math.log1p(point)) <= sum(math.log1p(each) for each in widths)
 
 

@@ -82,9 +82,9 @@ def contrast(cells: Sequence[Cell], steps: Sequence[Step]) -> Mapping[str, float
     by_levels = {frozenset(cell.levels.items()): cell.name for cell in cells}
     groups: list[Mapping[str, float]] = []
     for rest in dict.fromkeys(frozenset(_without(cell.levels, stepping).items()) for cell in cells):
-        found = {frozenset({*rest, *corner.items()}): sign for corner, sign in _corners(steps)}
-        if all(levels in by_levels for levels in found):
-            groups.append({by_levels[levels]: float(sign) for levels, sign in found.items()})
+        signs = {frozenset({*rest, *corner.items()}): sign for corner, sign in _corners(steps)}
+        if all(levels in by_levels for levels in signs):
+            groups.append({by_levels[levels]: float(sign) for levels, sign in signs.items()})
     return {name: sign / len(groups) for group in groups for name, sign in group.items()}
 
 

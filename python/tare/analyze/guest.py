@@ -70,16 +70,16 @@ def counted(raw: bytes, clock: Mapping[str, Any] | None) -> pl.DataFrame:
 
 
 def _lines(raw: bytes) -> list[_Counts]:
-    found = []
+    parsed = []
     lines = raw.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         if number == len(lines) and not line.endswith(b"\n"):
             break
         try:
-            found.append(_counts(json.loads(line)))
+            parsed.append(_counts(json.loads(line)))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise StoreError(f"line {number} of {FILE} is none of tare-guest's: {error!r}") from error
-    return found
+    return parsed
 
 
 def _rows(lines: Sequence[_Counts]) -> Iterator[tuple[str, str, float, float, float]]:

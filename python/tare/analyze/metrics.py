@@ -8,7 +8,7 @@ from typing import Any
 
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.statistics.histogram import histograms_of, percentile_of
-from tare.run.duet.halves import throughput_of
+from tare.run.duet.swap import throughput_of
 from tare.run.record import RunRecord
 
 PRIMARY = "throughput"
@@ -33,8 +33,8 @@ def monitor_cpu_ms_per_s(run: RunRecord) -> float | None:
 
 def differently_watched(runs: Iterable[RunRecord]) -> bool:
     """Whether these runs were watched by different monitors, or at different rates."""
-    found = [run.settings.get("monitors") or {} for run in runs]
-    return any(one != found[0] for one in found)
+    monitors = [run.settings.get("monitors") or {} for run in runs]
+    return any(one != monitors[0] for one in monitors)
 
 
 def _of_one(monitor: Mapping[str, Any]) -> float | None:

@@ -207,17 +207,17 @@ def _view_of(way: Way) -> str:
 
 def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
     taken = _samples(run, wanted, seen.trace)
-    found: dict[tuple[QuantityName, str], float | None] = {}
+    values: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:
         for way in WAYS[name]:
             if way.reported is not None:
-                found[name, way.source] = way.reported(run)
+                values[name, way.source] = way.reported(run)
                 continue
             if seen.observed is not None:
-                found[name, way.source] = _seen(seen.observed, way)
+                values[name, way.source] = _seen(seen.observed, way)
             if taken is not None:
-                found[name, _view_of(way)] = _seen(taken, way)
-    return {place: value for place, value in found.items() if value is not None}
+                values[name, _view_of(way)] = _seen(taken, way)
+    return {place: value for place, value in values.items() if value is not None}
 
 
 def _samples(run: RunRecord, wanted: Quantities, trace: Trace | None) -> pl.DataFrame | None:
@@ -247,12 +247,12 @@ def _seen(taken: pl.DataFrame, way: Way) -> float | None:
     own = taken.filter((pl.col("tool") == way.tool) & pl.col("subject").str.starts_with(way.subject))
     if way.chosen is not None:
         own = own.filter(pl.col("subject").is_in(list(way.chosen(own["subject"].unique().to_list()))))
-    found = []
+    seen = []
     for name in way.quantities:
         rows = own.filter(pl.col("quantity") == name).drop_nulls("value")
         parts = [_one(kinds[name], series) for _, series in rows.group_by("subject")]
-        found += [part for part in parts if part is not None]
-    return way.factor * sum(found) if found else None
+        seen += [part for part in parts if part is not None]
+    return way.factor * sum(seen) if seen else None
 
 
 def _one(kind: Kind, rows: pl.DataFrame) -> float | None:

@@ -47,8 +47,8 @@ class Runs:
 
     def values_of(self, arm: str, metric: Metric) -> list[float]:
         """All known values of an arm's good runs, in the order of the runs."""
-        found = self._values(metric).items()
-        return [value for (_, name), value in found if name == arm and value is not None]
+        values = self._values(metric).items()
+        return [value for (_, name), value in values if name == arm and value is not None]
 
     def _values(self, metric: Metric) -> dict[tuple[int, str], float | None]:
         """Read once a metric: percentiles are counted from histograms, and a baseline stands beside every arm."""
@@ -108,16 +108,16 @@ def _failure(record: RunRecord, good: Mapping[tuple[int, str], RunRecord]) -> Fa
 
 def by_strata(study: Study, records: Sequence[RunRecord]) -> tuple[tuple[Mapping[str, str], list[RunRecord]], ...]:
     """Levels of the study's strata → their records, levels in the study's order; nothing where it has no strata."""
-    found: dict[tuple[str, ...], list[RunRecord]] = {}
+    strata: dict[tuple[str, ...], list[RunRecord]] = {}
     for record in records if study.strata else ():
-        found.setdefault(tuple(record.levels[factor] for factor in study.strata), []).append(record)
+        strata.setdefault(tuple(record.levels[factor] for factor in study.strata), []).append(record)
     rank = {factor: {level: n for n, level in enumerate(study.factors[factor])} for factor in study.strata}
 
     def place(levels: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(rank[factor][level] for factor, level in zip(study.strata, levels, strict=True))
 
     return tuple(
-        (dict(zip(study.strata, levels, strict=True)), found[levels]) for levels in sorted(found, key=place)
+        (dict(zip(study.strata, levels, strict=True)), strata[levels]) for levels in sorted(strata, key=place)
     )
 
 

@@ -61,17 +61,17 @@ def _anytime(t: float, error: float, n: int, margin: float | None, bucket: float
     return PValues(outside=p_value(bound - abs(t), n) if abs(t) < bound else 1.0, zero=zero)
 
 
-def verdict(found: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:
+def verdict(tested: PValues | None, alpha: float = 0.05, *, resolved: bool = True) -> Verdict:
     """Equivalent comes first: a tiny effect that is surely not zero still lies within the margin.
 
     `resolved`: whether the effect is larger than what the generator's histogram can tell apart; a smaller one is
     not called a difference.
     """
-    if found is None:
+    if tested is None:
         return Verdict.INCONCLUSIVE
-    if found.outside is not None and found.outside < alpha:
+    if tested.outside is not None and tested.outside < alpha:
         return Verdict.EQUIVALENT
-    return Verdict.DIFFERENT if found.zero < alpha and resolved else Verdict.INCONCLUSIVE
+    return Verdict.DIFFERENT if tested.zero < alpha and resolved else Verdict.INCONCLUSIVE
 
 
 def holm(raw: Mapping[str, float]) -> dict[str, float]:
@@ -119,10 +119,12 @@ def _tests(study: Study, findings: Sequence[Finding]) -> Tests:
     raw = {(one.arm, one.metric): _raw(study, one) for one in findings}
     tests: dict[tuple[str, str], tuple[PValues | None, int]] = {}
     for arm in dict.fromkeys(one.arm for one in findings):
-        own = {metric: found for (of, metric), found in raw.items() if of == arm}
-        family = adjusted({name: found for name, found in own.items() if name != PRIMARY and found is not None})
-        for metric, found in own.items():
-            tests[arm, metric] = (found, 1) if metric == PRIMARY else (family.get(metric), max(1, len(family)))
+        own = {metric: untested for (of, metric), untested in raw.items() if of == arm}
+        family = adjusted(
+            {name: untested for name, untested in own.items() if name != PRIMARY and untested is not None}
+        )
+        for metric, untested in own.items():
+            tests[arm, metric] = (untested, 1) if metric == PRIMARY else (family.get(metric), max(1, len(family)))
     return tests
 
 
@@ -133,20 +135,20 @@ def _raw(study: Study, finding: Finding) -> PValues | None:
 
 
 def _judgement(study: Study, finding: Finding, tests: Tests, alpha: float, *, invalid: bool) -> Judgement:
-    found, family = tests[finding.arm, finding.metric]
+    tested, family = tests[finding.arm, finding.metric]
     margin, resolved = study.margins.get(finding.metric), not finding.below_resolution
     judgement = Judgement(
         margin=margin,
-        p_zero=None if found is None else found.zero,
-        p_outside=None if found is None else found.outside,
+        p_zero=None if tested is None else tested.zero,
+        p_outside=None if tested is None else tested.outside,
         family=family,
-        differs=found is not None and found.zero < alpha and resolved,
+        differs=tested is not None and tested.zero < alpha and resolved,
     )
     if margin is None:
         return judgement
     if invalid:
         return replace(judgement, withheld="the control differs from the baseline, so the study is invalid")
-    return replace(judgement, verdict=verdict(found, alpha, resolved=resolved))
+    return replace(judgement, verdict=verdict(tested, alpha, resolved=resolved))
 
 
 def _withheld(study: Study, finding: Finding, why: str) -> Judgement:

@@ -47,13 +47,13 @@ def study_result(name: str, number: int, path: Path, kinds: Mapping[str, Kind]) 
     store = _opened(path)
     if store is None or not finished(store.plan, StudyState.from_records(records := store.records())):
         return None
-    found = StudyResult(
+    result = StudyResult(
         tare=__version__,
         observed=outcome(CalibrationStudy(name, number, kinds[name], store.plan.study, records, store.raw)),
         effort=_effort(records),
     )
-    write_whole(beside, found.model_dump_json(indent=1) + "\n")
-    return found
+    write_whole(beside, result.model_dump_json(indent=1) + "\n")
+    return result
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -119,10 +119,10 @@ class Archive:
     def places(self, identity: Identity) -> tuple[Place, ...]:
         """Every store, by kind and number."""
         directory = self.directory(identity)
-        found = [
+        places = [
             Place(match[1], int(match[2]), path) for path, match in _named(directory) if match[1] in self.kinds
         ]
-        return tuple(sorted(found, key=lambda place: (place.kind, place.number)))
+        return tuple(sorted(places, key=lambda place: (place.kind, place.number)))
 
     def place(self, identity: Identity, kind: str, number: int) -> Place:
         """Where a study is to go."""
@@ -144,10 +144,10 @@ class Archive:
         seen: list[ContrastResult] = []
         effort = Effort(studies=0, runs=0, failed=0, machine_s=0.0, finished_at=None)
         for place in self.places(identity):
-            found = self.studied(place)
-            if found is not None:
-                seen += found.observed
-                effort = _plus(effort, found.effort)
+            result = self.studied(place)
+            if result is not None:
+                seen += result.observed
+                effort = _plus(effort, result.effort)
         return summarise(identity, seen, effort, __version__)
 
     def keep(self, summary: Summary) -> None:

@@ -22,11 +22,11 @@ def quote_for(records: Sequence[RunRecord], root: Path) -> str | None:
 
 def quote(archive: Archive, identity: Identity) -> str:
     """From the calibration under the same versions; else from the latest under others, which is then said."""
-    found = [each for each in archive.summaries(identity.machine_key) if each.false_positives.of]
-    same = [each for each in found if each.identity.versions_key == identity.versions_key]
-    if not found:
+    summaries = [each for each in archive.summaries(identity.machine_key) if each.false_positives.of]
+    same = [each for each in summaries if each.identity.versions_key == identity.versions_key]
+    if not summaries:
         return NOT_CALIBRATED
-    summary = (same or found)[-1]
+    summary = (same or summaries)[-1]
     return sentences(summary) + ("" if same else f" {_otherwise(summary.identity, identity)}")
 
 
@@ -41,9 +41,9 @@ def sentences(summary: Summary) -> str:
     return f"{sentence}. Injected effects were covered by their 95 % intervals (bias in points): {listed}.{shown}"
 
 
-def _covered(found: Injected) -> str:
-    bias = "" if found.bias.point is None else f", bias {100 * found.bias.point:+.2f}"
-    return f"{found.injection} {found.covered.count} of {found.covered.of}{bias}"
+def _covered(injected: Injected) -> str:
+    bias = "" if injected.bias.point is None else f", bias {100 * injected.bias.point:+.2f}"
+    return f"{injected.injection} {injected.covered.count} of {injected.covered.of}{bias}"
 
 
 def _shown(smallest: Sequence[Smallest]) -> str:
@@ -57,14 +57,14 @@ def _shown(smallest: Sequence[Smallest]) -> str:
     return f" The smallest loss of throughput that is shown here in half of all studies: {', '.join(losses)}."
 
 
-def _false(found: Share) -> str:
-    studies = "1 A/A comparison" if found.of == 1 else f"{found.of} A/A comparisons"
-    return f"{studies} gave {percent(found.share)} % false positives {interval(found)} where 5 % are meant to be"
+def _false(share: Share) -> str:
+    studies = "1 A/A comparison" if share.of == 1 else f"{share.of} A/A comparisons"
+    return f"{studies} gave {percent(share.share)} % false positives {interval(share)} where 5 % are meant to be"
 
 
-def interval(found: Share) -> str:
+def interval(share: Share) -> str:
     """`[1.5, 14.1]`, in percent."""
-    return f"[{percent(found.low)}, {percent(found.high)}]"
+    return f"[{percent(share.low)}, {percent(share.high)}]"
 
 
 def percent(share: float | None) -> str:

@@ -37,9 +37,9 @@ INJECTING: Mapping[str, DeploymentFactory] = {
 
 def registry() -> Registry:
     """The names that an installation has, and those of calibration."""
-    found = installed()
+    known = installed()
     own = {name: factory.isolates_network for name, factory in INJECTING.items()}
-    return replace(found, deployments={**found.deployments, **own})
+    return replace(known, deployments={**known.deployments, **own})
 
 
 def work(number: int) -> Study:

@@ -31,11 +31,11 @@ class Subcommand:
     def load(self, name: str) -> Any:
         """Import it and build typer's command."""
         holder = typer.Typer(add_completion=False)
-        found = getattr(import_module(self.module), self.attribute)
-        if isinstance(found, typer.Typer):
-            holder.add_typer(found, name=name)
+        target = getattr(import_module(self.module), self.attribute)
+        if isinstance(target, typer.Typer):
+            holder.add_typer(target, name=name)
         else:
-            holder.command(name, context_settings=dict(self.settings))(found)
+            holder.command(name, context_settings=dict(self.settings))(target)
         holder.callback()(_nothing)
         return cast("TyperGroup", typer.main.get_command(holder)).commands[name]
 

@@ -179,12 +179,12 @@ def parse_settings(text: str) -> Mapping[str, str]:
     """Name → value from the client's JSON, after the answer to the password: names and values by turns."""
     try:
         words = json.loads(text.split("\n", 1)[1])
-        found = dict(zip(words[::2], words[1::2], strict=True))
+        settings = dict(zip(words[::2], words[1::2], strict=True))
     except (ValueError, LookupError, TypeError) as error:
         raise RunFailed(f"the settings of Redis cannot be read: {text[:80]!r}") from error
-    if not found:
+    if not settings:
         raise RunFailed("Redis told no settings")
-    return {name: value for name, value in found.items() if name not in SECRET}
+    return {name: value for name, value in settings.items() if name not in SECRET}
 
 
 def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:

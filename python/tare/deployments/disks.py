@@ -30,17 +30,17 @@ class Disk:
 def disks(read: Read) -> tuple[Disk, ...]:
     """All whole disks, by /proc/partitions; a partition is part of one. Raises `EnvironmentLacks` without any."""
     rows = [line.split() for line in (read("/proc/partitions") or b"").decode().splitlines()[1:] if line.strip()]
-    found = tuple(
+    devices = tuple(
         Disk(name, f"{major}:{minor}")
         for major, minor, _, name in rows
         if not _STACKED.match(name) and read(f"/sys/block/{name}/dev") is not None
     )
-    if not found:
+    if not devices:
         raise EnvironmentLacks("no disk of this host can be limited", hint="leave `disk_iops` out of the limits")
-    return found
+    return devices
 
 
 def iops_in_force(throttle: str) -> int | None:
     """The lowest limit in a group's file: v1 "MAJOR:MINOR N", v2 "MAJOR:MINOR rbps=… riops=N …"; `None`: none."""
-    found = re.findall(r"(?:\d+:\d+ |[rw]iops=)(\d+)(?!\S)", throttle)
-    return min((int(each) for each in found), default=None)
+    limits = re.findall(r"(?:\d+:\d+ |[rw]iops=)(\d+)(?!\S)", throttle)
+    return min((int(each) for each in limits), default=None)

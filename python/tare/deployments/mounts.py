@@ -77,10 +77,10 @@ def lying_under(host: Host, path: str) -> Mount:
     """The mount on which a directory of the host lies."""
     text = (host.read("/proc/self/mountinfo") or b"").decode(errors="replace")
     real = host.run(["realpath", "--", path], timeout_s=_CALL_S).text.rstrip("\n")
-    found = covering(parse_mountinfo(text), real)
-    if found is None:
+    mount = covering(parse_mountinfo(text), real)
+    if mount is None:
         raise EnvironmentLacks(f"the kernel does not say on which file system {path} lies")
-    return found
+    return mount
 
 
 def must_share_disk(host: Host, engines: str, ours: str) -> None:

@@ -97,8 +97,8 @@ def parse_environ(text: str) -> Mapping[str, str] | None:
 def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:
     """Each target → "fstype major:minor" of the mount that it lies on, and its server's address if it has one."""
     mounts = parse_mountinfo(mountinfo)
-    found = {target: covering(mounts, target) for target in targets}
-    return {target: describe_mount(mount) for target, mount in found.items() if mount}
+    covering_mounts = {target: covering(mounts, target) for target in targets}
+    return {target: describe_mount(mount) for target, mount in covering_mounts.items() if mount}
 
 
 def _cpu_weight(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | None:
@@ -133,8 +133,8 @@ def _disk_iops(host: Host, cgroups: Cgroups, paths: Mapping[str, str]) -> int | 
         _in_cgroup(host, cgroups, paths, "blkio", f"blkio.throttle.{way}_iops_device") for way in ("read", "write")
     ]
     limits = [*v1, _in_cgroup(host, cgroups, paths, "io", "io.max")]
-    found = [iops for text in limits if text and (iops := iops_in_force(text)) is not None]
-    return min(found, default=None)
+    in_force = [iops for text in limits if text and (iops := iops_in_force(text)) is not None]
+    return min(in_force, default=None)
 
 
 def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controller: str, name: str) -> str | None:

@@ -80,10 +80,10 @@ def ceilings(host: Host) -> Mapping[str, int]:
         return {}
     own = parse_limits((host.read("/proc/self/limits") or b"").decode())
     hard = {name: own[kernel].split()[1] for name, kernel in _KERNEL_NAMES.items() if kernel in own}
-    found = {name: int(value) for name, value in hard.items() if value != "unlimited"}
+    limits = {name: int(value) for name, value in hard.items() if value != "unlimited"}
     if pid_max := (host.read("/proc/sys/kernel/pid_max") or b"").strip():
-        found["nproc"] = min(found.get("nproc", int(pid_max)), int(pid_max))
-    return found
+        limits["nproc"] = min(limits.get("nproc", int(pid_max)), int(pid_max))
+    return limits
 
 
 def _lower(wanted: int, ceiling: int | None) -> int:

@@ -78,7 +78,7 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
     The ledger lists them too, but for one that the engine was still making when its tare was killed and that an
     earlier sweep therefore did not find.
     """
-    boot, found = boot_id(here), []
+    boot, orphaned = boot_id(here), []
     wanted: dict[str, str | list[str] | bool] = {"label": RUN_LABEL}
     containers = engine.containers.list(all=True, filters=wanted, ignore_removed=True)
     seen = [(Kind.CONTAINER, str(each.name), each.labels[LABEL]) for each in containers]
@@ -88,8 +88,8 @@ def orphans(engine: DockerClient, here: Host, *, engine_host: str = "local") -> 
         with contextlib.suppress(ValueError):  # not written by this tare: not ours to judge
             owner = from_ident(label)
             if owner.boot_id == boot and not alive(here, owner):
-                found.append(Made(kind, name, engine_host, owner))
-    return tuple(found)
+                orphaned.append(Made(kind, name, engine_host, owner))
+    return tuple(orphaned)
 
 
 def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None, others: Engines) -> bool:

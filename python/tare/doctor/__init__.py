@@ -24,16 +24,16 @@ class Line:
     advice: str | None = None
 
 
-def ok(name: str, found: str) -> Line:
+def ok(name: str, observed: str) -> Line:
     """Nothing to be done."""
-    return Line(name, Verdict.OK, found)
+    return Line(name, Verdict.OK, observed)
 
 
-def warning(name: str, found: str, advice: str) -> Line:
+def warning(name: str, observed: str, advice: str) -> Line:
     """Studies run, but their results suffer, or some arms are out of reach."""
-    return Line(name, Verdict.WARNING, found, advice)
+    return Line(name, Verdict.WARNING, observed, advice)
 
 
-def cannot(name: str, found: str, advice: str) -> Line:
+def cannot(name: str, observed: str, advice: str) -> Line:
     """A study with bare and container arms cannot run."""
-    return Line(name, Verdict.CANNOT, found, advice)
+    return Line(name, Verdict.CANNOT, observed, advice)

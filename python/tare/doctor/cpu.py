@@ -32,21 +32,21 @@ def _count(facts: Mapping[str, Any]) -> Line:
     count, model = facts["cpu_count"], facts["cpu_model"] or "model unknown"
     if count is None:
         return warning("CPUs", "the number cannot be read", "mount /sys")
-    found = f"{count}, {model}"
+    observed = f"{count}, {model}"
     if count == 1:
         return warning(
-            "CPUs", found, "server and client share one CPU, so a slower client looks like a slower server"
+            "CPUs", observed, "server and client share one CPU, so a slower client looks like a slower server"
         )
-    return ok("CPUs", found)
+    return ok("CPUs", observed)
 
 
 def _governor(governors: list[str] | None) -> Line:
     if governors is None:
         return ok("CPU governor", "not visible here: the hypervisor or the firmware decides")
-    found = ", ".join(governors)
+    observed = ", ".join(governors)
     if governors == ["performance"]:
-        return ok("CPU governor", found)
-    return warning("CPU governor", found, "while measuring: cpupower frequency-set --governor performance")
+        return ok("CPU governor", observed)
+    return warning("CPU governor", observed, "while measuring: cpupower frequency-set --governor performance")
 
 
 def _turbo(turbo: bool | None) -> Line:  # noqa: FBT001 - a fact, not a mode
@@ -73,10 +73,10 @@ def _steal(facts: Mapping[str, Any]) -> Line:
     steal = facts["cpu_steal_fraction"]
     if steal is None:
         return warning("CPU steal", "cannot be read", "mount /proc")
-    found = f"{steal:.2%} of all time since boot went to other machines"
+    observed = f"{steal:.2%} of all time since boot went to other machines"
     if steal > _MOST_STEAL:
-        return warning("CPU steal", found, "use a quieter host or dedicated CPUs, and more blocks")
-    return ok("CPU steal", found)
+        return warning("CPU steal", observed, "use a quieter host or dedicated CPUs, and more blocks")
+    return ok("CPU steal", observed)
 
 
 def _clock(source: str | None) -> Line:
@@ -92,7 +92,7 @@ def _clock(source: str | None) -> Line:
 def _load(load: float | None, cpus: int | None) -> Line:
     if load is None:
         return warning("load of others", "cannot be read", "mount /proc")
-    found = f"{load:.2f} tasks over the last minute" + ("" if cpus is None else f", on {cpus} CPUs")
+    observed = f"{load:.2f} tasks over the last minute" + ("" if cpus is None else f", on {cpus} CPUs")
     if load > _MOST_LOAD:
-        return warning("load of others", found, "stop what else runs here: `top` shows it")
-    return ok("load of others", found)
+        return warning("load of others", observed, "stop what else runs here: `top` shows it")
+    return ok("load of others", observed)

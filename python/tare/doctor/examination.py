@@ -27,10 +27,10 @@ from tare.sites.ledger import Ledger
 
 def home_line(host: Host, home: str) -> Line:
     """Of TARE_HOME."""
-    found = home_on(host, home)
-    if found.fault is not None:
-        return cannot("home", found.fault, ADVICE)
-    return ok("home", home if found.place == home else f"{home}, to be made in {found.place}")
+    checked = home_on(host, home)
+    if checked.fault is not None:
+        return cannot("home", checked.fault, ADVICE)
+    return ok("home", home if checked.place == home else f"{home}, to be made in {checked.place}")
 
 
 @dataclass(frozen=True)

@@ -48,12 +48,12 @@ def resource_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
 def _enough(name: str, free: int | None, need: Need, advice: str, *, where: str = "") -> Line:
     if free is None:
         return warning(name, f"free space cannot be read{where}", advice)
-    found = f"{free / GIB:.1f} GiB free{where}"
+    observed = f"{free / GIB:.1f} GiB free{where}"
     if free < need.least:
-        return cannot(name, found, f"{advice}: the demo needs {need.least / GIB:.0f} GiB")
+        return cannot(name, observed, f"{advice}: the demo needs {need.least / GIB:.0f} GiB")
     if free < need.good:
-        return warning(name, found, f"{advice}: full-size studies need more than the demo")
-    return ok(name, found)
+        return warning(name, observed, f"{advice}: full-size studies need more than the demo")
+    return ok(name, observed)
 
 
 def _swap(facts: Mapping[str, Any]) -> Line:
@@ -75,15 +75,15 @@ def _huge_pages(thp: str | None) -> Line:
     return ok("huge pages", "not visible here" if thp is None else f"transparent ones: {thp}")
 
 
-def _reclaim(found: Sequence[str] | None) -> Line:
+def _reclaim(reclaimers: Sequence[str] | None) -> Line:
     """What was read ahead of a run does not stay: docs/journal/2026-11-23-paged-out.md."""
-    if found:
+    if reclaimers:
         return warning(
             "proactive reclaim",
-            f"the kernel pages out what seems cold, perhaps while memory is free: {', '.join(found)}",
-            f"while measuring: {'; '.join(_how_off(name) for name in found)}",
+            f"the kernel pages out what seems cold, perhaps while memory is free: {', '.join(reclaimers)}",
+            f"while measuring: {'; '.join(_how_off(name) for name in reclaimers)}",
         )
-    return ok("proactive reclaim", "not visible here" if found is None else "none")
+    return ok("proactive reclaim", "not visible here" if reclaimers is None else "none")
 
 
 def _how_off(name: str) -> str:

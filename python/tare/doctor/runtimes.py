@@ -62,23 +62,23 @@ def _engine(host: Host, name: str, program: str) -> Line:
     try:
         with closing(connect_to(name, timeout_s=_CALL_S)) as client:
             version = client.version().get("Version")
-            said = _in_engine(host, client, host.read(program) or b"")
+            output = _in_engine(host, client, host.read(program) or b"")
     except (EnvironmentLacks, RunFailed) as error:
         return warning(line, error.what, error.hint or "needed by arms that name it alone")
     except (DockerException, RequestException) as error:
         return warning(line, f"it answers, and starts nothing: {_short(str(error))}", "look at the engine's log")
-    if _SAYS not in said:
-        return warning(line, f"a container started, and said {_short(said)!r}", "look at the engine's log")
+    if _SAYS not in output:
+        return warning(line, f"a container started, and said {_short(output)!r}", "look at the engine's log")
     return ok(line, f"{version}: works, a container ran")
 
 
 def _in_engine(host: Host, client: DockerClient, program: bytes) -> str:
     """What the program said in a container that is gone again."""
     wanted = rlimits(Limits(), ceilings(host))
-    told = client.api.import_image_from_data(_tar(program))
-    engine_id = next((word for line in told.splitlines() if (word := json.loads(line).get("status", ""))), "")
+    answer = client.api.import_image_from_data(_tar(program))
+    engine_id = next((word for line in answer.splitlines() if (word := json.loads(line).get("status", ""))), "")
     if not engine_id.startswith("sha256:"):
-        raise RunFailed(f"the engine takes no image: {_short(told)}")
+        raise RunFailed(f"the engine takes no image: {_short(answer)}")
     name = f"tare-doctor-{uuid4().hex[:12]}"
     try:
         container = client.containers.create(

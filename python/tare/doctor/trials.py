@@ -36,9 +36,9 @@ def _rights(host: Host) -> Line:
     user = as_int(answer(host, ["id", "-u"]).strip() or None)
     if user == 0:
         return ok("rights", "root")
-    found = "cannot be found out" if user is None else f"user {user}"
+    observed = "cannot be found out" if user is None else f"user {user}"
     return cannot(
-        "rights", found, "bare arms and cgroups need root: run tare as root (container arms alone do not)"
+        "rights", observed, "bare arms and cgroups need root: run tare as root (container arms alone do not)"
     )
 
 
@@ -82,7 +82,7 @@ def _noise(host: Host) -> Line:
     try:
         result = json.loads(host.run(argv, timeout_s=_SPIN_S + _LIMIT_S, stdin=_SPIN.read_bytes()).text)
         lost = result["lost_s"] / result["seconds"]
-        found = (
+        observed = (
             f"a busy loop of {result['seconds']:.1f} s lost {lost:.2%} of its time in {result['pauses']} pauses "
             f"over {_PAUSE_US / 1000:g} ms, the longest {result['longest_ms']:.2f} ms"
         )
@@ -90,6 +90,6 @@ def _noise(host: Host) -> Line:
         return warning("noise", f"cannot be measured: {error}", "install python3")
     if lost > _MOST_LOST:
         return warning(
-            "noise", found, "other work, interrupts or a busy hypervisor: quieten it, or plan more blocks"
+            "noise", observed, "other work, interrupts or a busy hypervisor: quieten it, or plan more blocks"
         )
-    return ok("noise", found)
+    return ok("noise", observed)

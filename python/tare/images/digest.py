@@ -74,9 +74,9 @@ def parse_listing(text: str) -> Iterator[Entry]:
     return (Entry(*json.loads(line)) for line in text.splitlines())
 
 
-def first_difference(wanted: Iterable[Entry], found: Iterable[Entry]) -> str | None:
+def first_difference(wanted: Iterable[Entry], actual: Iterable[Entry]) -> str | None:
     """What differs, at the first path by name, in words that follow `the image`; `None` where nothing does."""
-    left, right = ({entry.path: entry for entry in side} for side in (wanted, found))
+    left, right = ({entry.path: entry for entry in side} for side in (wanted, actual))
     for path in sorted(left.keys() | right.keys()):
         if left.get(path) != right.get(path):
             return _difference(path, left, right)
@@ -89,13 +89,13 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _difference(path: str, wanted: Mapping[str, Entry], found: Mapping[str, Entry]) -> str:
+def _difference(path: str, wanted: Mapping[str, Entry], actual: Mapping[str, Entry]) -> str:
     shown = json.dumps("/" if path == "." else f"/{path}", ensure_ascii=not path.isprintable())
-    if path not in found:
+    if path not in actual:
         return f"lacks {shown}"
     if path not in wanted:
         return f"has {shown}, which it should not have"
-    before, after = wanted[path], found[path]
+    before, after = wanted[path], actual[path]
     if before.kind != after.kind:
         return f"has a {after.kind} {shown} that should be a {before.kind}"
     pairs = {

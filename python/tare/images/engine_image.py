@@ -110,9 +110,9 @@ def engine_config(engine: DockerClient, engine_id: str) -> ImageConfig:
         raise EnvironmentLacks(f"the engine cannot be asked for the image {engine_id[:19]}: {error}") from error
 
 
-def config_difference(wanted: ImageConfig, found: ImageConfig) -> str | None:
+def config_difference(wanted: ImageConfig, actual: ImageConfig) -> str | None:
     """What differs, in words that follow `the image`; nothing about the data directory, which is tare's matter."""
-    before, after = _comparable(wanted), _comparable(found)
+    before, after = _comparable(wanted), _comparable(actual)
     for key, value in before.items():
         if value != after[key]:
             return f"has the {key} {after[key]!r} in place of {value!r}"
@@ -225,10 +225,10 @@ def _quoted(value: str, mark: str = '"') -> str:
 def _named(engine: DockerClient, marks: Mapping[str, str], name: str) -> str | None:
     """Give the name to an image with these labels; `None` where the engine has none."""
     repository, _, tag = name.rpartition(":")
-    for found in engine.images.list(filters={"label": [f"{label}={value}" for label, value in marks.items()]}):
+    for match in engine.images.list(filters={"label": [f"{label}={value}" for label, value in marks.items()]}):
         with suppress(NotFound):  # its last name was taken away meanwhile
-            found.tag(repository, tag)
-            return str(found.id)
+            match.tag(repository, tag)
+            return str(match.id)
     return None
 
 
@@ -236,9 +236,9 @@ def _tagged(engine: DockerClient, answer: str, name: str) -> str | None:
     """The image's id under `name`. Podman 4 takes an import's repository without its tag: it is `latest`."""
     if (made := id_of(engine, name)) is not None:
         return made
-    told = [json.loads(line).get("status", "") for line in answer.splitlines() if line.strip()]
+    statuses = [json.loads(line).get("status", "") for line in answer.splitlines() if line.strip()]
     repository, _, tag = name.rpartition(":")
-    for engine_id in (word for word in told if word.startswith("sha256:")):
+    for engine_id in (word for word in statuses if word.startswith("sha256:")):
         image = engine.images.get(engine_id)
         image.tag(repository, tag)
         engine.images.remove(f"{repository}:latest", noprune=True)

@@ -64,12 +64,12 @@ class ImageStore:
             tree = json.loads((home / "image.json").read_bytes())
             if tree["format"] > FORMAT:
                 raise StoreError(f"{home} was made by a newer tare", hint="update tare")
-            found = _shelved(tree, str(home / "rootfs"))
+            image = _shelved(tree, str(home / "rootfs"))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{home}/image.json is damaged: {error}", hint=f"remove {home}") from error
-        return found if (home / "rootfs").is_dir() else None
+        return image if (home / "rootfs").is_dir() else None
 
     def listing(self, digest: str) -> tuple[Entry, ...]:
         """The tree as it was when it was put here."""
@@ -99,8 +99,8 @@ class ImageStore:
     def all(self) -> tuple[StoredImage, ...]:
         """All images, the oldest first."""
         homes = [path.parent for path in self.layout.images.glob("*/image.json")]
-        found = [each for home in homes if (each := self.get(home.name)) is not None]
-        return tuple(sorted(found, key=lambda each: each.made_at))
+        images = [each for home in homes if (each := self.get(home.name)) is not None]
+        return tuple(sorted(images, key=lambda each: each.made_at))
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -13,11 +13,11 @@ def installed_packages(root: Path) -> tuple[tuple[str, str], ...]:
 
     Sorted; empty where there is neither.
     """
-    found = [parse_stanza(stanza) for stanza in _text(root / "var/lib/dpkg/status").split("\n\n")]
+    packages = [parse_stanza(stanza) for stanza in _text(root / "var/lib/dpkg/status").split("\n\n")]
     for line in _text(root / BUILT_HERE).splitlines():
         name, _, version = line.partition("\t")
-        found.append((name, version))
-    return tuple(sorted(each for each in found if each is not None))
+        packages.append((name, version))
+    return tuple(sorted(each for each in packages if each is not None))
 
 
 def _text(path: Path) -> str:

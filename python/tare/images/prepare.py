@@ -45,13 +45,13 @@ def prepare(  # noqa: PLR0913 - the parts of a machine, each by name
         with image_store.lock():
             image_store.sweep()
             key = source.cache_key(rest, workshop)
-            found = image_store.find(key) if key is not None and not rebuild else None
-            if found is None:
-                found = _make(reference, image_store, workshop)
+            stored = image_store.find(key) if key is not None and not rebuild else None
+            if stored is None:
+                stored = _make(reference, image_store, workshop)
                 key = key or source.cache_key(rest, workshop)
                 if key is not None:
-                    image_store.remember(key, found.image.digest)
-            image = _in_engine(found, image_store, engine)
+                    image_store.remember(key, stored.image.digest)
+            image = _in_engine(stored, image_store, engine)
             if hold:
                 image_store.hold(image.digest)
             return replace(image, reference=reference)
@@ -87,15 +87,15 @@ def _make(reference: str, image_store: ImageStore, workshop: Workshop) -> Stored
         return image_store.put(image, tree, root)
 
 
-def _in_engine(found: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> Image:
+def _in_engine(stored: StoredImage, image_store: ImageStore, engine: DockerClient | None) -> Image:
     """Make sure the engine has it too, where there is one."""
-    image, name = found.image, own_name(found.image, image_store.layout.home)
+    image, name = stored.image, own_name(stored.image, image_store.layout.home)
     if engine is None or (image.engine_id is not None and id_of(engine, name) == image.engine_id):
         return image
     image_store.ledger.note(Kind.IMAGE, name, keep=True)
     with image_store.scratch() as scratch:
         engine_id = import_tree(engine, image, scratch, name)
-    kept = replace(found, image=replace(image, engine_id=engine_id))
+    kept = replace(stored, image=replace(image, engine_id=engine_id))
     image_store.rewrite(kept)
     return kept.image
 

@@ -69,8 +69,13 @@ def _unpack(image: Image, archive: Path, harbour: Harbour, home: str) -> None:
     unpack = ("--extract", "--numeric-owner", "--same-permissions", "--xattrs", "--xattrs-include=*")
     host.run(["tar", *unpack, "-C", f"{there}/rootfs", "-f", f"{there}/tree.tar"], timeout_s=_LONG_S)
     host.run(["rm", "--", f"{there}/tree.tar"], timeout_s=_QUICK_S)
-    told = {"format": FORMAT, "reference": image.reference, "digest": image.digest, "config": asdict(image.config)}
-    host.put(json.dumps(told, indent=1).encode(), f"{there}/shipped.json")
+    description = {
+        "format": FORMAT,
+        "reference": image.reference,
+        "digest": image.digest,
+        "config": asdict(image.config),
+    }
+    host.put(json.dumps(description, indent=1).encode(), f"{there}/shipped.json")
     host.run(["sync", "-f", "--", there], timeout_s=_LONG_S)
     host.run(["mv", "-T", "--", there, home], timeout_s=_QUICK_S)
     ledger.forget(Kind.PATH, there, host=host.name)

@@ -43,7 +43,7 @@ class Import:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Reading:
     """A run with its place. `conditions`: levels of the conditions; `repetition`: its text, of equal conditions."""
 
     path: Path
@@ -63,9 +63,9 @@ class _Block:
 
 def collect(mapping: ImportMapping, directory: Path) -> Import:
     """Read every file that the mapping names. Raises `StudyError` for what cannot be meant."""
-    found = list(_runs(mapping, directory))
-    files = len({run.path for run in found})
-    if not found:
+    readings = list(_runs(mapping, directory))
+    files = len({run.path for run in readings})
+    if not readings:
         fits = mapping.pattern.text
         if fit := [path for path, _ in mapping.pattern.files(directory)]:
             hint = "is the table without rows, or does the mapping leave out these arms?"
@@ -73,21 +73,21 @@ def collect(mapping: ImportMapping, directory: Path) -> Import:
                 f"no run stands in {counted(len(fit), 'file')} with a name of {fits!r}: {fit[0]}", hint=hint
             )
         raise StudyError(f"no file in {directory} fits {fits!r}", hint="`files` is a path below that directory")
-    _refuse_twice(found)
-    _must_tell_of_a_run(mapping, found)
-    blocks = _blocks(mapping, found)
-    study = _study(mapping, found, len(blocks), files)
-    plan = _plan(study, found, blocks)
+    _refuse_twice(readings)
+    _must_tell_of_a_run(mapping, readings)
+    blocks = _blocks(mapping, readings)
+    study = _study(mapping, readings, len(blocks), files)
+    plan = _plan(study, readings, blocks)
     by_place = {(run.block, run.arm): run for run in plan.runs}
     places = {(block.repetition, *block.conditions.values()): block for block in blocks}
     made = []
-    for run in found:
+    for run in readings:
         block = places[run.repetition, *run.conditions.values()]
         made.append(_record(study, plan, by_place[block.number, run.arm], run))
     return Import(plan, tuple(sorted(made, key=lambda each: each.record.index)), files)
 
 
-def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Found]:
+def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Reading]:
     file = mapping.file
     arms = {tuple(levels.values()): name for name, levels in mapping.arms.items()}
     for path, parts in mapping.pattern.files(directory):
@@ -100,7 +100,7 @@ def _runs(mapping: ImportMapping, directory: Path) -> Iterator[_Found]:
             arm = arms.get(tuple(levels.values()))
             if arm is not None:  # a mapping that names its arms leaves out the others
                 repetition = "1" if file.repetition is None else known[file.repetition]
-                yield _Found(path, path.relative_to(directory).as_posix(), arm, conditions, repetition, read)
+                yield _Reading(path, path.relative_to(directory).as_posix(), arm, conditions, repetition, read)
 
 
 def _level(part: str, text: str, texts: Mapping[str, str] | str, place: str) -> str:
@@ -119,9 +119,9 @@ def _level(part: str, text: str, texts: Mapping[str, str] | str, place: str) -> 
     raise StudyError(f"{place}: {text!r} of {{{part}}} is no level that the mapping knows", hint=hint)
 
 
-def _refuse_twice(found: Sequence[_Found]) -> None:
-    seen: dict[tuple[str, ...], _Found] = {}
-    for run in found:
+def _refuse_twice(readings: Sequence[_Reading]) -> None:
+    seen: dict[tuple[str, ...], _Reading] = {}
+    for run in readings:
         place = (run.arm, run.repetition, *run.conditions.values())
         if place in seen:
             both = f"{seen[place].read.place} and {run.read.place}"
@@ -132,21 +132,21 @@ def _refuse_twice(found: Sequence[_Found]) -> None:
         seen[place] = run
 
 
-def _must_tell_of_a_run(mapping: ImportMapping, found: Sequence[_Found]) -> None:
+def _must_tell_of_a_run(mapping: ImportMapping, readings: Sequence[_Reading]) -> None:
     """Where all have failed, most likely something else was read than what the mapping says."""
-    if any(run.read.measurement is not None for run in found):
+    if any(run.read.measurement is not None for run in readings):
         return
-    first, parser = found[0].read, mapping.file.parser.name
+    first, parser = readings[0].read, mapping.file.parser.name
     raise StudyError(
-        f"not one of {counted(len(found), 'run')} is good: {first.place}: {first.failure}",
+        f"not one of {counted(len(readings), 'run')} is good: {first.place}: {first.failure}",
         hint=f"are these files what the parser {parser!r} reads?",
     )
 
 
-def _blocks(mapping: ImportMapping, found: Sequence[_Found]) -> tuple[_Block, ...]:
+def _blocks(mapping: ImportMapping, readings: Sequence[_Reading]) -> tuple[_Block, ...]:
     """A block a configuration and repetition, in the order of the levels."""
-    ranks = {name: {level: n for n, level in enumerate(each)} for name, each in _levels(mapping, found).items()}
-    places = {(tuple(run.conditions.values()), run.repetition): run.conditions for run in found}
+    ranks = {name: {level: n for n, level in enumerate(each)} for name, each in _levels(mapping, readings).items()}
+    places = {(tuple(run.conditions.values()), run.repetition): run.conditions for run in readings}
     if len(places) > _LARGEST_BLOCKS:
         raise StudyError(f"{len(places)} blocks are more than {_LARGEST_BLOCKS}")
 
@@ -158,11 +158,11 @@ def _blocks(mapping: ImportMapping, found: Sequence[_Found]) -> tuple[_Block, ..
     return tuple(_Block(n, places[place], place[1]) for n, place in enumerate(ordered, start=1))
 
 
-def _levels(mapping: ImportMapping, found: Sequence[_Found]) -> dict[str, tuple[str, ...]]:
+def _levels(mapping: ImportMapping, readings: Sequence[_Reading]) -> dict[str, tuple[str, ...]]:
     """Condition → its levels: as the mapping lists them, else as they were found, numbers by size."""
     levels: dict[str, tuple[str, ...]] = {}
     for name, texts in mapping.file.conditions.items():
-        seen = {run.conditions[name] for run in found}
+        seen = {run.conditions[name] for run in readings}
         levels[name] = tuple(sorted(seen, key=_natural)) if texts == ANY else tuple(texts)
     return levels
 
@@ -172,7 +172,7 @@ def _natural(text: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
-def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: int) -> Study:
+def _study(mapping: ImportMapping, readings: Sequence[_Reading], blocks: int, files: int) -> Study:
     file = mapping.file
     origin = file.origin or (file.source.url if file.source else "source not given")
     return Study(
@@ -182,9 +182,9 @@ def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: 
         source=file.source.publication() if file.source else None,
         arms=tuple(Arm(name=name, levels=levels, settings=None) for name, levels in mapping.arms.items()),
         baseline=file.baseline,
-        factors={**{name: tuple(each) for name, each in file.factors.items()}, **_levels(mapping, found)},
+        factors={**{name: tuple(each) for name, each in file.factors.items()}, **_levels(mapping, readings)},
         protocol=ImportedSpec(name="imported", blocks=blocks, retries=0),
-        published=tuple(_published(mapping, found)),
+        published=tuple(_published(mapping, readings)),
         margins=file.margins or {},
         deviations=file.deviations,
         text=mapping.document.text,
@@ -195,13 +195,13 @@ def _study(mapping: ImportMapping, found: Sequence[_Found], blocks: int, files: 
     )
 
 
-def _published(mapping: ImportMapping, found: Sequence[_Found]) -> Iterator[Published]:
+def _published(mapping: ImportMapping, readings: Sequence[_Reading]) -> Iterator[Published]:
     """What was published of all that was read, or of one stratum; not what is of a part of it alone."""
     strata = mapping.file.strata
     for figure in published(mapping.document, mapping.file):
         named = {name: figure.levels[name] for name in strata if name in figure.levels}
         if named and len(named) < len(strata):
-            if any(run.conditions[name] != level for run in found for name, level in named.items()):
+            if any(run.conditions[name] != level for run in readings for name, level in named.items()):
                 continue
             of_arm = {name: level for name, level in figure.levels.items() if name not in named}
             yield figure.model_copy(update={"levels": of_arm})
@@ -209,12 +209,14 @@ def _published(mapping: ImportMapping, found: Sequence[_Found]) -> Iterator[Publ
             yield figure
 
 
-def _plan(study: Study, found: Sequence[_Found], blocks: Sequence[_Block]) -> Plan:
+def _plan(study: Study, readings: Sequence[_Reading], blocks: Sequence[_Block]) -> Plan:
     """The runs that there are; the digest is of the study and of every byte that was read."""
     numbers = {(block.repetition, *block.conditions.values()): block.number for block in blocks}
     places = {name: n for n, name in enumerate(arm.name for arm in study.arms)}
     digits = max(2, len(str(len(blocks))))
-    turns = sorted((numbers[run.repetition, *run.conditions.values()], places[run.arm], run.arm) for run in found)
+    turns = sorted(
+        (numbers[run.repetition, *run.conditions.values()], places[run.arm], run.arm) for run in readings
+    )
     runs = tuple(
         PlannedRun(
             id=f"b{block:0{digits}d}-{position + 1}-{arm}",
@@ -227,14 +229,14 @@ def _plan(study: Study, found: Sequence[_Found], blocks: Sequence[_Block]) -> Pl
         for index, (block, position, arm) in enumerate(turns)
     )
     digest = hashlib.sha256(study.text.encode())
-    for run in sorted(found, key=lambda each: (each.name, each.read.raw)):
+    for run in sorted(readings, key=lambda each: (each.name, each.read.raw)):
         digest.update(run.name.encode() + b"\0" + hashlib.sha256(run.read.raw).digest())
     return Plan(study=study, seed=0, runs=runs, digest=digest.hexdigest())
 
 
-def _record(study: Study, plan: Plan, run: PlannedRun, found: _Found) -> ImportedRun:
-    read = found.read
-    name = found.path.name
+def _record(study: Study, plan: Plan, run: PlannedRun, reading: _Reading) -> ImportedRun:
+    read = reading.read
+    name = reading.path.name
     outcome = Outcome(ok=read.measurement is not None, reason=read.failure)
     if not outcome.ok:
         outcome = outcome.model_copy(update={"failed_in": Phase.MEASURE})
@@ -248,7 +250,7 @@ def _record(study: Study, plan: Plan, run: PlannedRun, found: _Found) -> Importe
         position=run.position,
         index=run.index,
         arm=run.arm,
-        levels={**found.conditions, **plan.arm(run.arm).levels},
+        levels={**reading.conditions, **plan.arm(run.arm).levels},
         settings={},
         seed=run.seed,
         phases=(),
@@ -264,9 +266,9 @@ def _record(study: Study, plan: Plan, run: PlannedRun, found: _Found) -> Importe
         imported={
             "origin": study.imported.origin if study.imported else None,
             "parser": study.imported.parser if study.imported else None,
-            "file": found.name,
+            "file": reading.name,
             "sha256": hashlib.sha256(read.raw).hexdigest(),
-            "repetition": found.repetition,
+            "repetition": reading.repetition,
         },
     )
     return ImportedRun(record, read.raw)

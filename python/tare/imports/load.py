@@ -153,7 +153,7 @@ def published(document: Document, file: MappingFile) -> tuple[Published, ...]:
     One with levels of some strata only is of all blocks that have these.
     """
     names = {factor: tuple(levels) for factor, levels in file.factors.items()}
-    found = []
+    figures = []
     for n, spec in enumerate(file.published):
         where: KeyPath = ("published", n, "levels")
         of_arm = {factor: value for factor, value in spec.levels.items() if factor not in file.strata}
@@ -161,7 +161,7 @@ def published(document: Document, file: MappingFile) -> tuple[Published, ...]:
         levels = {**whole(document, where, of_arm, names), **of_stratum}
         if spec.relative is None:
             raise document.error(("published", n), "no relative figure", hint="give relative, a fraction")
-        found.append(
+        figures.append(
             Published(
                 levels=levels,
                 metric=spec.metric,
@@ -171,4 +171,4 @@ def published(document: Document, file: MappingFile) -> tuple[Published, ...]:
                 where=spec.where,
             )
         )
-    return tuple(found)
+    return tuple(figures)

@@ -73,19 +73,19 @@ class PathPattern:
         everything = sorted(directory.rglob("*"))
         stores = {path.parent for path in everything if path.name == StoreLayout(path.parent).database.name}
         for path in everything:
-            found = self.read(path.relative_to(directory).as_posix())
-            if found is None or not path.is_file() or not stores.isdisjoint(path.parents):
+            fields = self.read(path.relative_to(directory).as_posix())
+            if fields is None or not path.is_file() or not stores.isdisjoint(path.parents):
                 continue
             if not str(path).isprintable():
                 hint = "give it a name of printable letters in UTF-8"
                 raise StudyError(f"{str(path)!r} cannot be kept by that name", hint=hint)
-            self._must_be_one_reading(path.relative_to(directory).as_posix(), found)
-            yield path, found
+            self._must_be_one_reading(path.relative_to(directory).as_posix(), fields)
+            yield path, fields
 
-    def _must_be_one_reading(self, path: str, found: Mapping[str, str]) -> None:
-        other = found if self.longest is None else self._read(self.longest, path)
-        if other and other != found:
-            part, text = next((name, text) for name, text in found.items() if other[name] != text)
+    def _must_be_one_reading(self, path: str, fields: Mapping[str, str]) -> None:
+        other = fields if self.longest is None else self._read(self.longest, path)
+        if other and other != fields:
+            part, text = next((name, text) for name, text in fields.items() if other[name] != text)
             raise StudyError(
                 f"{path} can be read in two ways: {{{part}}} as {text!r} or as {other[part]!r}",
                 hint="a part may not hold what parts it from the next one: rename the files",

@@ -182,20 +182,20 @@ def _one(raw: bytes, parser: ToolParser, place: str) -> ReadRun:
     if why := _no_text(raw):
         return ReadRun(place, {}, None, why, raw)
     try:
-        found = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
+        measured = TOOLS[parser.name](raw.decode(errors="replace"), parser.max_error_share)
     except RunFailed as error:
         return ReadRun(place, {}, None, str(error), raw)
-    if (figure := _impossible(asdict(found))) is not None:
+    if (figure := _impossible(asdict(measured))) is not None:
         return ReadRun(place, {}, None, f"a figure of {figure:g} cannot be meant", raw)
-    return ReadRun(place, {}, to_tree(found), None, raw)
+    return ReadRun(place, {}, to_tree(measured), None, raw)
 
 
 def _impossible(tree: Any) -> float | None:
     """A number that no measurement holds: not finite, or above `LARGEST_FIGURE`."""
     if isinstance(tree, Mapping):
-        return next((found for each in tree.values() if (found := _impossible(each)) is not None), None)
+        return next((fault for each in tree.values() if (fault := _impossible(each)) is not None), None)
     if isinstance(tree, list | tuple):
-        return next((found for each in tree if (found := _impossible(each)) is not None), None)
+        return next((fault for each in tree if (fault := _impossible(each)) is not None), None)
     return tree if isinstance(tree, float) and not abs(tree) <= LARGEST_FIGURE else None
 
 

@@ -48,13 +48,13 @@ class Verdict:
 
 
 def verdicts(
-    benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[ClaimFile], needed: float | None
+    benchmark: Benchmark, predicted: Sequence[Forecast], claims: Sequence[ClaimFile], needed: float | None
 ) -> tuple[Verdict, ...]:
     """One verdict a purpose. `needed`: see `gap_needed`."""
     if needed is None:
         return _without_containers(benchmark, claims)
     return (
-        _ranking(benchmark, found, claims, needed),
+        _ranking(benchmark, predicted, claims, needed),
         _production(benchmark, claims),
         _mixing(claims),
         Verdict(
@@ -98,14 +98,14 @@ def _of_machines(claims: Sequence[ClaimFile]) -> tuple[str, ...]:
     )
 
 
-def gap_needed(benchmark: Benchmark, found: Sequence[Forecast]) -> float | None:
+def gap_needed(benchmark: Benchmark, predicted: Sequence[Forecast]) -> float | None:
     """How far alternatives have to be apart for their order to hold, a fraction; `None`: nothing is dockerized.
 
     The report's 30 %, or more where an effect is plausible that one system could suffer and another be spared.
     """
     if not benchmark.dockerized:
         return None
-    worst = [max(abs(end) for end in each.pool.bounds) for each in found if each.pool is not None]
+    worst = [max(abs(end) for end in each.pool.bounds) for each in predicted if each.pool is not None]
     return max([SAFE_GAP, *(math.expm1(each) for each in worst)])
 
 
@@ -119,12 +119,15 @@ def claims_about(claims: Sequence[ClaimFile], purpose: str) -> tuple[str, ...]:
 
 
 def _ranking(
-    benchmark: Benchmark, found: Sequence[Forecast], claims: Sequence[ClaimFile], needed: float
+    benchmark: Benchmark, predicted: Sequence[Forecast], claims: Sequence[ClaimFile], needed: float
 ) -> Verdict:
     cited = dict.fromkeys(
-        [*claims_about(claims, "ranking"), *(known.id for each in found if each.pool for known in each.pool.listed)]
+        [
+            *claims_about(claims, "ranking"),
+            *(known.id for each in predicted if each.pool for known in each.pool.listed),
+        ]
     )
-    unknown = [each.arm for each in found if each.nothing_known]
+    unknown = [each.arm for each in predicted if each.nothing_known]
     least = needed if needed > SAFE_GAP else LEAST_GAP
     answer = f"alternatives have to differ by more than {100 * needed:.0f} %"
     left = f"; of {', '.join(unknown)} nothing comparable is known" if unknown else ""
@@ -198,12 +201,12 @@ class Advice:
 
 def advise(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> Advice:
     """What `claims` say of `benchmark`."""
-    found = forecasts(benchmark, claims)
-    needed = gap_needed(benchmark, found)
+    predicted = forecasts(benchmark, claims)
+    needed = gap_needed(benchmark, predicted)
     return Advice(
         benchmark=benchmark,
-        verdicts=verdicts(benchmark, found, claims, needed),
-        forecasts=found,
+        verdicts=verdicts(benchmark, predicted, claims, needed),
+        forecasts=predicted,
         gap=needed,
         headline=None if benchmark.comparing is None else _OF[benchmark.comparing],
         background=claims_about(claims, "overhead") if benchmark.dockerized else (),

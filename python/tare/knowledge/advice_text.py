@@ -117,11 +117,11 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
         yield _Line("")
         yield _Line("Predicted overhead against the baseline:")
     for arm, each in groupby(advice.forecasts, key=lambda one: one.arm):
-        found = list(each)
-        shown = [one for one in found if not _QUANTILE_OF_ONE_KIND.fullmatch(one.metric or "")]
+        paragraphs = list(each)
+        shown = [one for one in paragraphs if not _QUANTILE_OF_ONE_KIND.fullmatch(one.metric or "")]
         for forecast in shown:
             yield from _forecast(forecast)
-        if left_out := len(found) - len(shown):
+        if left_out := len(paragraphs) - len(shown):
             yield _Line(
                 f"  {plain(arm)}: {counted(left_out, 'quantile')} of single kinds of operation in --json", hang=4
             )

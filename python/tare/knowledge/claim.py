@@ -269,16 +269,17 @@ def load_claim(path: Path) -> ClaimFile:
 
 def load_claims(folders: Iterable[Path] | None = None) -> tuple[ClaimFile, ...]:
     """All claims below the folders, by id; without any, those that come with tare. Ids are unique."""
-    found: dict[str, ClaimFile] = {}
+    claims: dict[str, ClaimFile] = {}
     for folder in (claims_folder(),) if folders is None else folders:
         for path in sorted(folder.glob("**/*.yaml")):
             known = load_claim(path)
-            if known.id in found:
+            if known.id in claims:
                 raise StudyError(
-                    f"{path}: the claim {known.id!r} is there already, in {found[known.id].file}", hint="rename one"
+                    f"{path}: the claim {known.id!r} is there already, in {claims[known.id].file}",
+                    hint="rename one",
                 )
-            found[known.id] = known
-    return tuple(found[each] for each in sorted(found))
+            claims[known.id] = known
+    return tuple(claims[each] for each in sorted(claims))
 
 
 def claim_called(claims: Iterable[ClaimFile], name: str) -> ClaimFile:

@@ -46,18 +46,18 @@ class Forecast:
 def forecasts(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tuple[Forecast, ...]:
     """For every planned arm that differs from its baseline: a forecast a metric that something is known of."""
     differing = [arm for arm in benchmark.arms if arm.setup != arm.baseline or arm.dockerized]
-    return tuple(found for arm in differing for found in _of_arm(arm, benchmark.database, claims))
+    return tuple(forecast for arm in differing for forecast in _of_arm(arm, benchmark.database, claims))
 
 
 def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile]) -> tuple[Forecast, ...]:
     metrics = dict.fromkeys(key.metric for known in claims if (key := key_of(known.claim)) is not None)
-    found = []
+    made = []
     for metric in metrics:
         wanted = key_for(metric, arm.setup, arm.baseline, arm.client_host)
         if summed := pool(comparable(claims, wanted, database)):
             others = sum(_has_other_client(known, arm) for known in summed.listed)
-            found.append(Forecast(arm.name, metric, summed, other_client=others))
-    return tuple(found) or (Forecast(arm.name, None, None, _nearest(arm, database, claims)),)
+            made.append(Forecast(arm.name, metric, summed, other_client=others))
+    return tuple(made) or (Forecast(arm.name, None, None, _nearest(arm, database, claims)),)
 
 
 def _has_other_client(known: ClaimFile, arm: PlannedArm) -> bool:
@@ -101,7 +101,7 @@ def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile])
 
 def _of_machines(wanted: Key, database: str | None, claims: Sequence[ClaimFile]) -> list[Near]:
     """Claims, those in words too, of the same deployment, or with a machine on the same sides as is wanted."""
-    found = []
+    made = []
     for known in claims:
         context = known.claim.context
         if context is None or known.claim.how.summary_of is not None:
@@ -110,8 +110,8 @@ def _of_machines(wanted: Key, database: str | None, claims: Sequence[ClaimFile])
         if key.deployment == wanted.deployment or _layers(key) == _layers(wanted):
             differs = key.differences(wanted)
             other = () if of(known.claim, database) else ("database",)
-            found.append(Near(known, (*other, *differs), key.untold))
-    return found
+            made.append(Near(known, (*other, *differs), key.untold))
+    return made
 
 
 def _layers(key: Key) -> tuple[bool, bool]:

@@ -66,11 +66,11 @@ def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:
     known = EXPECTED_SPREAD if spread is None else spread
     rule = replace(Rule(), target=target, blocks=_MOST_BLOCKS, seconds=None)
     blocks = blocks_needed(rule, 0.0, known) or _MOST_BLOCKS  # `None` only without a target
-    found = estimate(plan, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
+    planned = estimate(plan, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
     source = (
         "what tare expects of a machine that is not calibrated" if spread is None else "this machine's calibration"
     )
-    return Rounds(target, known, source, blocks, found.seconds_of(blocks), enough=blocks < _MOST_BLOCKS)
+    return Rounds(target, known, source, blocks, planned.seconds_of(blocks), enough=blocks < _MOST_BLOCKS)
 
 
 def smallest_study(study: Study, arms: Sequence[str], registry: Registry, target: float, blocks: int) -> str:

@@ -106,10 +106,10 @@ class Page:
 
     async def arm(self, request: Request) -> Response:
         """All runs of one arm, as a piece of the page."""
-        found = of_arm(self._view, request.path_params["number"])
-        if found is None:
+        details = of_arm(self._view, request.path_params["number"])
+        if details is None:
             return PlainTextResponse("There is no such arm.\n", 404)
-        return self._html("arm.html.j2", arm=found)
+        return self._html("arm.html.j2", arm=details)
 
     async def charts(self, request: Request) -> Response:  # noqa: ARG002 - a handler's
         """How the browser draws what it is sent."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tare.live.view import View
-from tare.run.duet.halves import throughput_of
+from tare.run.duet.swap import throughput_of
 from tare.store.read import Outline
 
 

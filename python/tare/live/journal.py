@@ -75,7 +75,7 @@ def _read(ident: UUID, boot: UUID, upto: int) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("no plain file")
         head = struct.unpack(f"<{_HEAD_BYTES // 8}Q", file.read(_HEAD_BYTES))
-        wanted = struct.pack("<8s5Q", _TAIL_MAGIC, _VERSION, *_halves(ident), *_halves(boot))
+        wanted = struct.pack("<8s5Q", _TAIL_MAGIC, _VERSION, *_two_words(ident), *_two_words(boot))
         if struct.pack("<6Q", *head[:6]) != wanted:
             raise ValueError("another tail")
         capacity, written = head[_CAPACITY_AT], head[_WRITTEN_AT]
@@ -86,7 +86,7 @@ def _read(ident: UUID, boot: UUID, upto: int) -> bytes:
         return whole + os.pread(file.fileno(), 8 * (written - upto) - len(whole), _HEAD_BYTES)
 
 
-def _halves(ident: UUID) -> tuple[int, int]:
+def _two_words(ident: UUID) -> tuple[int, int]:
     return ident.int >> 64, ident.int & ABSENT
 
 

@@ -91,15 +91,15 @@ class StoreReader:
 
 def reports(path: Path) -> tuple[ReportFile, ...]:
     """The HTML files in a store's directory, the newest first."""
-    found = []
+    made = []
     try:
         for file in path.glob("*.html"):
             if file.is_file() and not file.is_symlink():
                 about = file.stat()
-                found.append(ReportFile(file.name, about.st_size, about.st_mtime))
+                made.append(ReportFile(file.name, about.st_size, about.st_mtime))
     except OSError:
         return ()
-    return tuple(sorted(found, key=lambda one: -one.written_at)[:MOST_REPORTS])
+    return tuple(sorted(made, key=lambda one: -one.written_at)[:MOST_REPORTS])
 
 
 def _last(store: Store, known: Known) -> Last | None:

@@ -65,8 +65,8 @@ def of_engine(stream: str | None, content: bytes) -> str:
 
 def in_container(cgroup: str | None, engine_root: str) -> Path | None:
     """Where Docker keeps the output of the container of that control group; the engine itself is not asked."""
-    found = _CONTAINER.search(cgroup or "")
-    return Path(engine_root, "containers", found[0], f"{found[0]}-json.log") if found else None
+    match = _CONTAINER.search(cgroup or "")
+    return Path(engine_root, "containers", match[0], f"{match[0]}-json.log") if match else None
 
 
 def raw_of(now: Now, run: Current) -> Path | None:
@@ -77,10 +77,10 @@ def raw_of(now: Now, run: Current) -> Path | None:
 def written(raw: Path, containers: Mapping[str, Path]) -> Iterator[Source]:
     """All output that there is, what was written last first. `containers`: program → its file in the engine."""
     try:
-        found = [Path(entry.path) for entry in os.scandir(raw) if entry.name.endswith((".stdout", ".stderr"))]
+        files = [Path(entry.path) for entry in os.scandir(raw) if entry.name.endswith((".stdout", ".stderr"))]
     except OSError:
-        found = []
-    own = [Source(path.name, path, text_of) for path in found]
+        files = []
+    own = [Source(path.name, path, text_of) for path in files]
     others = [Source(name, path, partial(of_engine, None)) for name, path in containers.items()]
     aged = {source: _age(source.path) for source in (*own, *others)}
     yield from sorted((source for source, age in aged.items() if age), key=lambda source: -aged[source])

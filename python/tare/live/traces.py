@@ -89,7 +89,7 @@ def _tables(names: Mapping[int, str], samples: Sequence[tuple[Row, ...]]) -> dic
     for sample in samples:
         for row in sample:
             rows.setdefault(row.table, []).append((row.tick, row.target, names.get(row.target, ""), *row.cells))
-    return {table: pl.DataFrame(found, schema=_schema(table), orient="row") for table, found in rows.items()}
+    return {table: pl.DataFrame(records, schema=_schema(table), orient="row") for table, records in rows.items()}
 
 
 def _schema(table: str) -> dict[str, type[pl.DataType]]:

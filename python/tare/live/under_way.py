@@ -51,11 +51,11 @@ class RunFollower:
         tokens = {run.token for run in now.runs}
         self.figures = {key: one for key, one in self.figures.items() if key[0] in tokens}
         self.resources = {key: one for key, one in self.resources.items() if key in tokens}
-        found = [(run, raw) for run in now.runs if (raw := raw_of(now, run)) is not None]
-        for run, raw in found:
+        under_way = [(run, raw) for run in now.runs if (raw := raw_of(now, run)) is not None]
+        for run, raw in under_way:
             self.resources.setdefault(run.token, traces.Follower(raw)).look()
         begin = _begin_of(self.resources.values())
-        for run, raw in found:
+        for run, raw in under_way:
             yield self._seen(run, raw, begin)
 
     def _seen(self, run: Current, raw: Path, begin: _Begin | None) -> Seen:
@@ -102,8 +102,8 @@ class RunFollower:
         return Source(output, own, text_of) if own.exists() else None
 
     def _containers(self, cgroups: Mapping[str, str]) -> Mapping[str, Path]:
-        found = {name: in_container(path, self.engine_root) for name, path in cgroups.items()}
-        return {f"{name} (in its container)": path for name, path in found.items() if path is not None}
+        containers = {name: in_container(path, self.engine_root) for name, path in cgroups.items()}
+        return {f"{name} (in its container)": path for name, path in containers.items() if path is not None}
 
 
 @dataclass(frozen=True)

@@ -85,16 +85,16 @@ class Watch:
     async def _look(self) -> None:
         """In a thread, so that a slow disk or a large study keeps no other answer waiting."""
         async with self._lock:
-            found = await to_thread.run_sync(lambda: parts(self.reader.look(), self.templates))
-            if _tags(found) != _tags(self._parts):
-                self._parts = found
+            seen = await to_thread.run_sync(lambda: parts(self.reader.look(), self.templates))
+            if _tags(seen) != _tags(self._parts):
+                self._parts = seen
                 self.turn += 1
                 async with self._changed:
                     self._changed.notify_all()
 
 
-def _tags(found: Mapping[str, Part]) -> dict[str, str]:
-    return {name: part.tag for name, part in found.items()}
+def _tags(page_parts: Mapping[str, Part]) -> dict[str, str]:
+    return {name: part.tag for name, part in page_parts.items()}
 
 
 def ident(tags: Mapping[str, str]) -> str:

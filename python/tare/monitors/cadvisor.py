@@ -112,8 +112,8 @@ class Scraped:
         """From the document of prometheus_reader.py."""
         shifts = [clock["realtime_ns"] - clock["monotonic_ns"] for clock in scrape["clocks"]]
         series = {
-            metric: [{_ns(at) - shifts[-1]: float(value) for at, value in one["values"]} for one in found]
-            for metric, found in scrape["raw"].items()
+            metric: [{_ns(at) - shifts[-1]: float(value) for at, value in one["values"]} for one in rows]
+            for metric, rows in scrape["raw"].items()
         }
         return cls(series, shifts[-1], _STAMP_NS + abs(shifts[-1] - shifts[0]) + _scatter(_stamps(series[_CPU])))
 
@@ -124,11 +124,11 @@ class Scraped:
 
     def sums(self, metric: str) -> dict[int, float]:
         """Over all series that have a value then."""
-        found: dict[int, float] = {}
+        totals: dict[int, float] = {}
         for one in self.series[metric]:
             for at, value in one.items():
-                found[at] = found.get(at, 0.0) + value
-        return found
+                totals[at] = totals.get(at, 0.0) + value
+        return totals
 
 
 _CPU = "container_cpu_usage_seconds_total"

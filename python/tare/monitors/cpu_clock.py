@@ -43,7 +43,7 @@ def main() -> None:
     below: dict[int, list[int]] = {}
     for pid, fields in alive.items():
         below.setdefault(int(fields[PARENT]), []).append(pid)
-    found: dict[str, int] = {}
+    clocks: dict[str, int] = {}
     for word in sys.argv[1:]:
         without, _, asked = word.rpartition(":")
         root = int(asked)
@@ -54,8 +54,8 @@ def main() -> None:
             rest += below.get(tree[-1], ())
         for member in tree:
             with contextlib.suppress(OSError):
-                found[asked] = found.get(asked, 0) + used_ns(member, alive[member])
-    json.dump(found, sys.stdout)
+                clocks[asked] = clocks.get(asked, 0) + used_ns(member, alive[member])
+    json.dump(clocks, sys.stdout)
 
 
 if __name__ == "__main__":

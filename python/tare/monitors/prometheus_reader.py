@@ -56,15 +56,15 @@ def main() -> None:
     address, group = server["address"], server["groups"].get(name)
     began_s, ended_s = server["clocks"]["realtime_ns"] / 1e9, now["realtime_ns"] / 1e9
     raw: dict[str, list[Any]] = {}
-    found: list[list[Any]] = []
+    rows: list[list[Any]] = []
     if group is not None:
         quoted = json.dumps(group)
         since = f"{int(ended_s - began_s) + 2}s"
         for metric in METRICS:
             raw[metric] = ask(address, "query", query=f"{metric}{{id={quoted}}}[{since}]", time=f"{ended_s:.3f}")
         counter = f"{METRICS[0]}{{id={quoted}}}[{range_s:g}s]"
-        found = rates(address, f"sum by (id) (rate({counter}))", began_s, ended_s, every_s)
-    answer = {"clocks": [server["clocks"], now], "group": group, "range_s": range_s, "raw": raw, "rate": found}
+        rows = rates(address, f"sum by (id) (rate({counter}))", began_s, ended_s, every_s)
+    answer = {"clocks": [server["clocks"], now], "group": group, "range_s": range_s, "raw": raw, "rate": rows}
     json.dump(answer, sys.stdout)
 
 

@@ -70,8 +70,8 @@ def _version(directory: Path) -> tuple[int, ...]:
         text = (directory / _VERSION).read_text()
     except OSError as error:
         raise RunFailed(f"the version of sar is not known: {error}") from error
-    if found := re.search(r"(\d+)\.(\d+)\.(\d+)", text):
-        return tuple(int(part) for part in found.groups())
+    if match := re.search(r"(\d+)\.(\d+)\.(\d+)", text):
+        return tuple(int(part) for part in match.groups())
     raise RunFailed(
         f"sar -V tells no version: {text[:60]!r}", hint="its used memory changed its meaning with 12.7.8"
     )

@@ -52,18 +52,18 @@ def extends(was: Plan, now: Plan) -> bool:
 
 def changes_between(was: Plan, now: Plan) -> str:
     """The differences in a sentence, and where they are caps alone why that is no extension."""
-    found = differences(was, now)
-    if was.study.imported and now.study.imported and all(each.key == BLOCKS for each in found):
+    changes = differences(was, now)
+    if was.study.imported and now.study.imported and all(each.key == BLOCKS for each in changes):
         return f"its runs were read from other files{_how_many(was, now)}, or by another mapping"
-    if found and all(each.key in {BLOCKS, MINUTES} for each in found):
-        caps = " and ".join(map(str, found))
+    if changes and all(each.key in {BLOCKS, MINUTES} for each in changes):
+        caps = " and ".join(map(str, changes))
         inner = now.runs[: len(was.runs)] != was.runs and now.study.protocol.blocks >= was.study.protocol.blocks
         why = "the runs that are there would not be its first ones" if inner else "a cap can be raised, not lowered"
         return f"{caps}; {why}"
     if arms := "; ".join(_arms_of_one(was, now)):
         return arms
-    more = f", and {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN else ""
-    return f"{', '.join(map(str, found[:_SHOWN])) or 'its runs are others'}{more}"
+    more = f", and {len(changes) - _SHOWN} more keys differ" if len(changes) > _SHOWN else ""
+    return f"{', '.join(map(str, changes[:_SHOWN])) or 'its runs are others'}{more}"
 
 
 def _arms_of_one(was: Plan, now: Plan) -> Iterator[str]:
@@ -121,11 +121,11 @@ def shared(a: Plan, b: Plan) -> Shared:
     """What can be compared. Raises `NotComparable` with what makes them different studies."""
     names = [_names(plan) for plan in (a, b)]
     both = [name for name in names[0] if name in names[1]]
-    found = differences(_restricted(a, both), _restricted(b, both))
+    changes = differences(_restricted(a, both), _restricted(b, both))
     # Another study has other arms and baselines, and another baseline makes another control arm.
-    _refuse([each for each in found if each.key == "name"])
+    _refuse([each for each in changes if each.key == "name"])
     _refuse(_of_baselines(a, b, both))
-    _refuse([each for each in found if _QUESTION.fullmatch(each.key)])
+    _refuse([each for each in changes if _QUESTION.fullmatch(each.key)])
     if PROTOCOLS[a.study.protocol.name].at_once != PROTOCOLS[b.study.protocol.name].at_once:
         _refuse([Difference("protocol.name", a.study.protocol.name, b.study.protocol.name)])
     arms = tuple(name for name in both if not a.arm(name).control and a.study.baseline_of(name) != name)
@@ -135,7 +135,7 @@ def shared(a: Plan, b: Plan) -> Shared:
         arms=arms,
         only_a=tuple(name for name in names[0] if name not in both),
         only_b=tuple(name for name in names[1] if name not in both),
-        differences=found,
+        differences=changes,
     )
 
 
@@ -154,14 +154,14 @@ def _of_baselines(a: Plan, b: Plan, names: list[str]) -> list[Difference]:
     return [Difference("the baseline", was, now) for was, now in pairs if was != now]
 
 
-def _refuse(found: list[Difference]) -> None:
-    if not found:
+def _refuse(differing: list[Difference]) -> None:
+    if not differing:
         return
     changes = "; ".join(
         f"{each.key} is {each.was[:80] or _EMPTY} in A and {each.now[:80] or _EMPTY} in B"
-        for each in found[:_SHOWN]
+        for each in differing[:_SHOWN]
     )
-    more = f"; {len(found) - _SHOWN} more keys differ" if len(found) > _SHOWN else ""
+    more = f"; {len(differing) - _SHOWN} more keys differ" if len(differing) > _SHOWN else ""
     raise NotComparable(
         f"A and B are not the same study: {changes}{more}", hint="a comparison needs the same question in both"
     )

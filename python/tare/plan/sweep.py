@@ -62,11 +62,11 @@ def sweep_of(
 
 
 def _arm(study: Study, name: str) -> Arm:
-    found = next((arm for arm in study.arms if arm.name == name and not arm.control), None)
-    if found is None:
+    chosen = next((arm for arm in study.arms if arm.name == name and not arm.control), None)
+    if chosen is None:
         hint = did_you_mean(name, [arm.name for arm in study.arms if not arm.control], kind="arms")
         raise StudyError(f"{study.name} has no arm {name!r}", hint=hint)
-    return found
+    return chosen
 
 
 def _must_be_closed(arm: Arm, models: Mapping[str, type[Parameters]]) -> None:

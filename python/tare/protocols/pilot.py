@@ -37,16 +37,16 @@ def components(rounds: Sequence[Sequence[float]]) -> Components:
     return Components(within=within, between=max(0.0, between))
 
 
-def windows_per_round(found: Components, restart_s: float, window_s: float, most: int) -> int:
+def windows_per_round(variances: Components, restart_s: float, window_s: float, most: int) -> int:
     """Windows that give the narrowest interval for the time: √(restart_s / window_s · within / between).
 
     Between 1 and `most`, which it also is where rounds do not differ. Cochran, Sampling Techniques (1977), section
     10.6 (two-stage sampling with a linear cost); for benchmarks Kalibera & Jones, "Rigorous
     benchmarking in reasonable time", ISMM 2013.
     """
-    if found.between == 0:
+    if variances.between == 0:
         return most
-    best = math.sqrt(restart_s / window_s * found.within / found.between)
+    best = math.sqrt(restart_s / window_s * variances.within / variances.between)
     return min(most, max(1, round(best)))
 
 
@@ -122,9 +122,9 @@ def choose(
     usable = [table for table in tables if len(table) >= 2 and len(table[0]) >= 2]
     if not usable:
         return choice.model_copy(update={"why_not": "no arm had two rounds with windows of it and its baseline"})
-    found, restart_s = _pooled(usable), fmean(run.restart_s for run in runs)
-    windows = max(LEAST_WINDOWS, windows_per_round(found, restart_s, window_s, math.floor(most / window_s)))
-    basis = {"within": found.within, "between": found.between, "restart_s": restart_s}
+    variances, restart_s = _pooled(usable), fmean(run.restart_s for run in runs)
+    windows = max(LEAST_WINDOWS, windows_per_round(variances, restart_s, window_s, math.floor(most / window_s)))
+    basis = {"within": variances.within, "between": variances.between, "restart_s": restart_s}
     return choice.model_copy(update={"windows": windows, "measure_s": windows * window_s, **basis})
 
 
@@ -133,8 +133,8 @@ def _pooled(tables: Sequence[Sequence[Sequence[float]]]) -> Components:
     parts = [(components(table), len(table) - 1) for table in tables]
     free = sum(weight for _, weight in parts)
     return Components(
-        within=sum(found.within * weight for found, weight in parts) / free,
-        between=sum(found.between * weight for found, weight in parts) / free,
+        within=sum(part.within * weight for part, weight in parts) / free,
+        between=sum(part.between * weight for part, weight in parts) / free,
     )
 
 

@@ -50,9 +50,9 @@ def drawings(report: Report) -> dict[str, Figure]:
     for metric in [each.name for each in report.analysis.metrics if each.name not in (PRIMARY, LATENCY)][
         :_MOST_OTHER
     ]:
-        found = pointed(report, metric)
-        if found:
-            drawn[f"metric-{metric}"] = _forest(f"metric-{metric}", found, blocks=False)
+        with_points = pointed(report, metric)
+        if with_points:
+            drawn[f"metric-{metric}"] = _forest(f"metric-{metric}", with_points, blocks=False)
     if report.shifts:
         shown = report.shifts[: shift.MOST_ROWS]
         drawn["shift"] = figure("shift", partial(shift.shift, shown), shift.in_words(shown))
@@ -86,8 +86,8 @@ def _of_runs(report: Report) -> dict[str, Figure]:
 
 def pointed(report: Report, metric: str) -> Sequence[Finding]:
     """The findings of a metric of which at least a point is known."""
-    found = (finding for finding in report.analysis.findings if finding.metric == metric)
-    return [finding for finding in found if finding.estimate.point is not None]
+    findings = (finding for finding in report.analysis.findings if finding.metric == metric)
+    return [finding for finding in findings if finding.estimate.point is not None]
 
 
 def figure(name: str, specification: Specification, label: str) -> Figure:

@@ -35,8 +35,8 @@ def with_explanation(report: Report, store: Store, records: Sequence[RunRecord])
     """The report with where the time goes, if any of its runs sampled stacks."""
     if not any("samples" in (record.monitors or {}).get("profile", {}) for record in records):
         return report
-    found = explain(report.study, records, lambda record: run_times(record, store.raw))
-    return replace(report, explanation=found)
+    explanation = explain(report.study, records, lambda record: run_times(record, store.raw))
+    return replace(report, explanation=explanation)
 
 
 def _bare(report: Report) -> frozenset[str]:

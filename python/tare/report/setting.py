@@ -96,28 +96,28 @@ def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Prop
     for arm, tree in trees:
         arms.setdefault(arm)
         for key, text in flatten(tree or {}).items():
-            found = seen.setdefault(key, {}).setdefault(arm, [])
-            if text not in found:
-                found.append(text)
+            values = seen.setdefault(key, {}).setdefault(arm, [])
+            if text not in values:
+                values.append(text)
     properties = (_property(key, seen[key], tuple(arms)) for key in seen)
     return tuple(each for each in properties if not _only_parts(each, seen))
 
 
-def _only_parts(found: Property, seen: Mapping[str, object]) -> bool:
+def _only_parts(one: Property, seen: Mapping[str, object]) -> bool:
     """Whether it is in no arm anything but its parts, each of which has a line of its own."""
-    nothing = all(value.text == UNKNOWN for value in found.values)
-    return nothing and any(key.startswith(f"{found.name}.") for key in seen)
+    nothing = all(value.text == UNKNOWN for value in one.values)
+    return nothing and any(key.startswith(f"{one.name}.") for key in seen)
 
 
-def _without_repeats(found: tuple[Property, ...]) -> tuple[Property, ...]:
+def _without_repeats(properties: tuple[Property, ...]) -> tuple[Property, ...]:
     """Without what was seen after the measurement as it was seen before."""
-    before = {each.name: each.values for each in found}
+    before = {each.name: each.values for each in properties}
 
     def repeated(one: Property) -> bool:
         side, after, key = one.name.partition("_after.")
         return bool(after) and before.get(f"{side}.{key}") == one.values
 
-    return tuple(one for one in found if not repeated(one))
+    return tuple(one for one in properties if not repeated(one))
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -199,7 +199,7 @@ def _parity(record: RunRecord, hosts: frozenset[tuple[str, str]]) -> Mapping[str
 
 def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]]:
     """Kind and number of the host's namespaces: a bare side's, but for its mounts and what it shares with a SUT."""
-    found: set[tuple[str, str]] = set()
+    common: set[tuple[str, str]] = set()
     for record in records:
         bare = {
             side
@@ -208,13 +208,13 @@ def _hosts_namespaces(records: Sequence[RunRecord]) -> frozenset[tuple[str, str]
         }
         places = {side: set(_namespaces(record.parity.get(side))) for side in ("sut", "client")}
         shared = set() if "sut" in bare else places["sut"]
-        found |= {pair for side in bare for pair in places.get(side, set()) - shared if pair[0] != "mnt"}
-    return frozenset(found)
+        common |= {pair for side in bare for pair in places.get(side, set()) - shared if pair[0] != "mnt"}
+    return frozenset(common)
 
 
 def _namespaces(seen: Any) -> list[tuple[str, str]]:
-    found = seen.get("namespaces") if isinstance(seen, Mapping) else None
-    return [(kind, str(number)) for kind, number in found.items()] if isinstance(found, Mapping) else []
+    named = seen.get("namespaces") if isinstance(seen, Mapping) else None
+    return [(kind, str(number)) for kind, number in named.items()] if isinstance(named, Mapping) else []
 
 
 def _whose(

@@ -65,9 +65,9 @@ def operations_table(report: Report) -> Table | None:
             if arm.is_baseline:
                 cells += ["baseline", "", ""]
             else:
-                found = analysis.finding(arm.arm, metric.name)
-                published = NONE if found.published is None else percent(found.published)
-                cells += [point(found), interval(found.estimate), published]
+                finding = analysis.finding(arm.arm, metric.name)
+                published = NONE if finding.published is None else percent(finding.published)
+                cells += [point(finding), interval(finding.estimate), published]
             table.add_row(ArmCell(arm.arm), *map(Text, cells))
     return table
 
@@ -162,8 +162,8 @@ def _quantity_table(section: Section, shown: Sequence[int]) -> Table:
 
 def _repetitions(console: Console, report: Report) -> None:
     """Narrow terminals leave out what the overhead table has: tare's own estimate."""
-    found = repetitions(report)
-    for section in found:
+    tables = repetitions(report)
+    for section in tables:
         console.print()
         console.print(Text(section.title, style="bold"))
         whole, narrow = (
@@ -171,7 +171,7 @@ def _repetitions(console: Console, report: Report) -> None:
             for left_out in (0, 2)
         )
         console.print(_fitting(console, whole, narrow))
-    if found:
+    if tables:
         console.print(Text(REPETITION_READING, style="dim"))
         console.print()
 

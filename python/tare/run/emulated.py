@@ -27,11 +27,11 @@ def union_of_sides(known: Iterable[Side], more: Iterable[Side]) -> tuple[Side, .
 
 def emulated_arms(records: Iterable[RunRecord]) -> EmulatedArms:
     """One emulated run marks its arm."""
-    found: dict[str, tuple[Side, ...]] = {}
+    emulated: dict[str, tuple[Side, ...]] = {}
     for record in records:
         if record.emulated:
-            found[record.arm] = union_of_sides(found.get(record.arm, ()), record.emulated)
-    return found
+            emulated[record.arm] = union_of_sides(emulated.get(record.arm, ()), record.emulated)
+    return emulated
 
 
 def marked(name: str, mark: str | None) -> str:

@@ -131,13 +131,13 @@ def sweep_abandoned(host: Host, engine: Engine, ledger: Ledger) -> tuple[str, ..
 
 def all_orphans(host: Host, engine: Engine) -> tuple[Made, ...]:
     """What dead tares' labels tell of in any engine of the host that answers."""
-    found = [] if engine.client is None else list(orphans(engine.client, host))
+    orphaned = [] if engine.client is None else list(orphans(engine.client, host))
     for name in engine.others.there():
         with suppress(EnvironmentLacks, DockerException, RequestException):  # what it has stays in the ledger
-            found += [
+            orphaned += [
                 replace(made, ident=f"{made.ident}@{name}") for made in orphans(engine.others.client(name), host)
             ]
-    return tuple(found)
+    return tuple(orphaned)
 
 
 def _path(host: Host, server: Instance, client: Instance) -> Tree | None:

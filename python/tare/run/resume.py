@@ -10,7 +10,7 @@ from tare.plan.model import Plan, PlannedRun
 from tare.protocols.pilot import BLOCKS, Choice, PilotRun, choose, is_piloted, most_s
 from tare.protocols.registry import PROTOCOLS
 from tare.protocols.stopping import Decision, Finished
-from tare.run.duet.halves import throughput_of
+from tare.run.duet.swap import throughput_of
 from tare.run.emulated import EmulatedArms, union_of_sides
 from tare.run.record import RunRecord
 

@@ -100,13 +100,13 @@ def means_of(
 
 def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
     """Engine that an arm names → why it cannot be had; others are not in it."""
-    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
     for name in sorted({placed.engine for _, placed in _placements(plan) if placed.engine is not None}):
         try:
             engines.client(name)
         except EnvironmentLacks as error:
-            found[name] = str(error)
-    return found
+            missing[name] = str(error)
+    return missing
 
 
 def lowered(study: Study, host: Host) -> tuple[str, ...]:

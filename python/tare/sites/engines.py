@@ -73,9 +73,9 @@ def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
     facts = engine_facts(client)
     if (facts["engine"], facts["engine_rootless"]) != (known.product, known.rootless):
         client.close()
-        told = f"{facts['engine']}{', rootless' if facts['engine_rootless'] else ''}"
+        description = f"{facts['engine']}{', rootless' if facts['engine_rootless'] else ''}"
         raise EnvironmentLacks(
-            f"at {address} answers {told}, not the engine `{name}`", hint=f"set {known.variable}"
+            f"at {address} answers {description}, not the engine `{name}`", hint=f"set {known.variable}"
         )
     return client
 
@@ -119,11 +119,11 @@ class EngineLedger:
 
     def note(self, kind: Kind, ident: str, *, host: str = "local", keep: bool = False) -> None:
         """About to be made."""
-        self.ledger.note(kind, self._told(kind, ident), host=host, keep=keep)
+        self.ledger.note(kind, self._qualified(kind, ident), host=host, keep=keep)
 
     def forget(self, kind: Kind, ident: str, *, host: str = "local") -> None:
         """Seen to be gone."""
-        self.ledger.forget(kind, self._told(kind, ident), host=host)
+        self.ledger.forget(kind, self._qualified(kind, ident), host=host)
 
     def entries(self) -> tuple[Made, ...]:
         """All that stands in it, of other engines too."""
@@ -133,7 +133,7 @@ class EngineLedger:
         """The same whose owner lives no more."""
         return self.ledger.abandoned()
 
-    def _told(self, kind: Kind, ident: str) -> str:
+    def _qualified(self, kind: Kind, ident: str) -> str:
         return f"{ident}{_AT}{self.engine}" if kind in _OF_ENGINE else ident
 
 

@@ -78,8 +78,8 @@ def _hz(host: Host, kernel: str | None) -> int | None:
             config = gzip.decompress(raw) if raw and path.endswith(".gz") else raw
         except (RunFailed, OSError):
             continue
-        if config and (found := _HZ.search(config)):
-            return int(found[1])
+        if config and (match := _HZ.search(config)):
+            return int(match[1])
     return None
 
 

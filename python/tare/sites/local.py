@@ -93,11 +93,13 @@ class LocalHost:
         program = self._program(argv)
         if announce is None:
             return self._spawn(program, _NO_INPUT, output, env)
-        if (found := shutil.which(program[0])) is None:
+        if (program_path := shutil.which(program[0])) is None:
             raise RunFailed(f"{argv[0]} cannot be started on {self.name}: no such program may be run there")
         waits, word = os.pipe()
         try:
-            process = self._spawn([*_HELD, found, *program[1:]], (os.POSIX_SPAWN_DUP2, waits, 0), output, env)
+            process = self._spawn(
+                [*_HELD, program_path, *program[1:]], (os.POSIX_SPAWN_DUP2, waits, 0), output, env
+            )
             announce(process)
             os.write(word, b"go\n")
         finally:

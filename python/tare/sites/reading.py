@@ -56,12 +56,12 @@ def chosen(host: Host, path: str) -> str | None:
 
 def table(content: str | None, separator: str) -> dict[str, str]:
     """`key SEPARATOR value` lines; the first of equal keys counts (as /proc/cpuinfo repeats them by CPU)."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in (content or "").splitlines():
         key, mid, value = line.partition(separator)
         if mid:
-            found.setdefault(key.strip(), value.strip())
-    return found
+            fields.setdefault(key.strip(), value.strip())
+    return fields
 
 
 def cpu_list(content: str | None) -> tuple[int, ...] | None:

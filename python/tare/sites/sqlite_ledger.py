@@ -143,9 +143,9 @@ def _begun(db: sqlite3.Connection) -> bool:
 
 
 def _refuse_newer(path: Path, db: sqlite3.Connection) -> None:
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found > FORMAT:
-        raise StoreError(f"{path} was written by a newer tare (format {found})", hint="update tare")
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > FORMAT:
+        raise StoreError(f"{path} was written by a newer tare (format {version})", hint="update tare")
 
 
 def _no_place(error: sqlite3.Error | OSError) -> bool:

@@ -64,8 +64,8 @@ class DataMount:
     def mismatch(self, mount: str | None) -> str | None:
         """The expected mount where `mount` ("fstype major:minor", as the task sees it) is wrong; else `None`."""
         promised = self.fstype if self.device is None else f"{self.fstype} {self.device}"
-        found = (mount or "").split() if self.device is None else [mount]
-        return None if found[:1] == [promised] else promised
+        actual = (mount or "").split() if self.device is None else [mount]
+        return None if actual[:1] == [promised] else promised
 
 
 class Storage(Protocol):

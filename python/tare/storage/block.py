@@ -12,7 +12,7 @@ from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataMount, DataRequest
-from tare.storage.mounting import CALL_S, data_below, mount, room_for, unmount
+from tare.storage.mounting import CALL_S, data_below, mount, size_for, unmount
 from tare.study.values import size_bytes
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class BlockStorage:
         """Made, mounted, and seen to be there."""
         unmount(self.host, request.home)
         file_system = spec.file_system or _USUAL
-        wanted = room_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
+        wanted = size_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
         if spec.device is None:
             source = self._image_file(request, max(wanted, _LEAST_BYTES[file_system]))
         else:
@@ -90,11 +90,11 @@ class BlockStorage:
     def _device(self, device: str) -> str:
         """Only a device that is empty, or that holds what an earlier run of tare's made on it, is written over."""
         probed = self.host.run(["blkid", "-p", "-o", "export", "--", device], timeout_s=CALL_S, check=False)
-        found = dict(line.partition("=")[::2] for line in probed.text.splitlines())
+        properties = dict(line.partition("=")[::2] for line in probed.text.splitlines())
         if probed.code not in (0, 2):  # 2: it knows nothing that lies there (blkid(8))
             raise EnvironmentLacks(f"the block device {device} cannot be read", hint="see `lsblk`; it needs root")
-        if found and found.get("LABEL") != _LABEL:
-            holds = found.get("TYPE") or found.get("PTTYPE") or "something"
+        if properties and properties.get("LABEL") != _LABEL:
+            holds = properties.get("TYPE") or properties.get("PTTYPE") or "something"
             raise EnvironmentLacks(
                 f"the block device {device} holds {holds} that tare has not made, and it was left alone",
                 hint=f"if nobody needs it any more: wipefs --all {device}",

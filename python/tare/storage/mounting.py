@@ -20,7 +20,7 @@ def data_below(home: str) -> str:
     return f"{home}/{_DATA}"
 
 
-def room_for(data_bytes: int) -> int:
+def size_for(data_bytes: int) -> int:
     """Bytes that a place of its own should have where the study names no size."""
     return _GROWTH * data_bytes + _SPARE_BYTES
 

@@ -10,7 +10,7 @@ from tare.deployments.mounts import lying_under
 from tare.sites import Host
 from tare.sites.ledger import Ledger
 from tare.storage import DataMount, DataRequest
-from tare.storage.mounting import data_below, mount, room_for, unmount
+from tare.storage.mounting import data_below, mount, size_for, unmount
 from tare.study.values import size_bytes
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TmpfsStorage:
 
     def prepare(self, request: DataRequest, spec: StorageSpec) -> DataMount:
         """Mounted with a size; without one it would be half of the memory."""
-        size = room_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
+        size = size_for(request.data_bytes) if spec.size is None else size_bytes(spec.size)
         unmount(self.host, request.home)
         mount(self.host, request.home, ["-t", "tmpfs", "-o", f"size={size},mode=0755", "tare"])
         below = lying_under(self.host, request.home)

@@ -135,8 +135,8 @@ def open_store(path: Path) -> Store:
     engine = connect(layout.database, read_only=True)
     try:
         with engine.connect() as connection:
-            found = check_format(connection, path)
-            if 0 < found < FORMAT:
+            version = check_format(connection, path)
+            if 0 < version < FORMAT:
                 engine = _migrated_copy(connection, path)
         return Store(path, engine)
     except _UNREADABLE as error:

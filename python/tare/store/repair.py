@@ -79,22 +79,22 @@ def _saved(layout: StoreLayout, database: Path, new: StoreLayout) -> Repaired:
         raise StoreError(f"the study of {layout.root} cannot be read: {error}", hint=_BEGIN_ANEW) from error
     lost = {attempt_name(row["run_id"], row["attempt"]): _why_lost(layout, row, bodies, files) for row in attempts}
     kept = [row for row in attempts if lost[attempt_name(row["run_id"], row["attempt"])] is None]
-    told = {name: why for name, why in lost.items() if why is not None}
+    reasons = {name: why for name, why in lost.items() if why is not None}
     if missing > 0:
-        told[f"{missing} more"] = "the database cannot be read there"
+        reasons[f"{missing} more"] = "the database cannot be read there"
     _write(layout, new, {"study": [header], "endings": ends, "runs": kept, "facts": bodies, "raw_files": files})
-    return Repaired(tuple(attempt_name(row["run_id"], row["attempt"]) for row in kept), told)
+    return Repaired(tuple(attempt_name(row["run_id"], row["attempt"]) for row in kept), reasons)
 
 
 _BEGIN_ANEW = "nothing can be saved without it: give the study a store of its own with `tare run --store`"
 
 
 def _study(source: sqlite3.Connection, layout: StoreLayout) -> Row:
-    found = list(_rows(source, study))
-    if len(found) != 1:
+    rows = list(_rows(source, study))
+    if len(rows) != 1:
         raise StoreError(f"the study of {layout.root} cannot be read", hint=_BEGIN_ANEW)
-    Plan.model_validate_json(found[0]["plan"])
-    return found[0]
+    Plan.model_validate_json(rows[0]["plan"])
+    return rows[0]
 
 
 def _rows(source: sqlite3.Connection, table: Table) -> Iterator[Row]:
@@ -156,28 +156,28 @@ def _why_lost(layout: StoreLayout, row: Row, bodies: Mapping[str, str], files: S
     return None
 
 
-def _write(layout: StoreLayout, new: StoreLayout, found: Mapping[str, Any]) -> None:
+def _write(layout: StoreLayout, new: StoreLayout, kept: Mapping[str, Any]) -> None:
     """The raw files first, as every commit does, then all rows in one transaction."""
     try:
         for directory in (new.root, new.raw, new.staging):
             directory.mkdir(parents=directory == new.root)
         new.lock.touch()
-        for row in found["runs"]:
+        for row in kept["runs"]:
             name = attempt_name(row["run_id"], row["attempt"])
             shutil.copytree(layout.raw / name, new.raw / name, symlinks=True)
             for path in (new.raw / name).rglob("*"):
                 (sync_directory if path.is_dir() else sync_file)(path)
             sync_directory(new.raw / name)
         sync_directory(new.raw)
-        names = {(row["run_id"], row["attempt"]) for row in found["runs"]}
-        files = [row for row in found["raw_files"] if (row["run_id"], row["attempt"]) in names]
-        bodies = [{"digest": digest, "body": body} for digest, body in found["facts"].items()]
+        names = {(row["run_id"], row["attempt"]) for row in kept["runs"]}
+        files = [row for row in kept["raw_files"] if (row["run_id"], row["attempt"]) in names]
+        bodies = [{"digest": digest, "body": body} for digest, body in kept["facts"].items()]
         engine = connect(new.database, read_only=False)
         with engine.begin() as connection:
             bring_up_to_date(connection, new.root)
             for table, rows in (
-                (study, found["study"]), (facts, bodies), (runs, found["runs"]), (raw_files, files),
-                (endings, found["endings"]),
+                (study, kept["study"]), (facts, bodies), (runs, kept["runs"]), (raw_files, files),
+                (endings, kept["endings"]),
             ):  # fmt: skip
                 if rows:
                     connection.execute(insert(table), [{**row, **_flag(row)} for row in rows])

@@ -128,24 +128,24 @@ MIGRATIONS: Mapping[int, Step] = {0: _create, 1: _add_endings, 2: _keep, 3: _kee
 
 def check_format(connection: Connection, where: Path) -> int:
     """The store's format; `StoreError` where it is no store of ours or newer than this tare."""
-    found = pragma(connection, "user_version")
+    version = pragma(connection, "user_version")
     ours = pragma(connection, "application_id") == APPLICATION_ID
-    empty = not ours and not found and not inspect(connection).get_table_names()
+    empty = not ours and not version and not inspect(connection).get_table_names()
     if not ours and not empty:
         raise StoreError(f"{where} is an SQLite database, but no store of tare's", hint="choose another --store")
-    if found > FORMAT:
+    if version > FORMAT:
         raise StoreError(
-            f"{where} was written by a newer tare (format {found}, this one knows {FORMAT})", hint="update tare"
+            f"{where} was written by a newer tare (format {version}, this one knows {FORMAT})", hint="update tare"
         )
-    return found
+    return version
 
 
 def bring_up_to_date(connection: Connection, where: Path, steps: Mapping[int, Step] = MIGRATIONS) -> None:
     """Migrate inside the caller's transaction, so that a store is of one format or the other."""
-    found = check_format(connection, where)
-    for older in range(found, FORMAT):
+    version = check_format(connection, where)
+    for older in range(version, FORMAT):
         steps[older](connection)
-    if found < FORMAT:
+    if version < FORMAT:
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
 

@@ -85,9 +85,9 @@ def read_trace(path: Path) -> Trace:
     header = head.get("header") if isinstance(head, dict) else None
     if not isinstance(header, dict):
         raise StoreError(f"{path / 'trace.json'} has no header", hint="it is not what tare-probe writes")
-    found = header.get("trace_version")
-    if found != VERSION:
-        raise StoreError(f"{path} is a trace of version {found}, this tare reads version {VERSION}")
+    version = header.get("trace_version")
+    if version != VERSION:
+        raise StoreError(f"{path} is a trace of version {version}, this tare reads version {VERSION}")
     if lacks := [key for key in _NEEDED if key not in header]:
         raise StoreError(f"{path / 'trace.json'} has no {lacks[0]!r} in its header", hint="tare-probe writes it")
     try:

@@ -156,8 +156,8 @@ def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:
     """Write the study into a new store; refuse a store of another plan, unless this one only raises its cap."""
     with engine.begin() as connection:
         bring_up_to_date(connection, layout.root)
-        found = connection.execute(select(study)).mappings().one_or_none()
-        if found is None:
+        row = connection.execute(select(study)).mappings().one_or_none()
+        if row is None:
             connection.execute(
                 insert(study).values(
                     id=1,
@@ -172,8 +172,8 @@ def _enrol(engine: Engine, layout: StoreLayout, plan: Plan) -> None:
                     plan=plan.model_dump_json(),
                 )
             )
-        elif found["plan_digest"] != plan.digest:
-            _extend(connection, layout, Plan.model_validate_json(found["plan"]), plan)
+        elif row["plan_digest"] != plan.digest:
+            _extend(connection, layout, Plan.model_validate_json(row["plan"]), plan)
 
 
 def _extend(connection: Connection, layout: StoreLayout, was: Plan, now: Plan) -> None:
@@ -200,11 +200,11 @@ def _drop_leftovers(writer: Writer, layout: StoreLayout) -> None:
 
 def _inventory(record: RunRecord, staged: Path) -> list[dict[str, str | int]]:
     """Size and digest of each raw file; the record and the directory must name the same ones."""
-    found = sorted(str(path.relative_to(staged)) for path in staged.rglob("*") if not path.is_dir())
-    if found != sorted(record.raw):
+    names = sorted(str(path.relative_to(staged)) for path in staged.rglob("*") if not path.is_dir())
+    if names != sorted(record.raw):
         raise StoreError(
             f"the record of {record.run_id} names the raw files {', '.join(sorted(record.raw)) or 'none'}, "
-            f"but {', '.join(found) or 'none'} were staged"
+            f"but {', '.join(names) or 'none'} were staged"
         )
     return [
         {
@@ -214,7 +214,7 @@ def _inventory(record: RunRecord, staged: Path) -> list[dict[str, str | int]]:
             "bytes": (staged / name).stat().st_size,
             "sha256": file_digest(staged / name),
         }
-        for name in found
+        for name in names
     ]
 
 

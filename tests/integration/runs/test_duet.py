@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tare.plan.expand import expand
-from tare.run.duet.halves import rates_of_halves, throughput_of
+from tare.run.duet.swap import rates_around_swap, throughput_of
 from tare.run.execute import Destination, execute
 from tare.run.local import local_engine, local_machine
 from tare.run.record import RunRecord
@@ -83,7 +83,7 @@ def test_each_half_has_windows_and_a_rate(records: list[RunRecord]) -> None:
     for record in records:
         assert record.duet is not None
         assert all(half["windows"] >= 1 for half in record.duet["halves"])
-        rates = rates_of_halves(record)
+        rates = rates_around_swap(record)
         assert rates is not None
         assert min(rates) > 0
         assert throughput_of(record) == pytest.approx((rates[0] * rates[1]) ** 0.5)

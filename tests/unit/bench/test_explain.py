@@ -30,9 +30,9 @@ def test_a_hit_is_the_expected_cause_or_one_of_equal_right() -> None:
     assert judge("nat-10", {"first": "NAT", "key": "netfilter"}, found).hit
     assert judge("nat-10", {"first": "NAT", "key": "x", "also_keys": ["netfilter"]}, found).hit
     missed = judge("nat-10", {"first": "NAT", "key": "bridge"}, found)
-    assert (missed.hit, missed.found) == (False, "netfilter")
+    assert (missed.hit, missed.observed) == (False, "netfilter")
     nothing = judge("nat-10", {"first": "NAT", "key": "bridge"}, arm((part("bridge", 1.0, 0.9),)))
-    assert (nothing.hit, nothing.found) == (False, "nothing shown")
+    assert (nothing.hit, nothing.observed) == (False, "nothing shown")
 
 
 def test_the_table_tells_the_hit_rate() -> None:

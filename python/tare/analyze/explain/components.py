@@ -88,8 +88,8 @@ class Table:
         """What is said of a function: its own name first, then the longest beginning. `None`: nothing."""
         if function not in self._known:
             lengths = range(min(len(function), self._longest), 0, -1)
-            found = (self._prefixes.get(function[:length]) for length in lengths)
-            self._known[function] = self._exact.get(function) or next((each for each in found if each), None)
+            rules = (self._prefixes.get(function[:length]) for length in lengths)
+            self._known[function] = self._exact.get(function) or next((each for each in rules if each), None)
         return self._known[function]
 
     def _span(self, functions: Sequence[str]) -> str | None:

@@ -130,8 +130,8 @@ Values = Mapping[str, float]
 def explain(study: Study, records: Sequence[RunRecord], times: Times) -> Explanation:
     """Compare each arm with its baseline over the blocks that have a good run of both."""
     runs = select_runs(study, records)
-    found = {place: times(record) for place, record in runs.good.items()}
-    known = {place: each for place, each in found.items() if each is not None}
+    times_by_run = {place: times(record) for place, record in runs.good.items()}
+    known = {place: each for place, each in times_by_run.items() if each is not None}
     arms = []
     for arm in study.arms:
         baseline = study.baseline_of(arm.name)
@@ -167,13 +167,13 @@ class Pairing:
 
     def known(self, of: Callable[[RunTimes], Values], title: Callable[[str], str]) -> tuple[Part, ...]:
         """Keys that both sides tell of, over the blocks in which they do: a counter that is missing is not 0."""
-        told = [(of(mine), of(theirs)) for mine, theirs in zip(self.arm, self.baseline, strict=True)]
-        keys = dict.fromkeys(key for mine, _ in told for key in mine)
-        found = (
-            (key, [(mine[key], theirs[key]) for mine, theirs in told if key in mine and key in theirs])
+        pairs = [(of(mine), of(theirs)) for mine, theirs in zip(self.arm, self.baseline, strict=True)]
+        keys = dict.fromkeys(key for mine, _ in pairs for key in mine)
+        changes = (
+            (key, [(mine[key], theirs[key]) for mine, theirs in pairs if key in mine and key in theirs])
             for key in keys
         )
-        return tuple(part_of(key, title(key), values) for key, values in found if values)
+        return tuple(part_of(key, title(key), values) for key, values in changes if values)
 
     def one(self, name: str, title: str, of: Callable[[RunTimes], float | None]) -> Part | None:
         """A single figure, over the blocks in which both tell it."""
@@ -252,10 +252,10 @@ def _of_operation(run: RunTimes) -> Iterator[tuple[CpuSide, str, float]]:
 
 
 def _added_up(values: Iterator[tuple[str, float]]) -> Values:
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for key, value in values:
-        found[key] = found.get(key, 0.0) + value
-    return found
+        totals[key] = totals.get(key, 0.0) + value
+    return totals
 
 
 def _causes(run: RunTimes) -> Values | None:

@@ -62,10 +62,10 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     if not operations or phase is None or phase.ended_s <= phase.began_s:
         return None
     trace = trace_of(raw(record, ""))
-    found, lacks = _profile(record, raw, phase)
+    profile, lacks = _profile(record, raw, phase)
     each = _US / operations
     return replace(
-        times_of(operations, phase, found, waited(trace, phase)),
+        times_of(operations, phase, profile, waited(trace, phase)),
         counted_us={side: used * each for side, used in _counted(record).items()},
         counts={name: count / operations for name, count in _counts(trace, phase).items()},
         lacks=lacks,
@@ -73,25 +73,25 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
 
 
 def times_of(
-    operations: float, phase: Span, found: Sampled | None, waits: Mapping[tuple[str, Wait], float]
+    operations: float, phase: Span, profile: Sampled | None, waits: Mapping[tuple[str, Wait], float]
 ) -> RunTimes:
     """Of what was sampled and waited in the phase, in seconds."""
     each = _US / operations
     waited_us = {key: seconds * each for key, seconds in waits.items()}
-    if found is None:
+    if profile is None:
         return RunTimes(operations, cpu_us=None, counted_us={}, waited_us=waited_us, counts={})
     # What was sampled of the phase stands for the rest of it, as do samples kept for those lost.
-    whole = (phase.ended_s - phase.began_s) / found.seconds / (1 - found.lost) * each
+    whole = (phase.ended_s - phase.began_s) / profile.seconds / (1 - profile.lost) * each
     return RunTimes(
         operations,
-        cpu_us={key: used * whole for key, used in found.cpu_s.items()},
+        cpu_us={key: used * whole for key, used in profile.cpu_s.items()},
         counted_us={},
         waited_us=waited_us,
         counts={},
-        idle_us=found.idle_s * whole,
-        others_us=sum(found.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * whole,
-        machine_us=found.cpus * (phase.ended_s - phase.began_s) * each,
-        stacks_us={key: used * whole for key, used in found.stacks.items()},
+        idle_us=profile.idle_s * whole,
+        others_us=sum(profile.of_side(side) for side in (CpuSide.TARE, CpuSide.OTHER)) * whole,
+        machine_us=profile.cpus * (phase.ended_s - phase.began_s) * each,
+        stacks_us={key: used * whole for key, used in profile.stacks.items()},
     )
 
 
@@ -102,36 +102,36 @@ _LEAST_SAMPLED = 0.5
 
 def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
     """What was sampled, and what is lacking of it."""
-    told = (record.monitors or {}).get("profile")
-    if told is None:
+    answer = (record.monitors or {}).get("profile")
+    if answer is None:
         return None, (
             "no stacks were sampled; `tare run --profile`, or `monitors: {profile: {}}` in the study, does",
         )
-    if "absent" in told:
-        return None, (f"no stacks were sampled: {told['absent']}",)
+    if "absent" in answer:
+        return None, (f"no stacks were sampled: {answer['absent']}",)
     try:
         profile = read_profile(raw(record, f"{DIRECTORY}/profile/{PROFILE}"))
     except StoreError as error:
         return None, (f"the stacks of {record.run_id} are missing: {error}",)
-    found = sampled(profile, phase, components())
+    stacks = sampled(profile, phase, components())
     lacks = []
-    if found.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
+    if stacks.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
         return None, (f"less than half of the measure phase of {record.run_id} was sampled",)
-    if found.without_symbols is not None:
-        lacks.append(f"functions of the kernel have no names, so there are no components: {found.without_symbols}")
-    if found.lost > MOST_LOST:
-        lacks.append(f"{100 * found.lost:.0f} % of the samples of {record.run_id} were lost")
-    return found, tuple(lacks)
+    if stacks.without_symbols is not None:
+        lacks.append(f"functions of the kernel have no names, so there are no components: {stacks.without_symbols}")
+    if stacks.lost > MOST_LOST:
+        lacks.append(f"{100 * stacks.lost:.0f} % of the samples of {record.run_id} were lost")
+    return stacks, tuple(lacks)
 
 
 def _counted(record: RunRecord) -> Mapping[CpuSide, float]:
     """CPU seconds by the counters of control groups and processes."""
-    told = {
+    counted = {
         CpuSide.SERVER: sut_cpu_s(record),
         CpuSide.CLIENT: number_at(record.usage, ("client_cpu_s",)),
         CpuSide.HELPER: number_at(record.usage, ("proxy_cpu_s",)),
     }
-    return {side: used for side, used in told.items() if used is not None}
+    return {side: used for side, used in counted.items() if used is not None}
 
 
 _COUNTERS = (
@@ -150,7 +150,7 @@ _COUNTERS = (
 
 def _counts(trace: Path, phase: Span) -> Mapping[str, float]:
     """Events in the measure phase."""
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     tables: dict[str, pl.DataFrame | None] = {}
     for name, table, at, columns, of in _COUNTERS:
         if table not in tables:
@@ -163,5 +163,5 @@ def _counts(trace: Path, phase: Span) -> Mapping[str, float]:
         grown = [growth(rows, at, column, phase) for column in columns] if len(rows) else []
         known = [each for each in grown if each is not None]
         if known and len(known) == len(columns):
-            found[name] = sum(known)
-    return found
+            counts[name] = sum(known)
+    return counts

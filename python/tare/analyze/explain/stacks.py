@@ -33,17 +33,19 @@ def stacks_of(study: Study, records: Sequence[RunRecord], arm: str, raw: RawFile
     """Raises `StoreError` where no run of the arm was sampled."""
     runs = select_runs(study, records)
     baseline = study.baseline_of(arm)
-    found: dict[str, list[RunTimes]] = {arm: [], baseline: []}
+    times_by_arm: dict[str, list[RunTimes]] = {arm: [], baseline: []}
     for (_, name), record in runs.good.items():
-        times = run_times(record, raw) if name in found else None
+        times = run_times(record, raw) if name in times_by_arm else None
         if times is not None and times.cpu_us is not None:
-            found[name].append(times)
-    if not found[arm]:
+            times_by_arm[name].append(times)
+    if not times_by_arm[arm]:
         raise StoreError(
             f"no run of {arm} has sampled stacks",
             hint="`tare run --profile` samples them; a store is made anew for it",
         )
-    return ArmStacks(study.name, arm, baseline, mean(found[arm]), mean(found[baseline]), len(found[arm]))
+    return ArmStacks(
+        study.name, arm, baseline, mean(times_by_arm[arm]), mean(times_by_arm[baseline]), len(times_by_arm[arm])
+    )
 
 
 def mean(runs: Sequence[RunTimes]) -> Mapping[str, float]:

@@ -39,7 +39,7 @@ def waited(trace: Path, phase: Span) -> Mapping[tuple[str, Wait], float]:
     if not path.is_file():
         return {}
     table = pl.read_parquet(path)
-    found: dict[tuple[str, Wait], float] = {}
+    waits: dict[tuple[str, Wait], float] = {}
     whole = phase.ended_s - phase.began_s
     for side, names in SIDES.items():
         rows = table.filter(pl.col("name").str.contains(names))
@@ -50,10 +50,10 @@ def waited(trace: Path, phase: Span) -> Mapping[tuple[str, Wait], float]:
         cpu_us = growth(rows, "pressure_t0_ns", "cpu_some_us", phase)
         io_us = growth(rows, "pressure_t0_ns", "io_some_us", phase)
         if throttled is not None:
-            found[side, Wait.THROTTLED] = throttled
+            waits[side, Wait.THROTTLED] = throttled
         # Pressure holds throttled time: without that, the run queue is not known either.
         if cpu_us is not None and throttled is not None:
-            found[side, Wait.RUN_QUEUE] = max(cpu_us / _US - throttled, 0.0)
+            waits[side, Wait.RUN_QUEUE] = max(cpu_us / _US - throttled, 0.0)
         if io_us is not None:
-            found[side, Wait.DISK] = io_us / _US
-    return found
+            waits[side, Wait.DISK] = io_us / _US
+    return waits

@@ -63,12 +63,12 @@ def percentile_of(part: Mapping[str, Any], percent: float) -> float | None:
     `max_ms`: that is no value.
     """
     histogram = merged(histograms_of(part))
-    found = percentile(histogram, percent)
+    value = percentile(histogram, percent)
     latency = part.get("latency") or {}
     slowest, width = latency.get("max_ms"), latency.get("resolution")
-    if found is None or found < histogram[-1][0] or slowest is None or width is None:
-        return found
-    return None if slowest > found * (1 + width) * (1 + _ROUNDING) + _ROUNDING else found
+    if value is None or value < histogram[-1][0] or slowest is None or width is None:
+        return value
+    return None if slowest > value * (1 + width) * (1 + _ROUNDING) + _ROUNDING else value
 
 
 def histograms_of(part: Mapping[str, Any]) -> list[Histogram]:
@@ -78,5 +78,5 @@ def histograms_of(part: Mapping[str, Any]) -> list[Histogram]:
     together: one operation may be counted in two of them.
     """
     several = [part] if part.get("histogram") else list(part.get("windows") or ())
-    found = [[(float(value), int(count)) for value, count in each.get("histogram") or ()] for each in several]
-    return list(found) if all(found) else []
+    histograms = [[(float(value), int(count)) for value, count in each.get("histogram") or ()] for each in several]
+    return list(histograms) if all(histograms) else []

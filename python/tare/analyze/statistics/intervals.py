@@ -55,19 +55,19 @@ def paired_log_ratio_t(ratios: Sequence[float], confidence: float = 0.95) -> Est
 
 def anytime_log_ratio(ratios: Sequence[float]) -> Estimate:
     """As `paired_log_ratio_t`, by the interval that holds at every look: `tare.protocols.anytime`."""
-    found = replace(paired_log_ratio_t(ratios, 1 - ALPHA), method=ANYTIME)
-    if found.low is None:
-        return found
+    estimate = replace(paired_log_ratio_t(ratios, 1 - ALPHA), method=ANYTIME)
+    if estimate.low is None:
+        return estimate
     logs = np.log(np.asarray(ratios, dtype=float))
     half = reach_factor(len(logs)) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
     if math.isinf(half):
         return replace(
-            found,
+            estimate,
             low=None,
             high=None,
             why=f"{counted(len(logs), 'block')} only: no interval yet holds at every look",
         )
-    return replace(found, low=math.expm1(float(logs.mean()) - half), high=math.expm1(float(logs.mean()) + half))
+    return replace(estimate, low=math.expm1(float(logs.mean()) - half), high=math.expm1(float(logs.mean()) + half))
 
 
 def _without_interval(point: float | None, n: int, confidence: float, why: str) -> Estimate:

@@ -64,5 +64,5 @@ def _otherwise_counted(runs: Runs, block: int, sides: tuple[str, str], metric: M
 def _resolution(runs: Runs, blocks: list[int], arms: tuple[str, str], metric: Metric) -> float | None:
     if not metric.bucketed:
         return None
-    found = [resolution_of(runs.good[block, arm].measurement, metric) for block in blocks for arm in arms]
-    return max((width for width in found if width is not None), default=None)
+    resolutions = [resolution_of(runs.good[block, arm].measurement, metric) for block in blocks for arm in arms]
+    return max((width for width in resolutions if width is not None), default=None)

@@ -107,8 +107,8 @@ def _quantiles(study: Study, runs: Runs, parts: Parts, arm: str, kind: str | Non
         if all(kind in parts.get((block, side), ()) for side in (arm, baseline))
     ]
     ours, theirs = ([parts[block, side][kind] for block in blocks] for side in (arm, baseline))
-    found = (_quantile(study, percent, ours, theirs) for percent in PERCENTS)
-    return tuple(each for each in found if each is not None)
+    quantiles = (_quantile(study, percent, ours, theirs) for percent in PERCENTS)
+    return tuple(each for each in quantiles if each is not None)
 
 
 def _quantile(study: Study, percent: float, ours: Sequence[_Part], theirs: Sequence[_Part]) -> Quantile | None:

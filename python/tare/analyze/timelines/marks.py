@@ -93,8 +93,8 @@ _ENDED = re.compile(f"{OF_SUT}|^proxy$")
 
 def marks_of(timed: TimedRun) -> tuple[Mark, ...]:
     """All marks of a run, in the order in which they happened."""
-    found = (mark for source in SOURCES.values() for mark in source(timed))
-    return tuple(sorted(found, key=lambda mark: (mark.second, mark.kind)))
+    marks = (mark for source in SOURCES.values() for mark in source(timed))
+    return tuple(sorted(marks, key=lambda mark: (mark.second, mark.kind)))
 
 
 def of_trace(timed: TimedRun) -> Iterator[Mark]:
@@ -130,8 +130,8 @@ def of_windows(timed: TimedRun) -> Iterator[Mark]:
 
 def _troubles(window: Mapping[str, Any]) -> Mapping[str, float]:
     """What → how many a second, without what there was none of, or is not known."""
-    found = {what: number_at(window, (f"{what}_per_s",)) for what in _TROUBLES}
-    return {what: rate for what, rate in found.items() if rate}
+    rates = {what: number_at(window, (f"{what}_per_s",)) for what in _TROUBLES}
+    return {what: rate for what, rate in rates.items() if rate}
 
 
 def of_duet(timed: TimedRun) -> Iterator[Mark]:

@@ -80,11 +80,13 @@ def _traced(store: Store, records: Sequence[RunRecord], arm: str) -> list[RunRec
 
 def _timeline(store: Store, run: RunRecord) -> Timeline:
     trace = read_trace(store.raw(run, TRACE))
-    found = dict(spans(run))
+    span_by_name = dict(spans(run))
     first_s = trace.header["started_monotonic_ns"] / 1e9
-    zero_s = found[Phase.MEASURE][0] if Phase.MEASURE in found else first_s
-    phases = tuple(Span(phase.value, began - zero_s, ended - zero_s) for phase, (began, ended) in found.items())
-    began, ended = found.get(Phase.MEASURE, (None, None))
+    zero_s = span_by_name[Phase.MEASURE][0] if Phase.MEASURE in span_by_name else first_s
+    phases = tuple(
+        Span(phase.value, began - zero_s, ended - zero_s) for phase, (began, ended) in span_by_name.items()
+    )
+    began, ended = span_by_name.get(Phase.MEASURE, (None, None))
     over_s = None if began is None or ended is None else ended - began
     return Timeline(
         run.arm, run.run_id, series(trace, zero_s), phases, marks_of(TimedRun(run, trace, zero_s, over_s))
@@ -137,11 +139,13 @@ def overlay(study: Study, store: Store, records: Sequence[RunRecord], chosen: Se
     good = [record for record in records if record.outcome.ok and _telling(store, record)]
     median = {arm.name: representative([each for each in good if each.arm == arm.name]) for arm in study.arms}
     first = wanted or [each for arm, each in median.items() if each is not None and not _control(study, arm)]
-    room = list({each.run_id: each for each in (*first, *good)}.values())
+    distinct = list({each.run_id: each for each in (*first, *good)}.values())
     order = {arm.name: n for n, arm in enumerate(study.arms)}
-    kept = sorted(room[: max(MOST_RUNS, len(wanted))], key=lambda each: (order[each.arm], each.block, each.index))
+    kept = sorted(
+        distinct[: max(MOST_RUNS, len(wanted))], key=lambda each: (order[each.arm], each.block, each.index)
+    )
     shown = {each.run_id for each in first}
-    return RunOverlay(tuple(_laid(store, each, shown=each.run_id in shown) for each in kept), len(room))
+    return RunOverlay(tuple(_laid(store, each, shown=each.run_id in shown) for each in kept), len(distinct))
 
 
 def _control(study: Study, name: str) -> bool:
@@ -150,11 +154,11 @@ def _control(study: Study, name: str) -> bool:
 
 def _named(records: Sequence[RunRecord], name: str) -> RunRecord:
     """The good attempt of a run, else the last one."""
-    found = [record for record in records if record.run_id == name]
-    if not found:
+    matching = [record for record in records if record.run_id == name]
+    if not matching:
         known = sorted({record.run_id for record in records})
         raise StoreError(f"there is no run {name!r} in this store", hint=did_you_mean(name, known, kind="its runs"))
-    return next((record for record in found if record.outcome.ok), found[-1])
+    return next((record for record in matching if record.outcome.ok), matching[-1])
 
 
 def _telling(store: Store, record: RunRecord) -> bool:
@@ -164,8 +168,8 @@ def _telling(store: Store, record: RunRecord) -> bool:
 def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
     path = store.raw(run, TRACE)
     trace = read_trace(path) if is_trace(path) else None
-    found = dict(spans(run))
-    began, ended = found.get(Phase.MEASURE, (None, None))
+    phases = dict(spans(run))
+    began, ended = phases.get(Phase.MEASURE, (None, None))
     first_s = 0.0 if trace is None else trace.header["started_monotonic_ns"] / 1e9
     zero_s = first_s if began is None else began
     over_s = None if began is None or ended is None else ended - began
@@ -176,7 +180,7 @@ def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
         block=run.block,
         throughput_per_s=METRICS[PRIMARY].of(run),
         points=(*_windows(windows_of(run, zero_s)), *used),
-        phases=tuple(Span(phase.value, since - zero_s, until - zero_s) for phase, (since, until) in found.items()),
+        phases=tuple(Span(phase.value, since - zero_s, until - zero_s) for phase, (since, until) in phases.items()),
         marks=marks_of(TimedRun(run, trace, zero_s, over_s)),
         shown=shown,
         placed_by=placed_by(run),

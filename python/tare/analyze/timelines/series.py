@@ -106,8 +106,8 @@ def _scaled(who: str, line: Line | None, factor: float) -> Iterator[tuple[str, L
 
 
 def _named(trace: Trace, table: str, names: str) -> pl.DataFrame | None:
-    found = trace.table(table)
-    return None if found is None else found.filter(pl.col("name").str.contains(names))
+    rows = trace.table(table)
+    return None if rows is None else rows.filter(pl.col("name").str.contains(names))
 
 
 def _rate(rows: pl.DataFrame | None, at: str, columns: Sequence[str], edges: np.ndarray) -> Line | None:

@@ -52,12 +52,13 @@ def autocorrelation(evidence: Evidence) -> Iterator[Alarm]:
     One-sided 1 % for independent values (Bartlett 1946). Only positive correlation makes an interval too narrow.
     """
     for arm, ratios in evidence.log_ratios.items():
-        n, found = len(ratios), lag1([ratios[block] for block in sorted(ratios)])
-        if found is not None and found > 2.33 / math.sqrt(n):
+        n, correlation = len(ratios), lag1([ratios[block] for block in sorted(ratios)])
+        if correlation is not None and correlation > 2.33 / math.sqrt(n):
             yield Alarm(
                 "autocorrelation",
                 arm,
-                f"the correlation of neighbouring blocks is {found:.2f}, so {n} blocks tell less than they seem to",
+                f"the correlation of neighbouring blocks is {correlation:.2f}, "
+                f"so {n} blocks tell less than they seem to",
                 _runs(evidence, arm, ratios),
                 "something drifts: look at the blocks in the report and at the host; run more blocks",
             )
@@ -102,10 +103,10 @@ def order_effect(evidence: Evidence) -> Iterator[Alarm]:
 
     By `slope_within` on the place in the block. Alarm: t of 99 %, and more than `ORDER` from first to last place.
     """
-    found = slope_within(evidence, lambda run: float(run.position))
-    if found is None or not found.real:
+    slope = slope_within(evidence, lambda run: float(run.position))
+    if slope is None or not slope.real:
         return
-    whole = found.over(len(evidence.arms) - 1)
+    whole = slope.over(len(evidence.arms) - 1)
     if abs(whole) > ORDER:
         way = "faster" if whole > 0 else "slower"
         yield Alarm(

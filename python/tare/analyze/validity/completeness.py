@@ -92,12 +92,12 @@ def _unobserved_parts(run: RunRecord) -> tuple[str, ...]:
     """A program that is itself the SUT has no client and no path."""
     both = run.settings.get("client", "") is not None
     sides = {"sut": "the SUT", **({"client": "the client"} if both else {})}
-    found = [f"what is in force around {name}" for side, name in sides.items() if not run.parity.get(side)]
+    missing = [f"what is in force around {name}" for side, name in sides.items() if not run.parity.get(side)]
     if run.parity.get("sut_after", "") is None:
-        found.append("what is in force around the SUT after the measure phase")
+        missing.append("what is in force around the SUT after the measure phase")
     if both and (run.path is None or run.path.get("hop", "") is None):
-        found.append("the network path")
-    return tuple(found)
+        missing.append("the network path")
+    return tuple(missing)
 
 
 SHORT = 0.01

@@ -33,24 +33,24 @@ def core_effect(evidence: Evidence) -> Iterator[Alarm]:
     is what the sets differ by, and what changes with time drops out of it. Else by an arm's log ratios to its
     baseline in blocks of different CPU sets, where there are any (Welch's t).
     """
-    yield from _of_halves(evidence)
+    yield from _of_swapped_sets(evidence)
     yield from _of_blocks(evidence)
 
 
-def _of_halves(evidence: Evidence) -> Iterator[Alarm]:
+def _of_swapped_sets(evidence: Evidence) -> Iterator[Alarm]:
     """One alarm for the whole study: which set it is does not depend on the arm."""
-    by_block: dict[int, list[_Halves]] = {}
+    by_block: dict[int, list[_SwapRates]] = {}
     runs = [run for arm in evidence.arms for run in evidence.good(arm)]
     for run in runs:
-        if (halves := _halves(run)) is not None:
-            by_block.setdefault(run.block, []).append(halves)
+        if (rates := _swap_rates(run)) is not None:
+            by_block.setdefault(run.block, []).append(rates)
     whole = [both for both in by_block.values() if len(both) == 2]
-    found = shift([fmean(halves.log_ratio for halves in both) for both in whole])
-    if found is not None and found.real and abs(math.expm1(found.mean)) > CORE:
+    ratio = shift([fmean(rates.log_ratio for rates in both) for both in whole])
+    if ratio is not None and ratio.real and abs(math.expm1(ratio.mean)) > CORE:
         yield Alarm(
             "core-effect",
             None,
-            _difference_text(whole[0][0].one, whole[0][0].other, found.mean),
+            _difference_text(whole[0][0].one, whole[0][0].other, ratio.mean),
             ids([run for run in runs if run.block in by_block]),
             "swapping takes it out of the mean, not out of the scatter: choose CPU sets that are alike (caches, "
             "cores that nobody shares), and see what else runs on the slower one",
@@ -58,7 +58,7 @@ def _of_halves(evidence: Evidence) -> Iterator[Alarm]:
 
 
 @dataclass(frozen=True)
-class _Halves:
+class _SwapRates:
     """Two CPU sets in the order of their names, and the log ratio of a run's throughput on them."""
 
     one: str
@@ -66,7 +66,7 @@ class _Halves:
     log_ratio: float
 
 
-def _halves(run: RunRecord) -> _Halves | None:
+def _swap_rates(run: RunRecord) -> _SwapRates | None:
     duet: Mapping[str, Any] = run.duet or {}
     sets = [str(cpus) for cpus in duet.get("cpus") or ()]
     rates = [number_at(half, ("throughput_per_s",)) or 0.0 for half in duet.get("halves") or ()]
@@ -74,7 +74,7 @@ def _halves(run: RunRecord) -> _Halves | None:
         return None
     by_set = dict(zip(sets, rates, strict=True))
     one, other = sorted(by_set)
-    return _Halves(one, other, math.log(by_set[one] / by_set[other]))
+    return _SwapRates(one, other, math.log(by_set[one] / by_set[other]))
 
 
 def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
@@ -82,7 +82,7 @@ def _of_blocks(evidence: Evidence) -> Iterator[Alarm]:
         by_set: dict[str, list[RunRecord]] = {}
         for run in evidence.good(arm):
             cpus = _cpus(run)
-            if run.block in ratios and cpus is not None and _halves(run) is None:
+            if run.block in ratios and cpus is not None and _swap_rates(run) is None:
                 by_set.setdefault(cpus, []).append(run)
         for one, other in combinations(sorted(by_set), 2):
             sides = [[ratios[run.block] for run in by_set[cpus]] for cpus in (one, other)]

@@ -50,8 +50,8 @@ def limits_of(run: RunRecord) -> tuple[Limit, ...] | None:
     `None` where none is known to be reached, and of one of them nothing is known.
     """
     reached = _reached(run)
-    found = tuple(limit for limit in LIMITS if reached.get(limit))
-    return None if not found and None in reached.values() else found
+    limits = tuple(limit for limit in LIMITS if reached.get(limit))
+    return None if not limits and None in reached.values() else limits
 
 
 def not_disk_bound(evidence: Evidence) -> Iterator[Alarm]:

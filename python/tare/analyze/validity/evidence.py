@@ -111,7 +111,7 @@ class Evidence:
         """Arm → block → log ratio of the primary metric to the baseline."""
         others = {arm: baseline for arm in self.arms if (baseline := self.study.baseline_of(arm)) != arm}
         pairs = {arm: pair(self.runs, arm, baseline, METRICS[PRIMARY]) for arm, baseline in others.items()}
-        return {arm: {block: math.log(ratio) for block, ratio in found.ratios} for arm, found in pairs.items()}
+        return {arm: {block: math.log(ratio) for block, ratio in pairing.ratios} for arm, pairing in pairs.items()}
 
 
 Rule = Callable[[Evidence], Iterator[Alarm]]

@@ -61,15 +61,15 @@ def client_latency(evidence: Evidence) -> Iterator[Alarm]:
     """
     for arm in evidence.arms:
         good = evidence.good(arm)
-        found = {name: one.client for name, one in guilt_of(good).items() if one.client >= OWN}
-        if found:
-            parts = ", ".join(f"{share(part)} of {name}" for name, part in found.items())
-            bad = [run for run in good if any((client_share(run, name) or 0.0) >= OWN for name in found)]
+        shares = {name: one.client for name, one in guilt_of(good).items() if one.client >= OWN}
+        if shares:
+            parts = ", ".join(f"{share(part)} of {name}" for name, part in shares.items())
+            bad = [run for run in good if any((client_share(run, name) or 0.0) >= OWN for name in shares)]
             yield Alarm(
                 "client-latency",
                 arm,
                 f"the client made {parts}, by sending late or leaving replies unread: "
-                f"{'this percentile is' if len(found) == 1 else 'these percentiles are'} void",
+                f"{'this percentile is' if len(shares) == 1 else 'these percentiles are'} void",
                 ids(bad),
                 "give the client CPUs of its own (client.limits), fewer connections a thread or a lower rate",
             )
@@ -90,13 +90,13 @@ def machine_shift(evidence: Evidence) -> Iterator[Alarm]:
         good = [run for run in evidence.good(arm) if run.block in base]
         for kind, least, words in kinds:
             pairs = [(part_of_machine(run, kind), part_of_machine(base[run.block], kind)) for run in good]
-            found = shift([one - other for one, other in pairs if one is not None and other is not None])
-            if found and found.real and abs(found.mean) > least:
-                way = "more" if found.mean > 0 else "less"
+            difference = shift([one - other for one, other in pairs if one is not None and other is not None])
+            if difference and difference.real and abs(difference.mean) > least:
+                way = "more" if difference.mean > 0 else "less"
                 yield Alarm(
                     "machine-shift",
                     arm,
-                    f"{words} took {share(abs(found.mean))} {way} of the machine than in the baseline's runs",
+                    f"{words} took {share(abs(difference.mean))} {way} of the machine than in the baseline's runs",
                     ids(good),
                     "find what runs beside the arm (`tare doctor`), or move to a machine that is not shared",
                 )
@@ -112,15 +112,15 @@ def machine_noise(evidence: Evidence) -> Iterator[Alarm]:
     if evidence.runs.at_once:
         return
     for kind, words in (("steal", "the hypervisor stole"), ("others", "other programs took")):
-        found = slope_within(evidence, partial(part_of_machine, kind=kind))
-        if found is not None and found.real and found.over(found.range) < -NOISE:
+        slope = slope_within(evidence, partial(part_of_machine, kind=kind))
+        if slope is not None and slope.real and slope.over(slope.range) < -NOISE:
             good = [run for arm in evidence.arms for run in evidence.good(arm)]
             known = [part for run in good if (part := part_of_machine(run, kind)) is not None]
             yield Alarm(
                 "machine-noise",
                 None,
                 f"{words} {between(known)} of the machine, and a run is "
-                f"{share(-found.over(0.01))} slower for each percent: that makes intervals wide, not the arms",
+                f"{share(-slope.over(0.01))} slower for each percent: that makes intervals wide, not the arms",
                 ids(good),
                 "move to a machine that is not shared, or run more blocks",
             )

@@ -10,7 +10,7 @@ import numpy as np
 
 from tare.analyze.statistics.series import mser5
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share, shift
-from tare.run.duet.halves import windows_kept
+from tare.run.duet.swap import windows_kept
 from tare.run.record import RunRecord
 
 RISE = 0.02
@@ -35,13 +35,13 @@ def warm_up(evidence: Evidence) -> Iterator[Alarm]:
             continue
         series = [_windows(run)[:length] for run in good]
         cut = _beginning([float(each) for each in np.asarray(series).mean(axis=0)])
-        found = shift([math.log(np.mean(one[:cut]) / np.mean(one[cut:])) for one in series]) if cut else None
-        if found and found.real and abs(found.mean) > RISE:
-            way = "slower" if found.mean < 0 else "faster"
+        ratio = shift([math.log(np.mean(one[:cut]) / np.mean(one[cut:])) for one in series]) if cut else None
+        if ratio and ratio.real and abs(ratio.mean) > RISE:
+            way = "slower" if ratio.mean < 0 else "faster"
             yield Alarm(
                 "warm-up",
                 arm,
-                f"the first {cut} of {length} windows were {share(abs(math.expm1(found.mean)))} {way}",
+                f"the first {cut} of {length} windows were {share(abs(math.expm1(ratio.mean)))} {way}",
                 ids(good),
                 "make workload.warmup_s longer by at least that much",
             )
@@ -88,10 +88,10 @@ def _changed(values: Sequence[float], p_least: float) -> bool:
 def _beginning(mean: Sequence[float]) -> int:
     if len(mean) < _FEWEST_FOR_MSER:
         return math.ceil(len(mean) / 4)
-    found = mser5(mean)
-    if found is None:
+    cut = mser5(mean)
+    if cut is None:
         return 0
-    return found.drop if found.settled else len(mean) // 2
+    return cut.drop if cut.settled else len(mean) // 2
 
 
 def _windows(run: RunRecord) -> list[float]:
@@ -99,15 +99,15 @@ def _windows(run: RunRecord) -> list[float]:
 
     Of a duet only those that count: others are of one arm alone, or of CPUs that changed.
     """
-    halves = windows_kept(run)
-    return _rates((run.measurement or {}).get("windows") or () if halves is None else [*halves[0], *halves[1]])
+    by_half = windows_kept(run)
+    return _rates((run.measurement or {}).get("windows") or () if by_half is None else [*by_half[0], *by_half[1]])
 
 
 def _levelled(run: RunRecord) -> list[float]:
-    halves = windows_kept(run)
-    if halves is None:
+    by_half = windows_kept(run)
+    if by_half is None:
         return _windows(run)
-    return [rate / np.median(rates) for rates in map(_rates, halves) for rate in rates]
+    return [rate / np.median(rates) for rates in map(_rates, by_half) for rate in rates]
 
 
 def _rates(windows: Sequence[Mapping[str, Any]]) -> list[float]:

@@ -56,7 +56,7 @@ class Comparison:
 def compare(trace: Trace, observed: pl.DataFrame, views: Mapping[str, View] = VIEWS) -> tuple[Comparison, ...]:
     """Every quantity that a real tool printed and the trace has counters of. `observed`: a table of `OBSERVED`."""
     readings = {name: read(trace) for name, read in READINGS.items()}
-    found = []
+    comparisons = []
     for view in views.values():
         for quantity in view.quantities:
             of_quantity = observed.filter(
@@ -73,8 +73,8 @@ def compare(trace: Trace, observed: pl.DataFrame, views: Mapping[str, View] = VI
                 )
                 one = _compare(trace, quantity, sampled, _weighed(rows, weights, quantity))
                 if one is not None:
-                    found.append(Comparison(view.tool, quantity.name, str(subject), **vars(one)))
-    return tuple(found)
+                    comparisons.append(Comparison(view.tool, quantity.name, str(subject), **vars(one)))
+    return tuple(comparisons)
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ class _Seen:
 
 
 def _seen(values: pl.DataFrame, rows: pl.DataFrame) -> list[_Seen]:
-    found = []
+    seen = []
     for at, within in rows.select("to_ns", "within_ns").iter_rows():
         about = _bracket(values, at, within)["value"]
-        found.append(_Seen(float(_nearest(values, at)["value"][0]), float(min(about)), float(max(about))))
-    return found
+        seen.append(_Seen(float(_nearest(values, at)["value"][0]), float(min(about)), float(max(about))))
+    return seen
 
 
 def _means(values: pl.DataFrame, rows: pl.DataFrame, half: float) -> _Figures:
@@ -223,8 +223,10 @@ def _rates(trace: Trace, quantity: Quantity, readings: pl.DataFrame, rows: pl.Da
     apart = (pl.col("from_ns") - pl.col("to_ns").shift(1) > same) | (pl.col("from_ns") < middle_before)
     broken = apart.fill_null(value=False).cum_sum()
     stretches = rows.with_columns(broken.alias("stretch")).partition_by("stretch", maintain_order=True)
-    found = [(one, _weights(quantity, readings, one)) for one in stretches]
-    rates = [(_stretch(trace, quantity, readings, (one, weights)), float(weights.sum())) for one, weights in found]
+    weighted = [(one, _weights(quantity, readings, one)) for one in stretches]
+    rates = [
+        (_stretch(trace, quantity, readings, (one, weights)), float(weights.sum())) for one, weights in weighted
+    ]
     known = [(figures, weight) for figures, weight in rates if figures is not None]
     if not known:
         return None

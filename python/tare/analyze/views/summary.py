@@ -189,8 +189,8 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
     if measured is not None:
         trace = trace.between(*measured)
     every_s = max(1.0, _seconds(trace) // _MOST_SAMPLES) if interval_s is None else interval_s
-    found = views_of(trace, every_s, observed(raw / _MONITORS))
-    return RunViews(record.run_id, record.arm, replace(found, emulated=record.emulated))
+    views = views_of(trace, every_s, observed(raw / _MONITORS))
+    return RunViews(record.run_id, record.arm, replace(views, emulated=record.emulated))
 
 
 def observed(monitors: Path) -> pl.DataFrame:

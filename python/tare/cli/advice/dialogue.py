@@ -241,8 +241,10 @@ def _answers() -> Iterator[None]:
 
 def _prompt(question: str, default: str, understood: Callable[[str], T]) -> T:
     """Asked until the answer is one. `understood` raises `typer.BadParameter` for one that is none."""
-    found: T = typer.prompt(question, default=default, err=True, value_proc=lambda given: understood(given.strip()))
-    return found
+    answer: T = typer.prompt(
+        question, default=default, err=True, value_proc=lambda given: understood(given.strip())
+    )
+    return answer
 
 
 def _one_of(question: str, choices: tuple[str, ...], default: str) -> str:
@@ -263,11 +265,11 @@ def _name(given: str) -> str:
 
 def _percent(given: str) -> float:
     try:
-        found = float(given.removesuffix("%"))
+        percent = float(given.removesuffix("%"))
     except ValueError:
-        found = math.nan
-    if math.isfinite(found) and found >= 0:
-        return found / 100
+        percent = math.nan
+    if math.isfinite(percent) and percent >= 0:
+        return percent / 100
     raise typer.BadParameter(f"{_shown(given)} is no difference in percent, as 20 is")
 
 

@@ -87,9 +87,9 @@ def list_claims(
     """List the claims; into a pipe or file one a line: id, effect and what it is of, with tabs between."""
     every = every_claim(claims)
     _refuse_unknown(every, study=study, database=database, metric=metric)
-    found = [known for known in every if _wanted(known, study, database, metric)]
-    write_list(found, Console(highlight=False))
-    typer.echo(f"{counted(len(found), 'claim')}; `tare knowledge show CLAIM` tells the source of one.", err=True)
+    chosen = [known for known in every if _wanted(known, study, database, metric)]
+    write_list(chosen, Console(highlight=False))
+    typer.echo(f"{counted(len(chosen), 'claim')}; `tare knowledge show CLAIM` tells the source of one.", err=True)
 
 
 @app.command()
@@ -126,8 +126,8 @@ def add(
     from tare.knowledge.own import claims_of, write_claims
 
     opened = open_store(store)
-    found = claims_of(opened.plan, opened.records())
-    paths = write_claims(found, to or default_layout().knowledge)
+    claims = claims_of(opened.plan, opened.records())
+    paths = write_claims(claims, to or default_layout().knowledge)
     for path in paths:
         typer.echo(str(path))
     use = "`tare advise`" if to is None else f"`tare advise --claims {to}`"

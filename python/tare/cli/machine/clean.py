@@ -75,18 +75,20 @@ class _Wish:
 
 def _clean_site(spec: SiteSpec, wish: _Wish) -> None:
     """By the ledger of each host; the engine of each removes what it made."""
-    with connected(spec) as found, ExitStack() as stack:
-        hosts = {host.name: host for host in found.site.hosts}
-        agents = {from_ident(link.agent.ident) for link in found.links.values()}
-        entries = [entry for entry in found.ledger.entries() if entry.host in hosts]
+    with connected(spec) as connection, ExitStack() as stack:
+        hosts = {host.name: host for host in connection.site.hosts}
+        agents = {from_ident(link.agent.ident) for link in connection.links.values()}
+        entries = [entry for entry in connection.ledger.entries() if entry.host in hosts]
         _refuse_in_use(entries, hosts, frozenset({own_process(), *agents}))
 
         def swept(chosen: Sequence[Made]) -> Swept:
             total = Swept()
             for name, host in hosts.items():
-                engine = engine_of(found, host, stack)
+                engine = engine_of(connection, host, stack)
                 client = None if isinstance(engine, EnvironmentLacks) else engine
-                done = sweep([entry for entry in chosen if entry.host == name], {name: host}, client, found.ledger)
+                done = sweep(
+                    [entry for entry in chosen if entry.host == name], {name: host}, client, connection.ledger
+                )
                 total.removed += done.removed
                 total.failed += done.failed
             return total

@@ -45,38 +45,40 @@ def doctor(
     try:
         engine = connect(timeout_s=10)
     except EnvironmentLacks as error:
-        found = examine(LocalHost(), error, layout, ledger)
+        examination = examine(LocalHost(), error, layout, ledger)
     else:
         try:
-            found = examine(LocalHost(), engine, layout, ledger)
+            examination = examine(LocalHost(), engine, layout, ledger)
         finally:
             engine.close()
     if as_json:
-        sys.stdout.write(json.dumps(tree(found), indent=2) + "\n")
+        sys.stdout.write(json.dumps(tree(examination), indent=2) + "\n")
     else:
-        show(found, Console(highlight=False))
-    if not found.able:
+        show(examination, Console(highlight=False))
+    if not examination.able:
         raise typer.Exit(EnvironmentLacks.exit_code)
 
 
 def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
     """Every host of the site, then what lies between SUT and client."""
     with connected(spec) as site, ExitStack() as stack:
-        found = {}
+        examinations = {}
         for host in site.site.hosts:
             link = site.links.get(host.name)
             layout = site.homes[host.name]
             own = AgentLedger(link) if link is not None else SqliteLedger(layout.ledger)
-            found[host.name] = examine(host, engine_of(site, host, stack), layout, own)
+            examinations[host.name] = examine(host, engine_of(site, host, stack), layout, own)
         between = sounded(site) if site.site.sut is not site.site.client else ()
-    able = all(each.able for each in found.values()) and all(line.verdict is not Verdict.CANNOT for line in between)
+    able = all(each.able for each in examinations.values()) and all(
+        line.verdict is not Verdict.CANNOT for line in between
+    )
     if as_json:
-        hosts = {name: tree(each) for name, each in found.items()}
+        hosts = {name: tree(each) for name, each in examinations.items()}
         lines = [asdict(line) for line in between]
         sys.stdout.write(json.dumps({"able": able, "hosts": hosts, "between": lines}, indent=2) + "\n")
     else:
         console = Console(highlight=False)
-        for name, each in found.items():
+        for name, each in examinations.items():
             console.print(Text(name, style="bold"))
             show(each, console)
             console.print()
@@ -87,21 +89,23 @@ def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
         raise typer.Exit(EnvironmentLacks.exit_code)
 
 
-def tree(found: Examination) -> dict[str, object]:
+def tree(examination: Examination) -> dict[str, object]:
     """`able`, `lines` (name, verdict, found, advice), and the facts as docs/reference/facts.md has them."""
     return {
-        "able": found.able,
-        "lines": [asdict(line) for line in found.lines],
-        "host": dict(found.host),
-        "engine": None if found.engine is None else dict(found.engine),
+        "able": examination.able,
+        "lines": [asdict(line) for line in examination.lines],
+        "host": dict(examination.host),
+        "engine": None if examination.engine is None else dict(examination.engine),
     }
 
 
-def show(found: Examination, console: Console) -> None:
+def show(examination: Examination, console: Console) -> None:
     """A line each, with the advice under what was found."""
-    console.print(_table(found.lines))
+    console.print(_table(examination.lines))
     console.print()
-    able = "can run here." if found.able else "cannot run here before what is marked `cannot` has been mended."
+    able = (
+        "can run here." if examination.able else "cannot run here before what is marked `cannot` has been mended."
+    )
     console.print(Text(f"A study with bare and container arms {able}", style="bold"))
 
 

@@ -77,13 +77,13 @@ def verify(meant: Meant = [], as_json: AsJson = False) -> None:  # noqa: B006, F
     with local_engine() as engine, _ending_cleanly() as interrupts, image_store.lock():
         chosen = _chosen(image_store, meant) if meant else image_store.all()
         with interrupts.allowed():
-            found = [(each, verify_image(each, image_store, engine.client)) for each in chosen]
+            results = [(each, verify_image(each, image_store, engine.client)) for each in chosen]
     if as_json:
-        trees = [asdict(verified) | {"good": verified.good} for _, verified in found]
+        trees = [asdict(verified) | {"good": verified.good} for _, verified in results]
         sys.stdout.write(json.dumps({"verified": trees}, indent=2) + "\n")
     else:
-        sys.stdout.write("".join(_verdict(each, verified) for each, verified in found) or "no images\n")
-    if not all(verified.good for _, verified in found):
+        sys.stdout.write("".join(_verdict(each, verified) for each, verified in results) or "no images\n")
+    if not all(verified.good for _, verified in results):
         raise typer.Exit(DIFFERS)
 
 
@@ -118,8 +118,8 @@ def _image_store() -> ImageStore:
 
 def _chosen(image_store: ImageStore, references: Sequence[str]) -> tuple[StoredImage, ...]:
     """All of them, each once; one that means nothing is an error before anything is done."""
-    found = (each for given in references for each in image_store.resolve(given))
-    return tuple({each.image.digest: each for each in found}.values())
+    images = (each for given in references for each in image_store.resolve(given))
+    return tuple({each.image.digest: each for each in images}.values())
 
 
 @contextmanager
@@ -136,17 +136,17 @@ def _ending_cleanly() -> Iterator[Interrupts]:
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
 
 
-def _show(found: Sequence[StoredImage], *, as_json: bool) -> None:
+def _show(images: Sequence[StoredImage], *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps({"images": [_tree(each) for each in found]}, indent=2) + "\n")
+        sys.stdout.write(json.dumps({"images": [_tree(each) for each in images]}, indent=2) + "\n")
         return
-    if not found:
+    if not images:
         sys.stdout.write("no images\n")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("reference", "digest", "size", "packages", "in engine", "made"):
         table.add_column(name, no_wrap=name != "reference", justify="right" if name == "size" else "left")
-    for each in found:
+    for each in images:
         image = each.image
         table.add_row(
             Text(image.reference),

@@ -59,23 +59,23 @@ def check(  # noqa: PLR0913, PLR0917 - one argument an option
     plan, records = opened.plan, opened.records()
     asked = Asked(_once(metric) or ("throughput",), most, _once(arm), lenient=inconclusive is Open.PASS)
     why_open = unfinished(plan, records)
-    found = build_check(plan.study, records, asked, why_open)
+    result = build_check(plan.study, records, asked, why_open)
     if junit is not None:
         from tare.report.check import junit as xml
 
-        write(xml.render(found), junit)
+        write(xml.render(result), junit)
     if markdown is not None:
-        write(summary.render(found), markdown)
+        write(summary.render(result), markdown)
     console = Console()
     colour = console.is_terminal and not console.no_color
     if as_json:
         text = json_file.render(build_check(plan.study, records, asked, why_open, for_people=False))
     else:
-        text = terminal.render(found, width=console.width, colour=colour)
+        text = terminal.render(result, width=console.width, colour=colour)
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
-    if found.outcome is Outcome.FAIL:
+    if result.outcome is Outcome.FAIL:
         raise typer.Exit(1)
-    if found.outcome is Outcome.INCONCLUSIVE and not found.lenient:
+    if result.outcome is Outcome.INCONCLUSIVE and not result.lenient:
         raise typer.Exit(INCONCLUSIVE)
 
 

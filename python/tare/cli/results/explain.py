@@ -94,12 +94,12 @@ def _rendered(explanation: Explanation, arms: tuple[ArmExplanation, ...], style:
     return terminal.render(explanation, arms, width=console.width, colour=colour)
 
 
-def _stacks(found: ArmStacks, style: Format) -> str:
+def _stacks(stacks: ArmStacks, style: Format) -> str:
     from tare.report.explain import flame, stack_files
 
     if style is Format.COLLAPSED:
-        return stack_files.collapsed(found)
-    return stack_files.speedscope(found) if style is Format.SPEEDSCOPE else flame.render(found)
+        return stack_files.collapsed(stacks)
+    return stack_files.speedscope(stacks) if style is Format.SPEEDSCOPE else flame.render(stacks)
 
 
 def _refuse_unknown(study: Study, arm: str | None) -> None:

@@ -22,36 +22,36 @@ def import_results(
 
     Importing the same files again changes nothing; other files, or another mapping, take another store.
     """
-    found = collect(load_mapping(mapping), directory)
-    with resume_store(store, found.plan) as writer:
-        write(writer, found)
-    if pairs := copies(found):
+    imported = collect(load_mapping(mapping), directory)
+    with resume_store(store, imported.plan) as writer:
+        write(writer, imported)
+    if pairs := copies(imported):
         one, other = pairs[0]
         more = f" (and {len(pairs) - 1} more)" if len(pairs) > 1 else ""
         typer.echo(f"warning: {one} and {other} hold the same bytes{more}: two runs, or one twice?", err=True)
-    failed = [run.record for run in found.runs if not run.record.outcome.ok]
+    failed = [run.record for run in imported.runs if not run.record.outcome.ok]
     if failed:
         first = failed[0]
         name = (first.imported or {}).get("file")
         typer.echo(
             f"warning: {counted(len(failed), 'failed run')}, the first of {name}: {first.outcome.reason}", err=True
         )
-    summary = f"{counted(len(found.runs), 'run')} from {counted(found.files, 'file')}"
+    summary = f"{counted(len(imported.runs), 'run')} from {counted(imported.files, 'file')}"
     typer.echo(f"{summary}: `tare report {store}` shows them.", err=True)
 
 
-def copies(found: Import) -> list[tuple[str, str]]:
+def copies(imported: Import) -> list[tuple[str, str]]:
     """Files of different runs with equal content: no two runs print the same, so that one would count twice."""
     first: dict[str, str] = {}
-    good = [run.record.imported for run in found.runs if run.record.outcome.ok]
+    good = [run.record.imported for run in imported.runs if run.record.outcome.ok]
     digests = [(str(each["sha256"]), str(each["file"])) for each in good if each]
     return [(first[digest], name) for digest, name in digests if first.setdefault(digest, name) != name]
 
 
-def write(writer: Writer, found: Import) -> None:
+def write(writer: Writer, imported: Import) -> None:
     """All runs that are not there yet, with the files that they were read from."""
     there = {record.run_id for record in writer.records()}
-    new = [run for run in found.runs if run.record.run_id not in there]
+    new = [run for run in imported.runs if run.record.run_id not in there]
     for run in new:
         place = writer.staging / attempt_name(run.record.run_id, run.record.attempt)
         place.mkdir(parents=True)

@@ -29,17 +29,17 @@ def verify(store: Annotated[Path, typer.Argument(help="A store; it is only read.
         raise StoreError(f"there is no store at {store}", hint="`tare run STUDY --store DIR` makes one")
     try:
         opened = open_store(store)
-        found = problems_of(opened)
+        problems = problems_of(opened)
         attempts = len(opened.records())
     except StoreError as error:
-        found, attempts = (str(error),), 0
-    if not found:
+        problems, attempts = (str(error),), 0
+    if not problems:
         typer.echo(f"{store} is whole: {counted(attempts, 'attempt')}, each as it was committed")
         return
-    for problem in found:
+    for problem in problems:
         typer.echo(plain(problem, _LONGEST))
     save = f"`tare store repair {store} --to NEW` saves what is whole"
-    typer.echo(f"tare: {counted(len(found), 'problem')}; {save}", err=True)
+    typer.echo(f"tare: {counted(len(problems), 'problem')}; {save}", err=True)
     raise typer.Exit(DAMAGED)
 
 

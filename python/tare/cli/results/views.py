@@ -34,17 +34,17 @@ def views(  # noqa: PLR0913, PLR0917 - one argument an option
     from tare.report.views import files as views_files
     from tare.report.views import table as views_table  # polars is slow to import
 
-    found = _found(run, store, every)
+    computed = _found(run, store, every)
     if as_json:
-        text = views_files.as_json(found)
+        text = views_files.as_json(computed)
     elif as_csv:
-        text = views_files.as_csv(found)
-        if not found.complete:
+        text = views_files.as_csv(computed)
+        if not computed.complete:
             sys.stderr.write("tare: the trace is not complete: its end is missing, or rows of it\n")
     else:
         console = Console()
         colour = console.is_terminal and not console.no_color
-        text = views_table.render(found, width=console.width, colour=colour, everything=everything)
+        text = views_table.render(computed, width=console.width, colour=colour, everything=everything)
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 

@@ -85,8 +85,8 @@ def same(summary: Summary) -> Table:
     for column in ("two of the same", "comparisons", "called different", "share, meant to be 5 %"):
         table.add_column(column)
     rows = {"all": summary.false_positives, **summary.by_deployment}
-    for name, found in rows.items():
-        table.add_row(name, str(found.of), str(found.count), _share(found))
+    for name, cells in rows.items():
+        table.add_row(name, str(cells.of), str(cells.count), _share(cells))
     return table
 
 
@@ -127,15 +127,15 @@ def _smallest(each: Smallest) -> str:
     return f"{minutes}: {100 * each.overhead:.1f} % ({each.blocks} blocks)"
 
 
-def _share(found: Share) -> str:
-    return f"{percent(found.share)} % {interval(found)}"
+def _share(share: Share) -> str:
+    return f"{percent(share.share)} % {interval(share)}"
 
 
-def _mean(found: Mean) -> str:
-    if found.point is None:
+def _mean(mean: Mean) -> str:
+    if mean.point is None:
         return "\N{EM DASH}"
-    bounds = "" if found.low is None or found.high is None else f" [{_signed(found.low)}, {_signed(found.high)}]"
-    return f"{_signed(found.point)} %{bounds}"
+    bounds = "" if mean.low is None or mean.high is None else f" [{_signed(mean.low)}, {_signed(mean.high)}]"
+    return f"{_signed(mean.point)} %{bounds}"
 
 
 def _signed(value: float) -> str:

@@ -41,13 +41,13 @@ def planned(study: str, scale: str | None, seed: int | None, blocks: int | None,
 
     `profile`: the stacks of every run are sampled, where the host allows it.
     """
-    found = loaded(study, scale)
+    opened = loaded(study, scale)
     if profile:
-        found = profiled(found)
+        opened = profiled(opened)
     if blocks is not None:
-        protocol = found.protocol.model_copy(update={"blocks": blocks})
-        found = found.model_copy(update={"protocol": protocol})
-    made = expand(found, seed)
+        protocol = opened.protocol.model_copy(update={"blocks": blocks})
+        opened = opened.model_copy(update={"protocol": protocol})
+    made = expand(opened, seed)
     refuse_io_bound(made, data_sets(WORKLOADS))
     return made
 

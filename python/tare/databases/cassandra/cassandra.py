@@ -108,10 +108,10 @@ class Cassandra:
             settings = pool.submit(_query, plan, inside, SETTINGS) if self.release.tells_settings else None
         startup = parse_log(must(logged.result(), "read its log").text)
         rows = must(tables.result(), "read its tables").text.splitlines()
-        found = {**startup, **parse_tables(rows)}
+        read_back = {**startup, **parse_tables(rows)}
         if settings is None:
-            return found
-        return {**found, **parse_settings(must(settings.result(), "read its settings").text.splitlines())}
+            return read_back
+        return {**read_back, **parse_settings(must(settings.result(), "read its settings").text.splitlines())}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:
         """Drain, which writes all memtables and empties the commit log, then end the daemon with exit code 0.

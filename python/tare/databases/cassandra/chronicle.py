@@ -80,7 +80,7 @@ def _each(plan: ServerPlan, inside: Exec, file: str) -> tuple[str, ...]:
 
 def parse_log(text: str) -> tuple[Logged, ...]:
     """Every compaction that made a table's file; one that left nothing names no table and is left out."""
-    found = []
+    events = []
     for match in _COMPACTED.finditer(text):
         files = [file for file in match.group(3).split(",") if file.strip()]
         table = _TABLE.search(files[0].strip()) if files else None
@@ -90,8 +90,8 @@ def parse_log(text: str) -> tuple[Logged, ...]:
             datetime.fromisoformat(match.group(1)).replace(tzinfo=UTC).timestamp() + int(match.group(2)) / 1e3
         )
         seconds = int(re.sub(r"[,.]", "", match.group(4))) / 1e3
-        found.append(Logged(f"{table.group(1)}.{table.group(2)}", logged_at, seconds))
-    return tuple(found)
+        events.append(Logged(f"{table.group(1)}.{table.group(2)}", logged_at, seconds))
+    return tuple(events)
 
 
 def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]:
@@ -116,13 +116,13 @@ def parse_history(text: str, logged: Sequence[Logged] = ()) -> tuple[Event, ...]
 
 def parse_tables(text: str) -> Mapping[str, Figures]:
     """`nodetool tablestats -F json`: the figures of every table that is not the server's own."""
-    found: dict[str, Figures] = {}
+    tables: dict[str, Figures] = {}
     for keyspace, stats in _tree(text, "tablestats").items():
         if not isinstance(stats, Mapping) or _own(keyspace):
             continue
         for table, figures in stats.get("tables", {}).items():
-            found[f"{keyspace}.{table}"] = {name: _figure(value) for name, value in figures.items()}
-    return found
+            tables[f"{keyspace}.{table}"] = {name: _figure(value) for name, value in figures.items()}
+    return tables
 
 
 @dataclass(frozen=True)

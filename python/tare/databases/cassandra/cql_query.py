@@ -60,13 +60,13 @@ def _rows(body: bytes) -> list[str]:
     at += 2  # the column's type
     (count,) = struct.unpack_from(">i", body, at)
     at += 4
-    found = []
+    rows = []
     for _ in range(count):
         (size,) = struct.unpack_from(">i", body, at)
         at += 4
-        found.append(body[at : at + size].decode())
+        rows.append(body[at : at + size].decode())
         at += max(size, 0)
-    return found
+    return rows
 
 
 def _send(stream: Stream, opcode: int, body: bytes) -> None:

@@ -31,13 +31,13 @@ _SHARES_OF_HEAP = frozenset(
 )  # fmt: skip
 """Settings of 5.0 that are a share of the heap where nothing is said; their old names stand beside them."""
 _SHARES_OF_DISK = frozenset({"commitlog_total_space", "commitlog_total_space_in_mb"})
-_TOLD_OF: Mapping[str, str] = {
+_IN_FORCE: Mapping[str, str] = {
     "key_cache_size": "key_cache_capacity",
     "index_summary_capacity": "index_summary_capacity",
     "memtable_heap_space": "memtable_on_heap",
     "memtable_offheap_space": "memtable_off_heap",
 }
-"""Setting → what is told of it in force; until 4.0 the names of settings have a unit."""
+"""Setting → the name under which its value in force is read back; until 4.0 the names of settings have a unit."""
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.nodes": frozenset({"auto_bootstrap"}),
@@ -54,8 +54,8 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.settings.new_size": frozenset({"jvm.arguments", "jvm.heap"}),
     "sut.settings.jvm": frozenset({"jvm.arguments", "jvm.heap", "jvm.processors"}),
     **{
-        f"sut.settings.{name}{unit}": frozenset({f"in_force.{told}"})
-        for name, told in _TOLD_OF.items()
+        f"sut.settings.{name}{unit}": frozenset({f"in_force.{read_back}"})
+        for name, read_back in _IN_FORCE.items()
         for unit in ("", "_in_mb")
     },
     "sut.settings.disk_access_mode": frozenset({"in_force.disk_access_mode"}),
@@ -76,7 +76,7 @@ _SYSTEM = "system"
 _CONFIGURATION = re.compile(r"Node configuration:\[(.*)\]\s*$", re.MULTILINE)
 _IDENTITY = re.compile(r"@[0-9a-f]+$|^<REDACTED>$")
 """Java's name of an object without one of its own, which differs from start to start, and what is kept secret."""
-_TOLD: Mapping[str, re.Pattern[str]] = {
+_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "jvm.version": re.compile(r"JVM vendor/version: (.+)$", re.MULTILINE),
     "jvm.heap": re.compile(r"Heap size: (.+)$", re.MULTILINE),
     "in_force.disk_access_mode": re.compile(
@@ -107,15 +107,15 @@ def parse_log(text: str) -> Mapping[str, str]:
     if match is None or arguments is None:
         raise RunFailed("Cassandra's log does not tell its configuration", hint="sut.stdout among the raw files")
     pairs = (entry.partition("=") for entry in match.group(1).split("; "))
-    found = {name: value for name, equals, value in pairs if equals and not _IDENTITY.search(value)}
-    for name, pattern in _TOLD.items():
+    settings = {name: value for name, equals, value in pairs if equals and not _IDENTITY.search(value)}
+    for name, pattern in _PATTERNS.items():
         if hit := pattern.search(text):
-            found[name] = hit.group(1)
+            settings[name] = hit.group(1)
     loops = _LOOPS.search(text)
     if loops is not None and _LOOPS_SET not in arguments.group(1):
-        found["jvm.processors"] = str(int(loops.group(1)) // _LOOPS_PER_CPU)
+        settings["jvm.processors"] = str(int(loops.group(1)) // _LOOPS_PER_CPU)
     kept = [word for word in arguments.group(1).split(", ") if not word.startswith(_PORT)]
-    return {**found, "jvm.arguments": " ".join(kept)}
+    return {**settings, "jvm.arguments": " ".join(kept)}
 
 
 def parse_settings(rows: Sequence[str]) -> Mapping[str, str]:
@@ -126,15 +126,15 @@ def parse_settings(rows: Sequence[str]) -> Mapping[str, str]:
 
 def parse_tables(rows: Sequence[str]) -> Mapping[str, str]:
     """`table.KEYSPACE.TABLE.PROPERTY` → value of every table that is not the server's own."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for row in rows:
         columns = json.loads(row)
         keyspace, table = columns.pop("keyspace_name"), columns.pop("table_name")
         if keyspace.split("_")[0] == _SYSTEM:
             continue
         for name, value in columns.items():
-            found[f"table.{keyspace}.{table}.{name}"] = _text(value)
-    return found
+            settings[f"table.{keyspace}.{table}.{name}"] = _text(value)
+    return settings
 
 
 def _text(value: object) -> str:

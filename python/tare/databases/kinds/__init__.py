@@ -18,10 +18,10 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class Kind:
-    """`takes`: the forms of a value, as a server's file has it; `told`: the same in words."""
+    """`takes`: the forms of a value, as a server's file has it; `expected`: the same in words."""
 
     takes: re.Pattern[str]
-    told: str
+    expected: str
 
 
 _UNIT = r"([KMGTPE]|B|kB|MB|GB|TB|us|ms|s|min|h|d)?"
@@ -46,14 +46,14 @@ _KNOWN: Mapping[str, Mapping[str, str]] = {
 
 def check_kind(server: str, name: str, value: Value) -> None:
     """Raise `StudyError` where a setting that `server` is known to have cannot take a value of this kind."""
-    told = _KNOWN[server].get(name.replace("-", "_"))
-    if told is None:
+    declared = _KNOWN[server].get(name.replace("-", "_"))
+    if declared is None:
         return
-    numeric = told not in ("flag", "word")
-    kind = KINDS[told]
+    numeric = declared not in ("flag", "word")
+    kind = KINDS[declared]
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if (isinstance(value, bool) and numeric) or not kind.takes.fullmatch(text.strip()):
         raise StudyError(
-            f"the server setting {name!r} must be {kind.told}, not {value!r}",
+            f"the server setting {name!r} must be {kind.expected}, not {value!r}",
             hint="see the server's manual for the values that it takes",
         )

@@ -72,23 +72,23 @@ def _element(name: str, value: object) -> bytes:
 def decode(data: bytes) -> dict[str, object]:
     """A document from BSON; raises `ValueError` where it is cut short or of unknown kinds."""
     try:
-        found, rest = _document(data)
+        document, rest = _document(data)
     except (struct.error, IndexError) as error:
         raise ValueError("the answer is cut short") from error
     if rest:
         raise ValueError("there is more than a document")
-    return found
+    return document
 
 
 def _document(data: bytes) -> tuple[dict[str, object], bytes]:
     (length,) = struct.unpack_from("<i", data)
     if length < 5 or length > len(data) or data[length - 1] != 0:
         raise ValueError("the answer is cut short")
-    inside, found = data[4 : length - 1], dict[str, object]()
+    inside, document = data[4 : length - 1], dict[str, object]()
     while inside:
         kind, (name, inside) = inside[0], _name(inside[1:])
-        found[name], inside = _value(kind, inside)
-    return found, data[length:]
+        document[name], inside = _value(kind, inside)
+    return document, data[length:]
 
 
 def _value(kind: int, data: bytes) -> tuple[object, bytes]:
@@ -96,8 +96,8 @@ def _value(kind: int, data: bytes) -> tuple[object, bytes]:
         size, meaning = _FIXED[kind]
         return meaning(data[:size]) if len(data) >= size else _short(), data[size:]
     if kind in (0x03, 0x04):
-        found, rest = _document(data)
-        return (list(found.values()) if kind == 0x04 else found), rest
+        document, rest = _document(data)
+        return (list(document.values()) if kind == 0x04 else document), rest
     (length,) = struct.unpack_from("<i", data)
     if kind in (0x02, 0x0D, 0x0E):
         return data[4 : 3 + length].decode(), data[4 + length :]

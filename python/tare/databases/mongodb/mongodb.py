@@ -140,17 +140,17 @@ def parse_effective(text: str) -> Mapping[str, str]:
         raise RunFailed(f"mongod did not answer what it was asked: {', '.join(refused)}")
     if server["server.name"] == FERRETDB:
         raise RunFailed("FerretDB answers where MongoDB was to", hint="`sut.database: ferretdb`")
-    found = {**server, **flat("", options), **flat("setParameter", parts["parameters"])}
-    return found if cache is None else {**found, "cache.maximum_bytes_configured": str(cache)}
+    settings = {**server, **flat("", options), **flat("setParameter", parts["parameters"])}
+    return settings if cache is None else {**settings, "cache.maximum_bytes_configured": str(cache)}
 
 
 def _document(plan: ServerPlan) -> Mapping[str, Any]:
     """The file as documents within documents: the study's settings, then tare's own."""
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for name, value in plan.settings.items():
         key = _SHORT.get(name, name)
         _refuse(name, key)
-        if _put(found, key, value) is not value:
+        if _put(merged, key, value) is not value:
             raise StudyError(f"the server setting {name!r} is given twice")
     own: Mapping[str, Setting] = {
         "net.bindIp": plan.listen,
@@ -159,8 +159,8 @@ def _document(plan: ServerPlan) -> Mapping[str, Any]:
         "storage.dbPath": plan.data_dir,
     }
     for key, value in own.items():
-        _put(found, key, value)
-    return found
+        _put(merged, key, value)
+    return merged
 
 
 def _put(document: dict[str, Any], key: str, value: Setting) -> Any:

@@ -60,12 +60,12 @@ class Cgroups:
     def procs_files(self, proc_cgroup: str) -> tuple[str, ...]:
         """The cgroup.procs files by which to join the cgroups that a /proc/PID/cgroup lists."""
         paths = parse_proc_cgroup(proc_cgroup)
-        found = []
+        files = []
         for hierarchy in self.hierarchies:
             wanted = set(hierarchy.controllers) or {""}
             same = [path for names, path in paths.items() if set(names.split(",")) == wanted]
-            found += [f"{hierarchy.mount}/{path.strip('/')}/cgroup.procs" for path in same]
-        return tuple(found)
+            files += [f"{hierarchy.mount}/{path.strip('/')}/cgroup.procs" for path in same]
+        return tuple(files)
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class Write:
 
 def parse_cgroups(mountinfo: str) -> Cgroups:
     """Find the hierarchies in /proc/self/mountinfo. Raises `EnvironmentLacks` when there are none."""
-    found: dict[str, Hierarchy] = {}
+    by_controller: dict[str, Hierarchy] = {}
     for mount in parse_mountinfo(mountinfo):
-        if mount.fstype in ("cgroup", "cgroup2") and mount.root == "/" and mount.device not in found:
-            found[mount.device] = _hierarchy(mount)
-    hierarchies = tuple(found.values())
+        if mount.fstype in ("cgroup", "cgroup2") and mount.root == "/" and mount.device not in by_controller:
+            by_controller[mount.device] = _hierarchy(mount)
+    hierarchies = tuple(by_controller.values())
     if not hierarchies:
         raise EnvironmentLacks(
             "no cgroup hierarchy is mounted on this host", hint="mount /sys/fs/cgroup, see cgroups(7)"

@@ -121,11 +121,11 @@ def removed(tree: Path) -> bool:
 
 def members(tree: Path) -> list[int]:
     """The pids in a cgroup and below it."""
-    found: list[int] = []
+    pids: list[int] = []
     for directory, _, _ in os.walk(tree):
         with contextlib.suppress(OSError):
-            found += [int(line) for line in (Path(directory) / "cgroup.procs").read_text().split()]
-    return found
+            pids += [int(line) for line in (Path(directory) / "cgroup.procs").read_text().split()]
+    return pids
 
 
 def kill(tree: Path) -> None:

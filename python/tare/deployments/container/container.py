@@ -208,10 +208,10 @@ class Container:
         asked, given = task.confinement, dict[str, Any]()
         options = ["no-new-privileges"] if asked.no_new_privileges else []
         if asked.seccomp != "default":
-            told = asked.seccomp
-            if told != "unconfined" and not self._commons.of_podman:
-                told = self._profile(told)
-            options.append(f"seccomp={told}")
+            filtered = asked.seccomp
+            if filtered != "unconfined" and not self._commons.of_podman:
+                filtered = self._profile(filtered)
+            options.append(f"seccomp={filtered}")
         if options:
             given["security_opt"] = options
         if asked.capabilities != "default":

@@ -85,22 +85,22 @@ def image_of(task: Task) -> str:
 def _directory(container: EngineContainer, which: str) -> str:
     container.reload()
     driver = container.attrs.get("GraphDriver") or {}
-    found = (driver.get("Data") or {}).get(which)
-    if not found:
+    directory = (driver.get("Data") or {}).get(which)
+    if not directory:
         raise EnvironmentLacks(
             f"storage `layer` needs an engine whose overlay is made of directories, and this one uses "
             f"{driver.get('Name') or 'another snapshotter'}",
             hint="use the storage driver overlay2, or another storage",
         )
-    return str(found)
+    return str(directory)
 
 
 def must_hide_nothing(host: Host, task: Task, layer: Layer) -> None:
     """A mount would hide what the image has there; a layer would show it among the data."""
     argv = ["find", f"{task.image.rootfs}{layer.target}", "-mindepth", "1", "-print", "-quit"]
-    if (found := host.run(argv, timeout_s=_CALL_S, check=False)).stdout:
+    if (listing := host.run(argv, timeout_s=_CALL_S, check=False)).stdout:
         raise EnvironmentLacks(
-            f"the image has files of its own in {layer.target} ({found.text.strip()}): `layer` would mix them "
+            f"the image has files of its own in {layer.target} ({listing.text.strip()}): `layer` would mix them "
             "with the data",
             hint="use another storage, or an image whose data directory is empty",
         )

@@ -97,7 +97,7 @@ def parse_tracked(text: str) -> Mapping[tuple[Endpoint, Endpoint], Endpoint]:
 
     A line has the tuple of the way there and that of the replies, which are sent to the rewritten source.
     """
-    found = {}
+    tracked = {}
     for line in text.splitlines():
         tuples = _TUPLE.findall(line)
         if " tcp " not in line or len(tuples) != 2:
@@ -105,8 +105,8 @@ def parse_tracked(text: str) -> Mapping[tuple[Endpoint, Endpoint], Endpoint]:
         (source, target, sport, dport), (_, back_to, _, back_port) = tuples
         if (source, sport) != (back_to, back_port):
             key = (Endpoint(source, int(sport)), Endpoint(target, int(dport)))
-            found[key] = Endpoint(back_to, int(back_port))
-    return found
+            tracked[key] = Endpoint(back_to, int(back_port))
+    return tracked
 
 
 def decide_between(client: Client, server: Server, dialled: frozenset[Endpoint], wire: Wire) -> NetworkPath | None:
@@ -117,7 +117,7 @@ def decide_between(client: Client, server: Server, dialled: frozenset[Endpoint],
     mine = [one for one in client.side.connections if one.remote in dialled]
     if not mine or not client.side.namespace or not server.side.namespace:
         return None
-    matches = [found for one in mine if (found := _match(one, client, server))]
+    matches = [crossing for one in mine if (crossing := _match(one, client, server))]
     ways = Counter((match.hop, match.seen.masqueraded) for match in matches)
     first = matches[0] if len(ways) == 1 else None
     return NetworkPath(

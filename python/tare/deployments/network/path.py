@@ -49,7 +49,7 @@ def parse_tcp(text: str) -> tuple[Connection, ...]:
 def connections(host: Host, pid: int) -> tuple[Connection, ...]:
     """All established connections in the network namespace of a process."""
     tables = [host.read(f"/proc/{pid}/net/{name}") or b"" for name in ("tcp", "tcp6")]
-    return tuple(found for table in tables for found in parse_tcp(table.decode()))
+    return tuple(connection for table in tables for connection in parse_tcp(table.decode()))
 
 
 def socket_inodes(host: Host, pids: Sequence[int]) -> dict[int, int]:
@@ -68,10 +68,10 @@ def _endpoint(text: str) -> Endpoint:
     address, _, port = text.partition(":")
     words = [bytes.fromhex(address[index : index + 8]) for index in range(0, len(address), 8)]
     packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
-    found = ipaddress.ip_address(packed)
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return Endpoint(str(found), int(port, 16))
+    parsed = ipaddress.ip_address(packed)
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    return Endpoint(str(parsed), int(port, 16))
 
 
 class Hop(StrEnum):
@@ -193,10 +193,10 @@ def decide_path(
 
     `None` too where a side has ended meanwhile: its namespace is unknown then, which makes it no other one.
     """
-    mine = [found for found in client.connections if found.remote in dialled]
+    mine = [connection for connection in client.connections if connection.remote in dialled]
     if not mine or not client.namespace or not server.namespace:
         return None
-    matches = [found for found in (_match(one, client, server, proxies) for one in mine) if found]
+    matches = [connection for connection in (_match(one, client, server, proxies) for one in mine) if connection]
     hops = Counter(match.hop for match in matches)
     first = matches[0] if len(hops) == 1 else None
     return NetworkPath(
@@ -235,7 +235,7 @@ def decide_guest_path(
     By QEMU's own network the two connections have nothing in common by which they could be matched one by one: it
     is enough that QEMU holds the client's, and that the guest has one from QEMU.
     """
-    mine = [found for found in client.connections if found.remote == dialled]
+    mine = [connection for connection in client.connections if connection.remote == dialled]
     if not mine:
         return None
     for hop, theirs in ((Hop.TAP, inside.connections), (Hop.USER, outside if inside.connections else ())):
@@ -309,10 +309,10 @@ def proxies(host: Host) -> tuple[Proxy, ...]:
     listed = host.run(["pgrep", "-x", _PROXY], timeout_s=_CALL_S, check=False).text.split()
     pids = [int(pid) for pid in listed]
     held = socket_inodes(host, pids)
-    found = []
+    listening = []
     for pid in pids:
         process = identify(host, pid)
         if process is not None:
             own = tuple(one for one in connections(host, pid) if held.get(one.inode) == pid)
-            found.append(Proxy(process, own))
-    return tuple(found)
+            listening.append(Proxy(process, own))
+    return tuple(listening)

@@ -22,7 +22,7 @@ _GONE, _LATE = 3, 4
 
 
 @dataclass(frozen=True)
-class DiskRoom:
+class DiskSpace:
     """What a file system had left for a user, and how large it is."""
 
     free_bytes: int
@@ -33,12 +33,12 @@ class DiskRoom:
 class GuestEnd:
     """`code`: negative for a signal. `oom_kills`: how often the machine's kernel had killed for want of memory.
 
-    `rooms`: the task's targets on disks of the machine → what these had left.
+    `disk_space`: the task's targets on disks of the machine → what these had left.
     """
 
     code: int
     oom_kills: int | None = None
-    rooms: Mapping[str, DiskRoom] = field(default_factory=dict)
+    disk_space: Mapping[str, DiskSpace] = field(default_factory=dict)
 
 
 def guest_end(host: Host, status: str) -> GuestEnd | None:
@@ -47,10 +47,10 @@ def guest_end(host: Host, status: str) -> GuestEnd | None:
     if not raw or not raw.endswith(b"\n"):
         return None
     parsed = json.loads(raw)
-    rooms = {
-        target: DiskRoom(room["free_bytes"], room["bytes"]) for target, room in parsed.get("rooms", {}).items()
+    filesystems = {
+        target: DiskSpace(space["free_bytes"], space["bytes"]) for target, space in parsed.get("rooms", {}).items()
     }
-    return GuestEnd(int(parsed["code"]), parsed.get("oom_kills"), rooms)
+    return GuestEnd(int(parsed["code"]), parsed.get("oom_kills"), filesystems)
 
 
 def words_of(host: Host, path: str) -> str | None:

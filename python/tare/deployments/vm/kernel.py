@@ -86,10 +86,10 @@ def _newest(host: Host) -> str:
     """The package that the release's current one depends on."""
     listed = host.run(["env", "LC_ALL=C", "apt-cache", "depends", PACKAGE], timeout_s=CALL_S, check=False).text
     words = [line.split() for line in listed.splitlines()]
-    found = [line[1] for line in words if len(line) == 2 and line[0] == "Depends:" and "-cloud-" in line[1]]
-    if not found:
+    packages = [line[1] for line in words if len(line) == 2 and line[0] == "Depends:" and "-cloud-" in line[1]]
+    if not packages:
         raise EnvironmentLacks(f"apt knows no package {PACKAGE}", hint=_HINT)
-    return found[0]
+    return packages[0]
 
 
 def _initramfs(host: Host, home: str, agent: bytes, wanted: tuple[str, ...], added: tuple[Entry, ...]) -> bytes:

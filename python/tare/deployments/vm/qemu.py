@@ -78,13 +78,13 @@ def below(host: Host, pid: int, files: Mapping[str, str]) -> dict[str, str]:
     """
     listed = _open(host, pid)
     mounts = parse_mountinfo((host.read(f"/proc/{pid}/mountinfo") or b"").decode())
-    found = {}
+    disks_below = {}
     for target, given in files.items():
         path = host.run(["realpath", "--", given], timeout_s=_CALL_S).text.rstrip("\n")
         mount = covering(mounts, path) if path in listed else None
         if mount is not None:
-            found[target] = f"{mount.fstype} {mount.device}"
-    return found
+            disks_below[target] = f"{mount.fstype} {mount.device}"
+    return disks_below
 
 
 def _open(host: Host, pid: int) -> list[str]:

@@ -71,7 +71,7 @@ def entries(host: Host, runtime: Runtime) -> tuple[Entry, ...]:
 
 def simulated(text: str) -> dict[str, str]:
     """Package → version of all that `apt-get --simulate install` would install."""
-    return {found[1]: found[2] for found in _INSTALLED.finditer(text)}
+    return {match[1]: match[2] for match in _INSTALLED.finditer(text)}
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class _Packages:
         """As for a machine on which nothing is installed: what this one has, the guest has not."""
         nothing = ["-o", "Dir::State::status=/dev/null", "--no-install-recommends"]
         words = ["env", "LC_ALL=C", "apt-get", "--simulate", *nothing, "install", PACKAGE]
-        found = simulated(self.host.run(words, timeout_s=CALL_S).text)
-        if PACKAGE not in found:
+        versions = simulated(self.host.run(words, timeout_s=CALL_S).text)
+        if PACKAGE not in versions:
             raise EnvironmentLacks(f"apt knows no package {PACKAGE}", hint=_HINT)
-        return PackageSet(found[PACKAGE], (*found, PROFILES))
+        return PackageSet(versions[PACKAGE], (*versions, PROFILES))
 
     def arrange(self, scratch: str) -> None:
         """`crun`, `lib` and `seccomp.json`."""

@@ -96,17 +96,19 @@ def _choose_manifest(folder: Path, tag: str | None) -> Descriptor:
 def _choose(folder: Path, manifests: tuple[Descriptor, ...], tag: str | None) -> Descriptor:
     """The one of that tag, if one is wanted, and for this machine; an entry may say neither."""
     wanted = _architecture()
-    found = {
+    matching = {
         each.digest: each
         for each in manifests
         if tag in (None, each.annotations.get(REF_NAME))
         and each.platform.architecture in ("", wanted)
         and each.platform.os in ("", "linux")
     }
-    if len(found) == 1:
-        return next(iter(found.values()))
+    if len(matching) == 1:
+        return next(iter(matching.values()))
     names = sorted({name for each in manifests if (name := each.annotations.get(REF_NAME))})
-    what = f"{len(found)} images of {len(manifests)} are for linux/{wanted}{f' and tagged {tag!r}' if tag else ''}"
+    what = (
+        f"{len(matching)} images of {len(manifests)} are for linux/{wanted}{f' and tagged {tag!r}' if tag else ''}"
+    )
     raise StudyError(f"{folder}: {what}", hint=f"name one as oci:PATH:TAG ({', '.join(names) or 'none has a tag'})")
 
 

@@ -39,15 +39,15 @@ def fetch_archive(host: Host, archive: AddedArchive, scratch: Path) -> Path:
         lines = [line.strip() for line in output if line.startswith("[ERROR]")] or [line for line in output if line]
         reason = lines[0].removeprefix("[ERROR] ") if lines else f"mvn ended with {done.code}"
         raise EnvironmentLacks(f"{what}: {reason}", hint=f"Maven must reach its repository; {_NEEDED}")
-    found = sorted(scratch.glob("*.tar.gz"))
-    if len(found) != 1:
-        raise EnvironmentLacks(f"{what}: Maven left {len(found)} files in place of one")
-    if (digest := file_digest(found[0])) != archive.sha256:
+    archives = sorted(scratch.glob("*.tar.gz"))
+    if len(archives) != 1:
+        raise EnvironmentLacks(f"{what}: Maven left {len(archives)} files in place of one")
+    if (digest := file_digest(archives[0])) != archive.sha256:
         raise EnvironmentLacks(
             f"{what}: its sha256 is {digest}, which the recipe does not say",
             hint="what the repository holds is not what the recipe was written for",
         )
-    return found[0]
+    return archives[0]
 
 
 def archive_files(archive: AddedArchive, source: Path) -> Iterator[Unpacked]:

@@ -229,10 +229,10 @@ def recipe_key(recipe: RecipeFile, path: Path) -> str:
 def binary_content(added: AddedBinary) -> bytes:
     """The program that is installed beside this tare. Raises `EnvironmentLacks` where there is none."""
     binary = OWN_BINARIES[added.name]
-    found = next((Path(path) for path in candidates(binary) if Path(path).is_file()), None)
-    if found is None:
+    program = next((Path(path) for path in candidates(binary) if Path(path).is_file()), None)
+    if program is None:
         raise EnvironmentLacks(f"{binary.name} is not here", hint=binary.hint)
-    return found.read_bytes()
+    return program.read_bytes()
 
 
 def module_of(recipe: Path, added: AddedModule) -> Path:

@@ -46,11 +46,11 @@ def build_program(host: Host, program: AddedProgram, scratch: Path) -> BuiltProg
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         reasons = [line for line in lines if not line.startswith("go: downloading ")] or ["it gave no reason"]
         raise EnvironmentLacks(f"{what}: {reasons[0]}", hint=_NEEDED)
-    found = [path for path in (scratch / places["GOBIN"]).rglob("*") if path.is_file()]
-    if len(found) != 1:
-        raise EnvironmentLacks(f"{what}: Go left {len(found)} files in place of one")
-    version_listing = host.run(["go", "version", "-m", str(found[0])], timeout_s=_READ_TIMEOUT_S).text
-    return BuiltProgram(found[0], _toolchain(version_listing, program))
+    programs = [path for path in (scratch / places["GOBIN"]).rglob("*") if path.is_file()]
+    if len(programs) != 1:
+        raise EnvironmentLacks(f"{what}: Go left {len(programs)} files in place of one")
+    version_listing = host.run(["go", "version", "-m", str(programs[0])], timeout_s=_READ_TIMEOUT_S).text
+    return BuiltProgram(programs[0], _toolchain(version_listing, program))
 
 
 def _toolchain(listing: str, program: AddedProgram) -> str:

@@ -196,13 +196,13 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes | None, mode: int = 0o6
 
 
 def _read_accounts(base: Path) -> Mapping[str, str]:
-    found = {}
+    accounts = {}
     with open_layer(base) as tar:
         for member in tar:
             name = member.name.removeprefix("./")
             if name in _ACCOUNTS and (file := tar.extractfile(member)) is not None:
-                found[name] = file.read().decode()
-    return {name: found.get(name, "") for name in _ACCOUNTS}
+                accounts[name] = file.read().decode()
+    return {name: accounts.get(name, "") for name in _ACCOUNTS}
 
 
 def _with_users(accounts: Mapping[str, str], users: tuple[AddedUser, ...]) -> Mapping[str, str]:

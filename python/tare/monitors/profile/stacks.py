@@ -52,17 +52,17 @@ class StackProfile:
 def read_facts(path: Path) -> ProfileFacts:
     """Raises `StoreError` where there is no profile, or one that this tare cannot read."""
     try:
-        told = json.loads(pl.read_parquet_metadata(path)[_FACTS])
+        facts = json.loads(pl.read_parquet_metadata(path)[_FACTS])
     except FileNotFoundError as error:
         raise StoreError(
             f"{path} does not exist", hint="`monitors: {profile: {}}` in a study makes profiles"
         ) from error
     except (OSError, PolarsError, KeyError, ValueError) as error:
         raise StoreError(f"{path} is no profile of tare-probe: {error}") from error
-    if not isinstance(told, dict) or told.get("profile_version") != VERSION:
+    if not isinstance(facts, dict) or facts.get("profile_version") != VERSION:
         raise StoreError(f"{path} is a profile of another version", hint=f"this tare reads version {VERSION}")
     try:
-        return ProfileFacts(**{each.name: told[each.name] for each in fields(ProfileFacts)})
+        return ProfileFacts(**{each.name: facts[each.name] for each in fields(ProfileFacts)})
     except KeyError as error:
         raise StoreError(f"{path} does not tell its {error.args[0]}", hint="tare-probe writes it") from error
 

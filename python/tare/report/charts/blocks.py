@@ -17,17 +17,17 @@ _PANEL_PX = 92
 _LABELS_PX = 62
 _GAPS = alt.RowColnumber(row=62, column=76)
 """Between the plots themselves, so that panels stand in line however long their labels are."""
-_MOST_TOLD = 30
+_MOST_LISTED = 30
 """Effects in the words of an arm."""
 
 
 def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification; each panel has a scale of its own, so that small effects can be seen too."""
     arms = tuple(finding.arm for finding in findings)
-    room = frame if max(map(len, arms), default=0) <= frame.panel_label else frame.in_one_column
-    labels = distinct(arms, room.panel_label)
-    panels = [_panel(finding, labels[finding.arm], room) for finding in findings]
-    return themed(alt.concat(*panels, columns=room.columns, bounds="flush", spacing=_GAPS), room)
+    wide_enough = frame if max(map(len, arms), default=0) <= frame.panel_label else frame.in_one_column
+    labels = distinct(arms, wide_enough.panel_label)
+    panels = [_panel(finding, labels[finding.arm], wide_enough) for finding in findings]
+    return themed(alt.concat(*panels, columns=wide_enough.columns, bounds="flush", spacing=_GAPS), wide_enough)
 
 
 def _panel(finding: Finding, label: str, frame: Frame) -> Any:
@@ -58,11 +58,11 @@ def in_words(findings: Sequence[Finding]) -> str:
     return f"Chart: the effect on throughput in each block. {'; '.join(sentences)}."
 
 
-def _effects(found: Sequence[tuple[int, float]]) -> str:
+def _effects(by_block: Sequence[tuple[int, float]]) -> str:
     """Each by itself, as far as somebody would listen; else their range and the middle half."""
-    if len(found) <= _MOST_TOLD:
-        return ", ".join(f"block {block} {percent(effect)}" for block, effect in found) or "no block"
-    effects = [effect for _, effect in found]
+    if len(by_block) <= _MOST_LISTED:
+        return ", ".join(f"block {block} {percent(effect)}" for block, effect in by_block) or "no block"
+    effects = [effect for _, effect in by_block]
     first, _, third = quantiles(effects, method="inclusive")
     ends = f"{percent(min(effects))} to {percent(max(effects))}"
     return f"{len(effects)} blocks, {ends}, half of them {percent(first)} to {percent(third)}"

@@ -67,16 +67,16 @@ def largest(arms: Sequence[ArmExplanation]) -> list[str]:
 def _rows(
     arm: ArmExplanation, titles: Sequence[str], labels: dict[str, str], order: Sequence[str]
 ) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for bar, of in ((arm.baseline, _baseline), (arm.arm, _own)):
         us = dict.fromkeys(order, 0.0)
         for part in arm.causes:
             us[part.title if part.title in titles else OTHER] += of(part)
-        found += [
+        rows += [
             {"arm": labels[bar], "cause": title, "us": value, "rank": order.index(title)}
             for title, value in us.items()
         ]
-    return found
+    return rows
 
 
 def _own(part: Part) -> float:

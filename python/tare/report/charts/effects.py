@@ -21,21 +21,21 @@ _TWO_LINES = "split(replace(datum.label, ' \N{MULTIPLICATION SIGN} ', '\\n\N{MUL
 """An interaction on a phone: the second factor below the first."""
 
 
-def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
+def effects(estimates: Sequence[Effect], frame: Frame) -> dict[str, Any]:
     """The Vega-Lite specification; effects are those of one metric."""
-    names = [name(each) for each in found]
+    names = [name(each) for each in estimates]
     labels = distinct(tuple(names), _LONGEST_LABEL)
-    rows = [_row(each, labels[called]) for each, called in zip(found, names, strict=True)]
+    rows = [_row(each, labels[called]) for each, called in zip(estimates, names, strict=True)]
     label_px = frame.label_px + (120 if frame.values else 30)
     plot_px = frame.plot_px - (120 if frame.values else 30)
-    row_px = _ROW_PX if frame.values or not any(each.interaction for each in found) else _TWO_LINES_PX
+    row_px = _ROW_PX if frame.values or not any(each.interaction for each in estimates) else _TWO_LINES_PX
     axis = alt.Axis(
         title=None, labelColor=INK, labelFontSize=frame.text_px - 1, labelLimit=label_px - 10, minExtent=label_px,
         grid=False, labelExpr=alt.Undefined if frame.values else _TWO_LINES,
     )  # fmt: skip
     y = alt.Y("effect:N", sort=None, axis=axis)
     whole = of_rows(rows)
-    room = (
+    fitting = (
         alt.X("low:Q")
         .scale(nice=False, padding=14)
         .axis(percent_axis("effect on throughput", tickCount=frame.ticks))
@@ -45,7 +45,7 @@ def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
         alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=x_datum(0)),
         whole.transform_filter("isValid(datum.low)")
         .mark_bar(height=4, cornerRadius=2, minBandSize=2)
-        .encode(x=room, x2="high:Q", y=y, color=colour),
+        .encode(x=fitting, x2="high:Q", y=y, color=colour),
         whole.mark_point(shape="circle", size=60, filled=True, opacity=1).encode(x="point:Q", y=y, color=colour),
     ]
     if frame.values:
@@ -57,16 +57,16 @@ def effects(found: Sequence[Effect], frame: Frame) -> dict[str, Any]:
     return themed(alt.layer(*layers).properties(width=plot_px, height=alt.Step(row_px)), frame)
 
 
-def drawable(found: Sequence[Effect]) -> list[Effect]:
+def drawable(estimates: Sequence[Effect]) -> list[Effect]:
     """Main effects first, then the strongest interactions for which there is room."""
-    main = [each for each in found if not each.interaction][:MOST_ROWS]
-    two = sorted((each for each in found if each.interaction), key=lambda one: -abs(one.estimate.point or 0.0))
+    main = [each for each in estimates if not each.interaction][:MOST_ROWS]
+    two = sorted((each for each in estimates if each.interaction), key=lambda one: -abs(one.estimate.point or 0.0))
     return [*main, *two[: MOST_ROWS - len(main)]]
 
 
-def in_words(found: Sequence[Effect]) -> str:
+def in_words(estimates: Sequence[Effect]) -> str:
     """The chart for those who cannot see it."""
-    sentences = [f"{name(each)} {_point(each)}, 95 % interval {interval(each.estimate)}" for each in found]
+    sentences = [f"{name(each)} {_point(each)}, 95 % interval {interval(each.estimate)}" for each in estimates]
     return f"Chart: what each factor does to throughput. {'; '.join(sentences)}."
 
 

@@ -53,7 +53,7 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
             grid=False,
         ),
     )
-    room = alt.X("low:Q").scale(nice=False, padding=14)
+    x_axis = alt.X("low:Q").scale(nice=False, padding=14)
     title = f"{metric_named(findings[0].metric).title} relative to {_against(findings, _LONGEST_LABEL)}"
     whole = of_rows(rows)
     measured = whole.transform_filter("isValid(datum.low)")
@@ -62,7 +62,7 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
         alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=x_datum(0)),
         *([_blocks(findings, labels, y)] if blocks else []),
         measured.mark_bar(color=ACCENT, height=5, cornerRadius=2.5, minBandSize=2).encode(
-            x=room.axis(percent_axis(title, tickCount=frame.ticks)), x2="high:Q", y=y
+            x=x_axis.axis(percent_axis(title, tickCount=frame.ticks)), x2="high:Q", y=y
         ),
         pointed.mark_point(shape="circle", size=90, filled=True, opacity=1, color=ACCENT).encode(x="point:Q", y=y),
         whole.transform_filter("isValid(datum.published)")

@@ -63,10 +63,12 @@ def _real_in_words(line: Line) -> str:
 
 def _cpu(run: RunViews) -> list[Line]:
     """Each tool's first CPU figure about each node; a second one (irate() beside rate()) is in the table alone."""
-    found = [line for line in run.views.lines if line.measure is Measure.CONTAINER_CPU and line.cores is not None]
+    cpu_lines = [
+        line for line in run.views.lines if line.measure is Measure.CONTAINER_CPU and line.cores is not None
+    ]
     firsts: dict[tuple[str, str], Line] = {}
     for subject in run.of_sut:
-        for line in found:
+        for line in cpu_lines:
             if line.subject == subject:
                 firsts.setdefault((subject, line.view.tool), line)
     return list(firsts.values())

@@ -139,8 +139,8 @@ def in_words(one: LimitCheck) -> str:
 
 def title(metric: str) -> str:
     """`Loss of throughput`, `Gain of 95th percentile latency`."""
-    found = metric_named(metric)
-    return f"{'Loss' if found.more_is_better else 'Gain'} of {plain(found.title, 80)}"
+    known = metric_named(metric)
+    return f"{'Loss' if known.more_is_better else 'Gain'} of {plain(known.title, 80)}"
 
 
 def figures(one: LimitCheck) -> tuple[str, str]:
@@ -151,5 +151,5 @@ def figures(one: LimitCheck) -> tuple[str, str]:
 
 def widened(check: Check, metric: str) -> str | None:
     """By how much intervals of a metric were widened, where they were."""
-    found = max((one.resolution or 0.0 for one in check.checks if one.metric == metric), default=0.0)
-    return f"widened by one bucket of the histogram, {percent(found, signed=False)}" if found else None
+    widest = max((one.resolution or 0.0 for one in check.checks if one.metric == metric), default=0.0)
+    return f"widened by one bucket of the histogram, {percent(widest, signed=False)}" if widest else None

@@ -84,10 +84,10 @@ def _of_tare(a: Side, b: Side) -> Iterator[Unlike]:
 
 def answer(comparison: Comparison) -> str:
     """What has changed in the overhead of throughput, with intervals; never that nothing has."""
-    found = [each for each in comparison.changes if each.metric == PRIMARY]
-    bounded = [each for each in found if each.difference.estimate.low is not None]
+    changes = [each for each in comparison.changes if each.metric == PRIMARY]
+    bounded = [each for each in changes if each.difference.estimate.low is not None]
     if not bounded:
-        whys = dict.fromkeys(each.difference.estimate.why or "no figures" for each in found)
+        whys = dict.fromkeys(each.difference.estimate.why or "no figures" for each in changes)
         return f"Nothing can be compared in throughput: {'; '.join(whys)}."
     if comparison.withheld is not None:
         return f"No verdict, since {comparison.withheld}."

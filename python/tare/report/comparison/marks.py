@@ -11,8 +11,8 @@ from tare.run.emulated import MARK, apart, emulated_arms, mark_of, marked, renam
 def with_both_marks(sides: Sequence[Recorded]) -> list[Recorded]:
     """A and B with the same names for their arms: `(emulated) vm` in both, `(emulated in B) vm` in one."""
     marks = [_marks(side) for side in sides]
-    found = {name: _one(*(each.get(name) for each in marks)) for each in marks for name in each}
-    names = apart({name: marked(name, mark) for name, mark in found.items()})
+    joined = {name: _one(*(each.get(name) for each in marks)) for each in marks for name in each}
+    names = apart({name: marked(name, mark) for name, mark in joined.items()})
     return [_renamed(side, names) for side in sides]
 
 
@@ -23,8 +23,8 @@ def _marks(side: Recorded) -> Mapping[str, str | None]:
 
 def _one(a: str | None, b: str | None) -> str | None:
     if a is None or b is None:
-        found = a or b
-        return None if found is None else found.replace(")", f" in {'A' if b is None else 'B'})")
+        mark = a or b
+        return None if mark is None else mark.replace(")", f" in {'A' if b is None else 'B'})")
     return a if a == b else MARK
 
 

@@ -38,7 +38,7 @@ def surroundings(
         "images": _images,
         "settings": lambda run: run.effective,
     }
-    found = [*_of_study(keys)]
+    differing = [*_of_study(keys)]
     for group, tree in trees.items():
         labelled = (
             (label, tree(run))
@@ -46,8 +46,8 @@ def surroundings(
             for run in runs
             if tree(run) is not None
         )
-        found += _unlike(group, compare(labelled))
-    return tuple(found)
+        differing += _unlike(group, compare(labelled))
+    return tuple(differing)
 
 
 def _of_study(keys: Sequence[Difference]) -> Iterator[Unlike]:

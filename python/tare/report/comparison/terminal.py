@@ -79,12 +79,12 @@ def _unlike(console: Console, compared: Compared) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for title in ("", "what", "A", "B"):
         table.add_column(title, overflow="fold")
-    for group, found in groups.items():
-        for n, each in enumerate(found[:_MOST]):
+    for group, entries in groups.items():
+        for n, each in enumerate(entries[:_MOST]):
             cells = (group if n == 0 else "", plain(each.name, 60), plain(each.a, 80), plain(each.b, 80))
             table.add_row(*(Text(cell) for cell in cells))
-        if len(found) > _MOST:
-            table.add_row("", Text(f"and {len(found) - _MOST} more: --format json"), "", "")
+        if len(entries) > _MOST:
+            table.add_row("", Text(f"and {len(entries) - _MOST} more: --format json"), "", "")
     if groups:
         console.print(table)
     console.print()

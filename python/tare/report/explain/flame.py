@@ -44,10 +44,10 @@ class Box:
     depth: int
 
 
-def tree_of(found: ArmStacks) -> Node:
+def tree_of(arm_stacks: ArmStacks) -> Node:
     """Both sets of stacks in one tree."""
     root = Node("all")
-    for stacks, is_arm in ((found.stacks, True), (found.baseline_stacks, False)):
+    for stacks, is_arm in ((arm_stacks.stacks, True), (arm_stacks.baseline_stacks, False)):
         _grow(root, stacks, is_arm=is_arm)
     return root
 
@@ -84,16 +84,18 @@ def colour(node: Node, whole_us: float, *, compared: bool) -> str:
     return f"rgb(250,{pale},{pale})" if share >= 0 else f"rgb({pale},{pale},250)"
 
 
-def render(found: ArmStacks) -> str:
+def render(stacks: ArmStacks) -> str:
     """The file."""
-    root = tree_of(found)
-    compared = bool(found.baseline_stacks)
+    root = tree_of(stacks)
+    compared = bool(stacks.baseline_stacks)
     drawn = list(boxes(root, 0.0, WIDTH_PX / root.us if root.us else 0.0))
     deepest = max((box.depth for box in drawn), default=0)
     height = _TOP_PX + (deepest + 1) * _ROW_PX + 8
-    against = f" against {found.baseline}" if compared else ""
-    title = f"{found.study}: {found.arm}{against}, CPU time of an operation"
-    told = f"{amount(root.us)} µs" + (f", {amount(root.baseline_us)} µs in {found.baseline}" if compared else "")
+    against = f" against {stacks.baseline}" if compared else ""
+    title = f"{stacks.study}: {stacks.arm}{against}, CPU time of an operation"
+    caption = f"{amount(root.us)} µs" + (
+        f", {amount(root.baseline_us)} µs in {stacks.baseline}" if compared else ""
+    )
     script = files("tare.report.explain").joinpath("flame.js").read_text(encoding="utf-8")
     body = "\n".join(_drawn(box, root.us, deepest, compared=compared) for box in drawn)
     legend = "Width: time in the arm. Red: more than in the baseline, blue: less." if compared else ""
@@ -107,7 +109,7 @@ g.f.hit rect {{ fill: #c2f }} g.f:hover rect {{ stroke: #000 }}
 #search, #reset {{ cursor: pointer; text-decoration: underline; pointer-events: auto }}</style>
 <rect width="100%" height="100%" fill="#fff"/>
 <text class="top" x="6" y="18" font-weight="bold">{escape(title)}</text>
-<text class="top" x="6" y="36">{escape(told)}. {legend}</text>
+<text class="top" x="6" y="36">{escape(caption)}. {legend}</text>
 <text class="top" x="{WIDTH_PX - 130}" y="18" id="search">search (Ctrl-F)</text>
 <text class="top" x="{WIDTH_PX - 130}" y="36" id="reset">whole graph</text>
 <text class="top" x="6" y="54" id="told"> </text>
@@ -121,9 +123,9 @@ g.f.hit rect {{ fill: #c2f }} g.f:hover rect {{ stroke: #000 }}
 def _drawn(box: Box, whole_us: float, deepest: int, *, compared: bool) -> str:
     node = box.node
     y = _TOP_PX + (deepest - box.depth) * _ROW_PX
-    told = f"{node.name}: {amount(node.us)} µs, {100 * node.us / whole_us:.1f} %"
+    title = f"{node.name}: {amount(node.us)} µs, {100 * node.us / whole_us:.1f} %"
     if compared:
-        told += f"; {node.us - node.baseline_us:+.3g} µs, {amount(node.baseline_us)} µs in the baseline"
+        title += f"; {node.us - node.baseline_us:+.3g} µs, {amount(node.baseline_us)} µs in the baseline"
     name = escape(node.name, {'"': "&quot;"})
     letters = int(box.width_px / 7.3)
     label = (
@@ -131,7 +133,7 @@ def _drawn(box: Box, whole_us: float, deepest: int, *, compared: bool) -> str:
     )
     return (
         f'<g class="f" data-x="{box.x_px:.2f}" data-w="{box.width_px:.2f}" data-d="{box.depth}" data-n="{name}" '
-        f'data-u="{node.us:.4g}"><title>{escape(told)}</title>'
+        f'data-u="{node.us:.4g}"><title>{escape(title)}</title>'
         f'<rect x="{box.x_px:.2f}" y="{y}" width="{box.width_px:.2f}" height="{_ROW_PX - 1}" '
         f'fill="{colour(node, whole_us, compared=compared)}"/>'
         f'<text x="{box.x_px + 3:.2f}" y="{y + 12}">{label}</text></g>'

@@ -29,10 +29,10 @@ READING = (
 
 def explained(report: Report) -> Section | None:
     """`None` where no run sampled stacks."""
-    found = report.explanation
-    if found is None:
+    explanation = report.explanation
+    if explanation is None:
         return None
-    arms = [arm for arm in found.arms if arm.causes and arm.total is not None]
+    arms = [arm for arm in explanation.arms if arm.causes and arm.total is not None]
     most: dict[str, float] = {}
     for title, points in ((part.title, added_points(arm, part.title)) for arm in arms for part in arm.causes):
         most[title] = max(most.get(title, 0.0), abs(points or 0.0))
@@ -42,11 +42,11 @@ def explained(report: Report) -> Section | None:
         if most[title] >= LEAST_POINTS
     ]
     return Section(
-        sentences=tuple(sentence(arm) for arm in found.arms),
+        sentences=tuple(sentence(arm) for arm in explanation.arms),
         columns=("percent", *(plain(arm.arm, 24) for arm in arms)),
         rows=(*rows, ("all together", *(_cell(total_points(arm)) for arm in arms))),
         reading=READING,
-        notes=notes(found, found.arms),
+        notes=notes(explanation, explanation.arms),
     )
 
 

@@ -11,23 +11,23 @@ from tare.version import __version__
 _NS = 1000.0
 
 
-def collapsed(found: ArmStacks) -> str:
+def collapsed(stacks: ArmStacks) -> str:
     """A line a stack, root first, then nanoseconds an operation: as flamegraph.pl and speedscope read it."""
-    lines = [f"{stack} {round(used * _NS)}" for stack, used in found.stacks.items() if round(used * _NS) > 0]
+    lines = [f"{stack} {round(used * _NS)}" for stack, used in stacks.stacks.items() if round(used * _NS) > 0]
     return "".join(f"{line}\n" for line in lines)
 
 
-def speedscope(found: ArmStacks) -> str:
+def speedscope(arm_stacks: ArmStacks) -> str:
     """Two profiles, arm and baseline, in speedscope's file format (https://www.speedscope.app/file-format-schema.json)."""
     frames: dict[str, int] = {}
     profiles = [
         _profile(f"{name}, an operation", stacks, frames)
-        for name, stacks in ((found.arm, found.stacks), (found.baseline, found.baseline_stacks))
+        for name, stacks in ((arm_stacks.arm, arm_stacks.stacks), (arm_stacks.baseline, arm_stacks.baseline_stacks))
         if stacks
     ]
     tree = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "name": f"{found.study}: {found.arm} beside {found.baseline}",
+        "name": f"{arm_stacks.study}: {arm_stacks.arm} beside {arm_stacks.baseline}",
         "exporter": f"tare {__version__}",
         "activeProfileIndex": 0,
         "shared": {"frames": [{"name": name} for name in frames]},

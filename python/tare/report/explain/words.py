@@ -56,8 +56,8 @@ def _of_which(arm: ArmExplanation, total: Part, named: int) -> str:
     by_size = sorted(arm.causes, key=lambda part: -abs(part.change.added_us))
     worth = [part for part in by_size if abs(part.change.added_us) >= _WORTH_NAMING * abs(whole)][:named]
     rest = whole - sum(part.change.added_us for part in worth)
-    told = [f"{_points(part.change.added_us, total)} {part.title}" for part in worth]
-    return ", ".join([*told, f"{_points(rest, total)} other"]) if told else ""
+    listed = [f"{_points(part.change.added_us, total)} {part.title}" for part in worth]
+    return ", ".join([*listed, f"{_points(rest, total)} other"]) if listed else ""
 
 
 def _points(added_us: float, total: Part) -> str:
@@ -95,25 +95,25 @@ def points(part: Part, arm: ArmExplanation) -> str:
 
 def notes(explanation: Explanation, arms: Sequence[ArmExplanation]) -> tuple[str, ...]:
     """How far it can be trusted: what is lacking, what no rule names, what was not sampled."""
-    found = list(dict.fromkeys(lack for arm in arms for lack in arm.lacks))
+    lacks = list(dict.fromkeys(lack for arm in arms for lack in arm.lacks))
     if explanation.profiled < explanation.runs:
-        found.append(f"stacks are there of {explanation.profiled} of {counted(explanation.runs, 'run')}")
+        lacks.append(f"stacks are there of {explanation.profiled} of {counted(explanation.runs, 'run')}")
     unnamed = [arm.unnamed for arm in arms if arm.unnamed is not None]
     if unnamed:
-        found.append(
+        lacks.append(
             f"{percent(max(unnamed), signed=False)} of the kernel's CPU time at most has no component "
             f"(table {explanation.table_version})"
         )
     far = [arm for arm in arms if arm.unsampled is not None and abs(arm.unsampled) > FAR]
-    found += [
+    lacks += [
         f"{plain(arm.arm, 60)}: the kernel's counters tell of {percent(arm.unsampled)} CPU time of the server "
         "beyond the samples; its parts are as much too small"
         for arm in far
     ]
     thin = next((part.change.why for arm in arms for part in arm.causes if part.change.why is not None), None)
     if thin is not None:
-        found.append(f"no intervals: {thin}")
-    return tuple(found)
+        lacks.append(f"no intervals: {thin}")
+    return tuple(lacks)
 
 
 FAR = 0.1

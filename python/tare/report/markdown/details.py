@@ -74,8 +74,8 @@ def _shifts(report: Report) -> list[str]:
 
 def _blocks(report: Report) -> list[str]:
     """A column a block, or where that makes too many a row a block."""
-    found = [one for one in report.analysis.findings if one.metric == PRIMARY and one.blocks]
-    effects = {one.arm: dict(one.blocks) for one in found}
+    findings = [one for one in report.analysis.findings if one.metric == PRIMARY and one.blocks]
+    effects = {one.arm: dict(one.blocks) for one in findings}
     blocks = sorted({block for by_block in effects.values() for block in by_block})
     if len(blocks) <= _MOST_COLUMNS:
         titles = ("arm", *(f"block {block}" for block in blocks))
@@ -155,13 +155,13 @@ def _environment(report: Report) -> list[str]:
     ]
 
 
-def _properties(found: Sequence[Property]) -> list[str]:
+def _properties(properties: Sequence[Property]) -> list[str]:
     rows = [
         (each.name, value.text, ", ".join(value.arms) or "all")
-        for each in found[:_MOST_FACTS]
+        for each in properties[:_MOST_FACTS]
         for value in each.values
     ]
-    left_out = len(found) - _MOST_FACTS
+    left_out = len(properties) - _MOST_FACTS
     more = ["", f"{left_out} more are in the HTML report."] if left_out > 0 else []
     return [*table(("property", "value", "arms"), rows, left=3), *more]
 

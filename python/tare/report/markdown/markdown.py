@@ -98,10 +98,10 @@ def _quantities(report: Report) -> list[str]:
 
 def _repetitions(report: Report) -> list[str]:
     """As the source tells its repetitions, a table a metric."""
-    found = repetitions(report)
+    tables = repetitions(report)
     lines = [
         line
-        for section in found
+        for section in tables
         for line in ("", f"## {text(section.title)}", "", *table(REPETITION_COLUMNS, section.rows))
     ]
     return [*lines, "", text(REPETITION_READING, 1000)] if lines else []
@@ -152,10 +152,10 @@ def _by_operation(report: Report) -> list[str]:
 
 def _strata(report: Report) -> list[str]:
     """What was published beside what the runs say, by stratum."""
-    found = strata_of(report)
-    if found is None:
+    strata = strata_of(report)
+    if strata is None:
         return []
-    return ["", f"## {STRATA_TITLE}", "", *table(found.titles, found.rows, left=3), "", text(found.reading, 400)]
+    return ["", f"## {STRATA_TITLE}", "", *table(strata.titles, strata.rows, left=3), "", text(strata.reading, 400)]
 
 
 def _baseline(report: Report, arm: ArmSummary) -> list[str]:

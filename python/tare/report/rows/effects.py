@@ -53,7 +53,7 @@ def effect_rows(report: Report) -> EffectRows:
     grouped: dict[tuple[Step, ...], dict[str, Effect]] = {}
     for effect in report.effects:
         grouped.setdefault(effect.steps, {})[effect.metric] = effect
-    rows = [_row(found, [each.name for each in metrics]) for found in grouped.values()]
+    rows = [_row(by_metric, [each.name for each in metrics]) for by_metric in grouped.values()]
     return EffectRows(
         tuple(each.short for each in metrics),
         tuple(row for row in rows if not row.interaction),
@@ -61,15 +61,15 @@ def effect_rows(report: Report) -> EffectRows:
     )
 
 
-def _row(found: dict[str, Effect], metrics: list[str]) -> EffectRow:
-    first = next(iter(found.values()))
+def _row(by_metric: dict[str, Effect], metrics: list[str]) -> EffectRow:
+    first = next(iter(by_metric.values()))
     return EffectRow(
         name=name(first),
         against=", ".join(plain(step.reference, 24) for step in first.steps),
-        n=max(each.estimate.n for each in found.values()),
+        n=max(each.estimate.n for each in by_metric.values()),
         interaction=first.interaction,
         between=not first.within_blocks,
-        cells=tuple(_cell(found.get(metric)) for metric in metrics),
+        cells=tuple(_cell(by_metric.get(metric)) for metric in metrics),
     )
 
 

@@ -91,8 +91,8 @@ def colours(runs: Sequence[OverlaidRun]) -> Mapping[str, str]:
 
 def means(run: OverlaidRun) -> str:
     """`throughput, /s 1,905; CPU, cores 0.98`, over the measure phase."""
-    found = ((panel, mean(run, panel)) for panel in PANELS)
-    return ", ".join(f"{amount(value)} ({panel})" for panel, value in found if value is not None)
+    by_panel = ((panel, mean(run, panel)) for panel in PANELS)
+    return ", ".join(f"{amount(value)} ({panel})" for panel, value in by_panel if value is not None)
 
 
 def mean(run: OverlaidRun, panel: str) -> float | None:

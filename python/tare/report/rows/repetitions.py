@@ -47,8 +47,8 @@ def repetitions(report: Report) -> tuple[Section, ...]:
         return ()
     analysis = report.analysis
     of_all, of_one_kind = (
-        [metric for metric in found if metric.name == PRIMARY or metric.name.endswith("latency_mean")]
-        for found in (known(analysis), known_by_operation(analysis))
+        [metric for metric in group if metric.name == PRIMARY or metric.name.endswith("latency_mean")]
+        for group in (known(analysis), known_by_operation(analysis))
     )
     having = {
         metric.name: tuple(arm for arm in analysis.arms if arm.values[metric.name].n) for metric in of_one_kind
@@ -74,6 +74,6 @@ def _row(analysis: Analysis, arm: ArmSummary, metric: Metric) -> tuple[str, ...]
     first = (plain(arm.arm, 80), str(level.n), *(amount(value) for value in figures))
     if arm.is_baseline:
         return (*first, "", "baseline", "")
-    found = analysis.finding(arm.arm, metric.name)
-    theirs = NONE if found.as_published is None else percent(found.as_published.point)
-    return (*first, theirs, point(found), interval(found.estimate))
+    finding = analysis.finding(arm.arm, metric.name)
+    theirs = NONE if finding.as_published is None else percent(finding.as_published.point)
+    return (*first, theirs, point(finding), interval(finding.estimate))

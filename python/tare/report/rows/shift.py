@@ -29,9 +29,9 @@ def shift_rows(shifts: Sequence[QuantileShift]) -> ShiftRows:
 
 
 def _row(shift: QuantileShift, percents: Sequence[float]) -> tuple[str, ...]:
-    found = {one.percent: shifted(one) for one in shift.quantiles}
+    shifts = {one.percent: shifted(one) for one in shift.quantiles}
     counts = {one.estimate.n for one in shift.quantiles}
-    return (plain(title(shift, 60), 90), str(max(counts)), *(found.get(each, NONE) for each in percents))
+    return (plain(title(shift, 60), 90), str(max(counts)), *(shifts.get(each, NONE) for each in percents))
 
 
 def label(percent_of_events: float) -> str:

@@ -67,13 +67,13 @@ def strata_of(report: Report) -> Strata | None:
     )
 
 
-def strata_tables(found: Strata) -> tuple[Table, ...]:
+def strata_tables(strata: Strata) -> tuple[Table, ...]:
     """The same for a terminal, whose lines are too short for the condition: a table each, under its name."""
     made = []
-    for words, rows in groupby(found.rows, key=itemgetter(0)):
+    for words, rows in groupby(strata.rows, key=itemgetter(0)):
         columns = [
-            Column(title, justify="left" if n < 2 or n == len(found.titles) - 2 else "right", no_wrap=n > 1)
-            for n, title in enumerate(found.titles[1:])
+            Column(title, justify="left" if n < 2 or n == len(strata.titles) - 2 else "right", no_wrap=n > 1)
+            for n, title in enumerate(strata.titles[1:])
         ]
         table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.title, table.title_justify, table.title_style = Text(words), "left", "bold"

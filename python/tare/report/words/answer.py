@@ -44,10 +44,12 @@ def is_paired(estimate: Estimate) -> bool:
 
 def why_no_interval(analysis: Analysis, metric: str) -> str | None:
     """Why no arm has an interval in a metric, as a part of a sentence; `None` where one has, or there is no arm."""
-    found = [one.estimate for one in analysis.findings if one.metric == metric]
-    if not found or any(each.low is not None for each in found):
+    estimates = [one.estimate for one in analysis.findings if one.metric == metric]
+    if not estimates or any(each.low is not None for each in estimates):
         return None
-    return "there is no interval: " + ", ".join(dict.fromkeys(each.why or "nothing was measured" for each in found))
+    return "there is no interval: " + ", ".join(
+        dict.fromkeys(each.why or "nothing was measured" for each in estimates)
+    )
 
 
 def unpaired(study: Study) -> str | None:
@@ -71,9 +73,9 @@ _NAMED = 3
 
 def answer(study: Study, analysis: Analysis) -> str:
     """What the primary metric says of every arm against the baseline."""
-    found = [finding for finding in analysis.findings if finding.metric == PRIMARY and not finding.control]
+    findings = [finding for finding in analysis.findings if finding.metric == PRIMARY and not finding.control]
     baseline = against(study)
-    pointed = [finding for finding in found if finding.estimate.point is not None]
+    pointed = [finding for finding in findings if finding.estimate.point is not None]
     if not pointed:
         return _none(analysis, baseline)
     bounded = [finding for finding in pointed if finding.estimate.low is not None]

@@ -61,14 +61,14 @@ def _emulated(analysis: Analysis) -> Iterator[Headline]:
 
 
 def _missed(analysis: Analysis) -> Iterator[Headline]:
-    told = [(arm.arm, arm.missed) for arm in analysis.arms if arm.missed is not None and arm.missed.missed]
-    if told:
+    missed = [(arm.arm, arm.missed) for arm in analysis.arms if arm.missed is not None and arm.missed.missed]
+    if missed:
         parts = [
             f"{plain(name, 60)} {percent(one.missed / one.scheduled, signed=False)} "
             f"({one.missed:,} of {one.scheduled:,})"
-            for name, one in told[:_NAMED]
+            for name, one in missed[:_NAMED]
         ]
-        more = f" and {counted(len(told) - _NAMED, 'more arm')}" if len(told) > _NAMED else ""
+        more = f" and {counted(len(missed) - _NAMED, 'more arm')}" if len(missed) > _NAMED else ""
         yield Headline(
             f"Missed arrivals: {', '.join(parts)}{more}. The rate was more than these arms can take, so that "
             "requests were never sent; their latencies are those of a queue as long as `most_waiting` allows.",

@@ -34,13 +34,13 @@ def _works(marks: Sequence[Mark]) -> Iterator[str]:
     for mark in marks:
         if mark.work:
             kinds.setdefault(mark.kind, []).append(mark)
-    for kind, found in kinds.items():
-        if len(found) <= _FEW:
-            yield from map(_one, found)
+    for kind, names in kinds.items():
+        if len(names) <= _FEW:
+            yield from map(_one, names)
             continue
-        when = ", ".join(_when(mark) for mark in found[:_MOST_WORKS])
-        more = f" and {len(found) - _MOST_WORKS} more" if len(found) > _MOST_WORKS else ""
-        yield f"{counted(len(found), plain(kind, 24))}: {when}{more}"
+        when = ", ".join(_when(mark) for mark in names[:_MOST_WORKS])
+        more = f" and {len(names) - _MOST_WORKS} more" if len(names) > _MOST_WORKS else ""
+        yield f"{counted(len(names), plain(kind, 24))}: {when}{more}"
 
 
 def _one(mark: Mark) -> str:

@@ -187,7 +187,7 @@ def _when(report: Report) -> str:
 
 def _value(properties: Sequence[Property], name: str) -> str | None:
     """The text of a property that is known and the same in all runs."""
-    found = next((each for each in properties if each.name == name), None)
-    if found is None or found.differs or found.values[0].text == UNKNOWN:
+    match = next((each for each in properties if each.name == name), None)
+    if match is None or match.differs or match.values[0].text == UNKNOWN:
         return None
-    return found.values[0].text
+    return match.values[0].text

@@ -17,10 +17,12 @@ def verdicts(analysis: Analysis) -> tuple[str, ...]:
     """A line a metric with a margin: its name, the margin, and the arms of each verdict with their intervals."""
     lines = []
     for metric in analysis.metrics:
-        found = [one for one in analysis.findings if one.metric == metric.name and one.judgement.margin is not None]
-        if found:
-            margin = percent(found[0].judgement.margin, signed=False)
-            lines.append(f"{metric.title}, \N{PLUS-MINUS SIGN}{margin}: {_answer(found)}.")
+        findings = [
+            one for one in analysis.findings if one.metric == metric.name and one.judgement.margin is not None
+        ]
+        if findings:
+            margin = percent(findings[0].judgement.margin, signed=False)
+            lines.append(f"{metric.title}, \N{PLUS-MINUS SIGN}{margin}: {_answer(findings)}.")
     return tuple(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tare.run.attempt.context import RunContext, room_for_client
+from tare.run.attempt.context import RunContext, client_workdir_for
 from tare.run.attempt.directory import clear_work_directory, make_work_directory
 from tare.run.attempt.job import Draft
 from tare.run.attempt.server import Sut
@@ -19,19 +19,19 @@ Counters = Mapping[str, Mapping[str, int | None]]
 """Side → counters of its host: see `run.between.wire.counters`. Empty where one host plays both parts."""
 
 
-def with_client_room(context: RunContext, draft: Draft, teardown: Teardown) -> RunContext:
-    """The context with a room on the client's host, and the wire sounded; itself where that is the SUT's."""
+def with_client_workdir(context: RunContext, draft: Draft, teardown: Teardown) -> RunContext:
+    """Add a work directory on the client's host, and measure the wire; unchanged where SUT and client share a host."""
     machine = context.machine
     part = machine.client_part
-    room = room_for_client(machine, context.settings, context.token)
-    if part is None or room is None:
+    workdir = client_workdir_for(machine, context.settings, context.token)
+    if part is None or workdir is None:
         return context
     draft.client_host, draft.client_engine = part.host_facts(), part.engine_facts()
-    teardown.add("removing the client's work directory", lambda: clear_work_directory(room, part.ledger))
-    make_work_directory(room, part.ledger)
+    teardown.add("removing the client's work directory", lambda: clear_work_directory(workdir, part.ledger))
+    make_work_directory(workdir, part.ledger)
     if machine.wire is not None:
         draft.between = machine.wire.before(context.workdir.path)
-    return replace(context, client_workdir=room)
+    return replace(context, client_workdir=workdir)
 
 
 def sound_again(context: RunContext, draft: Draft) -> None:

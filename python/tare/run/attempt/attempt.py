@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
-from tare.run.attempt.context import room_for_client
+from tare.run.attempt.context import client_workdir_for
 from tare.run.attempt.directory import WorkDirectory
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
@@ -123,12 +123,14 @@ class Attempt:
 
     def _bring_home(self) -> None:
         machine, draft = self._machine, self._draft
-        rooms = [WorkDirectory(machine.site.sut, f"{machine.layout.work}/{self.job.token}")]
-        if (of_client := room_for_client(machine, self.job.arm.settings, self.job.token)) is not None:
-            rooms.append(of_client)
+        workdirs = [WorkDirectory(machine.site.sut, f"{machine.layout.work}/{self.job.token}")]
+        if (of_client := client_workdir_for(machine, self.job.arm.settings, self.job.token)) is not None:
+            workdirs.append(of_client)
         try:
-            for room in rooms:
-                draft.raw = collect(room.host, room.raw, self.job.staging, notes=draft.notes, secrets=self._secrets)
+            for workdir in workdirs:
+                draft.raw = collect(
+                    workdir.host, workdir.raw, self.job.staging, notes=draft.notes, secrets=self._secrets
+                )
         except (TareError, OSError) as error:
             draft.raw = ()
             if self.outcome.ok:

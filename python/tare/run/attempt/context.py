@@ -1,4 +1,4 @@
-"""What one attempt works at: the room, the images and the names that its server and its clients are made with."""
+"""What one attempt works with: its directory, images and names, from which its server and clients are made."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class RunContext:
     """One for each node: at the first all of them listen, each at an address of its own."""
     secrets: Secrets
     data_mounts: tuple[DataMount, ...] = ()
-    """Where each node's data are; empty: in the room, as while they are loaded."""
+    """Where each node's data are; empty: in the work directory, as during loading."""
     first_token: str | None = None
     """The token of the attempt whose server it goes on with; `None` where it has its own."""
     client_workdir: WorkDirectory | None = None
-    """The room on the client's host; `None` where that is the SUT's, and one room is for all."""
+    """The work directory on the client's host; `None` where client and SUT share a host and a directory."""
 
     @property
-    def client_room(self) -> WorkDirectory:
+    def workdir_for_client(self) -> WorkDirectory:
         """Where clients write and are read from."""
         return self.client_workdir or self.workdir
 
@@ -174,7 +174,7 @@ class RunContext:
 
     def client_run_dir(self, name: str) -> str:
         """The run directory of a client as the client sees it."""
-        return _RUN_DIR if self.client_deployment.own_root else f"{self.client_room.path}/{name}"
+        return _RUN_DIR if self.client_deployment.own_root else f"{self.workdir_for_client.path}/{name}"
 
     def start_client(self, name: str, command: ClientCommand, sut: Sut | None) -> Client:
         """Start a client of a running SUT; without one, the program that is itself the SUT, on its data."""
@@ -182,9 +182,9 @@ class RunContext:
             return self._start_program(name, command)
         client, image = self.settings.client, self.images.client
         assert client is not None and image is not None  # noqa: S101, PT018 - a server is there for its client
-        run_dir = self._run_dir(name, command, image, self.client_room)
+        run_dir = self._run_dir(name, command, image, self.workdir_for_client)
         task = replace(
-            self._task(name, client, image, command, self.client_room),
+            self._task(name, client, image, command, self.workdir_for_client),
             binds=(Bind(run_dir, self.client_run_dir(name)),),
             beside=sut.first.instance if client.network is NetworkKind.SHARED else None,
         )
@@ -227,11 +227,13 @@ class RunContext:
         """At which a server in its host's network namespace listens."""
         return _LOOPBACK if self.client_workdir is None else self.machine.sut_address or _LOOPBACK
 
-    def _run_dir(self, name: str, command: ServerCommand | ClientCommand, image: Image, room: WorkDirectory) -> str:
+    def _run_dir(
+        self, name: str, command: ServerCommand | ClientCommand, image: Image, workdir: WorkDirectory
+    ) -> str:
         """The command's run directory; what was started, and with which files, is kept among the raw files."""
         described = {"argv": command.argv, "env": dict(command.env), "files": dict(command.files)}
-        room.host.put(json.dumps(described, indent=1).encode(), f"{room.raw}/{name}.command.json")
-        return room.run_dir(name, command.files, image)
+        workdir.host.put(json.dumps(described, indent=1).encode(), f"{workdir.raw}/{name}.command.json")
+        return workdir.run_dir(name, command.files, image)
 
     def _task_name(self, name: str) -> str:
         return f"tare-{self.token}-{name}"
@@ -242,14 +244,14 @@ class RunContext:
         placement: Placement,
         image: Image,
         command: ServerCommand | ClientCommand,
-        room: WorkDirectory,
+        workdir: WorkDirectory,
     ) -> Task:
         asked = command.workdir if isinstance(command, ClientCommand) else None
         return Task(
             name=self._task_name(name),
             image=image,
             argv=command.argv,
-            output=room.output(name),
+            output=workdir.output(name),
             cgroup_parent=self.cgroup_parent,
             env={**dict(image.config.env), **command.env},
             user=image.config.user,
@@ -262,8 +264,8 @@ class RunContext:
         )
 
 
-def room_for_client(machine: Machine, settings: ArmSettings, token: str) -> WorkDirectory | None:
-    """The room of an attempt's clients on their own host; `None` where they stand on the SUT's, or are the SUT."""
+def client_workdir_for(machine: Machine, settings: ArmSettings, token: str) -> WorkDirectory | None:
+    """The work directory of clients on their own host; `None` where they run on the SUT's, or are the SUT."""
     part = machine.client_part
     if part is None or settings.client is None:
         return None
@@ -306,6 +308,6 @@ def address_of(server: Instance, settings: ArmSettings) -> Endpoint:
     """Where a client of this arm finds the server."""
     if settings.client is not None and settings.client.network is NetworkKind.SHARED:
         return Endpoint(_LOOPBACK, server.task.port)
-    found = server.published or Endpoint(server.address, server.task.port)
+    endpoint = server.published or Endpoint(server.address, server.task.port)
     inside = settings.client is not None and settings.client.deployment in MACHINES
-    return replace(found, address=HOST_LOOPBACK) if inside and found.address == _LOOPBACK else found
+    return replace(endpoint, address=HOST_LOOPBACK) if inside and endpoint.address == _LOOPBACK else endpoint

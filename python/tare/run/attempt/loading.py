@@ -10,7 +10,7 @@ from tare.databases.abilities import tell
 from tare.deployments import MACHINES
 from tare.errors import RunFailed
 from tare.plan.model import Plan
-from tare.run.attempt.context import Images, RunContext, make_token, parameters_of, room_for_client
+from tare.run.attempt.context import Images, RunContext, client_workdir_for, make_token, parameters_of
 from tare.run.attempt.death import last_words as words_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
 from tare.run.attempt.ports import free_ports
@@ -104,11 +104,13 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
         make_work_directory(workdir, machine.ledger)
         ports = free_ports(host, token, settings.sut.nodes)
         context = RunContext(machine, settings, images, workdir, token, ports, new_secrets())
-        if (room := room_for_client(machine, settings, token)) is not None:
-            ledger = machine.parts[room.host.name].ledger
-            teardown.add("removing the loader's work directory", lambda: clear_work_directory(room, ledger))
-            make_work_directory(room, ledger)
-            context = replace(context, client_workdir=room)
+        if (client_workdir := client_workdir_for(machine, settings, token)) is not None:
+            ledger = machine.parts[client_workdir.host.name].ledger
+            teardown.add(
+                "removing the loader's work directory", lambda: clear_work_directory(client_workdir, ledger)
+            )
+            make_work_directory(client_workdir, ledger)
+            context = replace(context, client_workdir=client_workdir)
         for node in context.nodes:
             workdir.empty_data(images.sut, node.below(workdir.data))
         if settings.sut.database is None:
@@ -161,7 +163,7 @@ def load_data(context: RunContext, sut: Sut | None, teardown: Teardown) -> None:
     code = client.wait(context.machine.clock, command.timeout_s, watch)
     judge(context, "load", command)
     if code != 0:
-        raise RunFailed(f"loading the data ended with {code}: {last_words(context.client_room, 'load')}")
+        raise RunFailed(f"loading the data ended with {code}: {last_words(context.workdir_for_client, 'load')}")
     client.stop()
 
 
@@ -177,12 +179,12 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
 def judge(context: RunContext, name: str, command: ClientCommand) -> None:
     """Let the command say what its output tells, where it has a say; raises `RunFailed`."""
     if command.check_output is not None:
-        room = context.client_room
-        output = room.output(name)
-        printed = [room.host.read(path) or b"" for path in (output.stdout, output.stderr)]
+        workdir = context.workdir_for_client
+        output = workdir.output(name)
+        printed = [workdir.host.read(path) or b"" for path in (output.stdout, output.stderr)]
         command.check_output(*(each.decode(errors="replace") for each in printed))
 
 
-def last_words(room: WorkDirectory, name: str) -> str:
-    """The last lines that a program of an attempt wrote in its room, for a message."""
-    return words_of(room.host, room.output(name))
+def last_words(workdir: WorkDirectory, name: str) -> str:
+    """The last lines that a program of an attempt wrote in its work directory, for a message."""
+    return words_of(workdir.host, workdir.output(name))

@@ -11,11 +11,11 @@ from tare.databases import Secrets
 from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
-from tare.run.attempt.apart import counted_so_far, note_counters, sound_again, with_client_room
+from tare.run.attempt.apart import counted_so_far, note_counters, sound_again, with_client_workdir
 from tare.run.attempt.client import Started
 from tare.run.attempt.context import RunContext, parameters_of
 from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
-from tare.run.attempt.disk_room import telling_of_full_disks
+from tare.run.attempt.disk_space import telling_of_full_disks
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
@@ -92,7 +92,7 @@ class Phases:
         return Ready(context, sut, parameters, self.job.run.id, self.draft.snapshot)
 
     def take_over(self, before: Ready) -> Ready:
-        """The next stage: the servers and the data of the one before it, a room and a trace of its own.
+        """The next stage: the servers and the data of the one before it, a work directory and a trace of its own.
 
         What was taken over stays the first stage's to stop and to remove.
         """
@@ -165,7 +165,7 @@ class Phases:
         make_work_directory(workdir, machine.ledger)
         ports = free_ports(host, job.token, job.arm.settings.sut.nodes)
         context = RunContext(machine, job.arm.settings, job.images, workdir, job.token, ports, self.secrets)
-        return with_client_room(context, self.draft, self.teardown)
+        return with_client_workdir(context, self.draft, self.teardown)
 
     def _load(self, context: RunContext) -> Sut | None:
         """A server that answers on the data; `None` where the workload's own program is the SUT."""
@@ -216,7 +216,7 @@ class Phases:
         code = self._finish(self._start("warm-up", command, context, sut), command, sut)
         judge(context, "warm-up", command)
         if code != 0:
-            raise RunFailed(f"the warm-up ended with {code}: {last_words(context.client_room, 'warm-up')}")
+            raise RunFailed(f"the warm-up ended with {code}: {last_words(context.workdir_for_client, 'warm-up')}")
 
     def _measure(
         self,
@@ -235,7 +235,7 @@ class Phases:
             _instances(sut),
             proxy,
             context.storages,
-            client_host=context.client_room.host if apart else None,
+            client_host=context.workdir_for_client.host if apart else None,
         )
         counted = counted_so_far(context, self.draft, sut)
         if under_way is None:
@@ -250,12 +250,12 @@ class Phases:
             self.draft.notices.append(f"the network path could not be seen: {why}")
         self.job.staging.mkdir(parents=True, exist_ok=True)
         stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
-        room = context.client_room
-        output = room.output("measure")
-        room.host.get(output.stdout, stdout)
-        room.host.get(output.stderr, stderr)
+        client_workdir = context.workdir_for_client
+        output = client_workdir.output("measure")
+        client_workdir.host.get(output.stdout, stdout)
+        client_workdir.host.get(output.stderr, stderr)
         for name in command.output_files:
-            room.bring(f"measure/{name}", output_path(stdout, name))
+            client_workdir.bring(f"measure/{name}", output_path(stdout, name))
         with read_or_failed("what the load generator printed"):
             measurement = context.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)

@@ -29,10 +29,10 @@ def free_ports(host: Host, token: str, count: int = 1) -> tuple[int, ...]:
     places = LAST - FIRST
     start = int(token, 16) % places
     every = (FIRST + (start + step) % places for step in range(places))
-    found = tuple(islice((port for port in every if port not in taken), count))
-    if len(found) < count:
+    free = tuple(islice((port for port in every if port not in taken), count))
+    if len(free) < count:
         raise RunFailed(f"not {count} of the ports between {FIRST} and {LAST} are free on {host.name}")
-    return found
+    return free
 
 
 def used_ports(host: Host) -> frozenset[int]:

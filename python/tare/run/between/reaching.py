@@ -32,29 +32,29 @@ _QUICK_S = 30.0
 class ReachedSite:
     """A connected site with the engine of each host, or why none answers there (`no_engine`)."""
 
-    found: ConnectedSite
+    connection: ConnectedSite
     reached: Mapping[str, Reached]
     no_engine: Mapping[str, str]
 
     def refuse(self, plan: Plan) -> None:
         """Raise `StudyError` or `EnvironmentLacks` with all that keeps the plan from being run on the site."""
-        refuse_between(plan, self.found.site)
+        refuse_between(plan, self.connection.site)
         if problems := list(self._lacking(plan)):
             listed = "".join(f"\n  - {problem}" for problem in problems)
-            name = self.found.spec.name
+            name = self.connection.spec.name
             raise EnvironmentLacks(f"the site {name} cannot run {plan.study.name}; nothing was started:{listed}")
 
     def machine(self, plan: Plan, here: Machine, interrupts: Interrupts) -> Machine:
         """The site as a machine. `here`: the machine tare runs on, where images are made ready."""
-        home = Home(here.prepare, ImageStore(here.layout, here.ledger), self.found.ledger)
-        return site_machine(plan, self.found.site, self.reached, home, interrupts)
+        home = Home(here.prepare, ImageStore(here.layout, here.ledger), self.connection.ledger)
+        return site_machine(plan, self.connection.site, self.reached, home, interrupts)
 
     def _lacking(self, plan: Plan) -> Iterator[str]:
         """A sentence each with the host's name and what to do."""
         sides: dict[str, list[Placement]] = {}
         for arm in plan.study.arms:
             for side, placement in arm.settings.sides.items():
-                host = self.found.site.sut if side == "sut" else self.found.site.client
+                host = self.connection.site.sut if side == "sut" else self.connection.site.client
                 sides.setdefault(host.name, []).append(placement)
         for name, placements in sides.items():
             yield from self._lacking_on(self.reached[name], placements)
@@ -97,23 +97,23 @@ def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedS
     refuse_site(spec)
     session = None if store is None else session_of(store)
     with ExitStack() as stack:
-        found = stack.enter_context(connected(spec, session=session))
+        connection = stack.enter_context(connected(spec, session=session))
         reached: dict[str, Reached] = {}
         no_engine: dict[str, str] = {}
-        for host in found.site.hosts:
-            engine = engine_of(found, host, stack)
+        for host in connection.site.hosts:
+            engine = engine_of(connection, host, stack)
             if isinstance(engine, EnvironmentLacks):
                 no_engine[host.name] = str(engine)
             reached[host.name] = Reached(
-                host, found.homes[host.name], None if isinstance(engine, EnvironmentLacks) else engine
+                host, connection.homes[host.name], None if isinstance(engine, EnvironmentLacks) else engine
             )
-        yield ReachedSite(found, reached, no_engine)
+        yield ReachedSite(connection, reached, no_engine)
 
 
-def engine_of(found: ConnectedSite, host: Host, stack: ExitStack) -> DockerClient | EnvironmentLacks:
+def engine_of(connection: ConnectedSite, host: Host, stack: ExitStack) -> DockerClient | EnvironmentLacks:
     """A client of the host's engine until `stack` ends, or why there is none."""
     try:
-        client = connect(found.engine_url(host), timeout_s=_PING_S)
+        client = connect(connection.engine_url(host), timeout_s=_PING_S)
     except EnvironmentLacks as error:
         return error
     stack.callback(client.close)

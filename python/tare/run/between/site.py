@@ -131,14 +131,14 @@ def site_machine(
 
 def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...]:
     """Remove what tares that live no more have left on the hosts of a site."""
-    told: list[str] = []
+    notes: list[str] = []
     for name, each in reached.items():
         entries = [entry for entry in ledger.abandoned() if entry.host == name]
         if each.engine is not None:
             entries += orphans(each.engine, LocalHost(), engine_host=name)
         swept = sweep(entries, {name: each.host}, each.engine, ledger)
-        told += (*swept.removed, *swept.failed)
-    return tuple(told)
+        notes += (*swept.removed, *swept.failed)
+    return tuple(notes)
 
 
 def _part(reached: Reached, home: Home) -> HostPart:

@@ -85,7 +85,7 @@ def _carry(connection: socket.socket, deadline: float) -> None:
 def ask(address: str, port: int, count: int) -> dict[str, object]:
     """`exchanges`: sent, received, replied, returned; the first and the last by this host's clock."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    found, lost, theirs = [], 0, 0
+    exchanges, lost, theirs = [], 0, 0
     with socket.socket(family, socket.SOCK_DGRAM) as datagram:
         datagram.connect((address, port))
         datagram.settimeout(_LOST_S)
@@ -105,9 +105,9 @@ def ask(address: str, port: int, count: int) -> dict[str, object]:
             if number == 0:
                 theirs = ahead  # it took its time over this one
             else:
-                found.append((sent, received, replied, returned))
+                exchanges.append((sent, received, replied, returned))
             time.sleep(_BETWEEN_S)
-    return {"exchanges": found, "lost": lost, "own_ahead_ns": ahead_ns(), "their_ahead_ns": theirs}
+    return {"exchanges": exchanges, "lost": lost, "own_ahead_ns": ahead_ns(), "their_ahead_ns": theirs}
 
 
 def fill(address: str, port: int, seconds: float) -> dict[str, float]:

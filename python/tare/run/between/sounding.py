@@ -88,10 +88,10 @@ class Wire:
     throughput: Throughput | None = None
     devices: dict[str, Side] = field(default_factory=dict)
 
-    def before(self, room: str) -> Between:
-        """Sound before a run; `room`: a directory that is there on both hosts. Raises `RunFailed`."""
+    def before(self, workdir: str) -> Between:
+        """Sound before a run; `workdir`: a directory that exists on both hosts. Raises `RunFailed`."""
         self._set_clock()
-        with self._served(room) as port:
+        with self._served(workdir) as port:
             sounding = self._sound(port)
             if self.throughput is None:
                 self.throughput = self._fill(port)
@@ -110,32 +110,32 @@ class Wire:
             sides={side: asdict(device) for side, device in self.devices.items()},
         )
 
-    def after(self, room: str, found: Between) -> Between:
+    def after(self, workdir: str, between: Between) -> Between:
         """Sound once more when the run is over."""
-        with self._served(room) as port:
-            return replace(found, after=self._sound(port))
+        with self._served(workdir) as port:
+            return replace(between, after=self._sound(port))
 
     def _set_clock(self) -> None:
         """Lay tare's own clock on the SUT's host's, by a program there that reads its clocks."""
         exchanges, ahead = [], 0.0
         for _ in range(_TRIES):
             sent = self.clock.own.monotonic()
-            told = json.loads(self._python(self.sut, "now"))
+            answer = json.loads(self._python(self.sut, "now"))
             returned = self.clock.own.monotonic()
-            exchanges.append(Exchange(sent, told["received_ns"] * _NS, told["replied_ns"] * _NS, returned))
-            ahead = told["ahead_ns"] * _NS
-        found = offset_of(exchanges)
+            exchanges.append(Exchange(sent, answer["received_ns"] * _NS, answer["replied_ns"] * _NS, returned))
+            ahead = answer["ahead_ns"] * _NS
+        offset = offset_of(exchanges)
         own_ahead = self.clock.own.wall() - self.clock.own.monotonic()
-        self.clock.ahead_s, self.clock.bound_s = found.offset_s, found.bound_s
-        self.clock.wall_ahead_s = found.offset_s + ahead - own_ahead
+        self.clock.ahead_s, self.clock.bound_s = offset.offset_s, offset.bound_s
+        self.clock.wall_ahead_s = offset.offset_s + ahead - own_ahead
 
     @contextmanager
-    def _served(self, room: str) -> Iterator[int]:
+    def _served(self, workdir: str) -> Iterator[int]:
         """The port at which a sounder answers at the SUT's measured address while this lasts."""
-        output = Output(f"{room}/sounder.stdout", f"{room}/sounder.stderr")
-        self.sut.put(SOUNDER, f"{room}/sounder.py")
+        output = Output(f"{workdir}/sounder.stdout", f"{workdir}/sounder.stderr")
+        self.sut.put(SOUNDER, f"{workdir}/sounder.py")
         words = ("serve", self.addresses[self.sut.name], f"{_SERVE_S:g}")
-        argv = ["python3", "-I", "-S", f"{room}/sounder.py", *words]
+        argv = ["python3", "-I", "-S", f"{workdir}/sounder.py", *words]
         ledger = self.ledgers[self.sut.name]
         process = self.sut.start(argv, output=output, announce=noting(ledger, self.sut))
         try:
@@ -146,7 +146,7 @@ class Wire:
 
     def _port(self, process: Process, output: Output) -> int:
         deadline = Deadline(self.clock.own, _START_S)
-        while not (told := self.sut.read(output.stdout) or b"").endswith(b"\n"):
+        while not (printed := self.sut.read(output.stdout) or b"").endswith(b"\n"):
             if not alive(self.sut, process):
                 words = (self.sut.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
                 at = self.addresses[self.sut.name]
@@ -157,26 +157,26 @@ class Wire:
             if deadline.passed:
                 raise TimedOut(f"the sounder on {self.sut.name} was not at work within {_START_S:g} s")
             self.clock.own.sleep(_POLL_S)
-        return int(told)
+        return int(printed)
 
     def _sound(self, port: int) -> Sounding:
-        told = json.loads(self._ask("ask", port, _ROUND_TRIPS))
-        exchanges = [Exchange(*(moment * _NS for moment in each)) for each in told["exchanges"]]
+        answer = json.loads(self._ask("ask", port, _ROUND_TRIPS))
+        exchanges = [Exchange(*(moment * _NS for moment in each)) for each in answer["exchanges"]]
         if not exchanges:
             raise RunFailed(
                 f"{self.client.name} gets no answer by UDP from {self.addresses[self.sut.name]} on {self.sut.name}",
                 hint="let the measured network carry all ports between the two hosts",
             )
         trips = [each.round_trip_s for each in exchanges]
-        found = offset_of(exchanges)
+        offset = offset_of(exchanges)
         # The client asks, so the offset is the SUT's clock less the client's: turned round.
-        clocks = Offset(-found.offset_s, found.bound_s, found.at_s + found.offset_s)
-        trip = RoundTrip(min(trips), statistics.median(trips), len(exchanges), told["lost"])
-        return Sounding(clocks, told["own_ahead_ns"] * _NS, trip)
+        clocks = Offset(-offset.offset_s, offset.bound_s, offset.at_s + offset.offset_s)
+        trip = RoundTrip(min(trips), statistics.median(trips), len(exchanges), answer["lost"])
+        return Sounding(clocks, answer["own_ahead_ns"] * _NS, trip)
 
     def _fill(self, port: int) -> Throughput:
-        told = json.loads(self._ask("fill", port, _FILL_S))
-        return Throughput(told["to_bytes_per_s"], told["from_bytes_per_s"])
+        answer = json.loads(self._ask("fill", port, _FILL_S))
+        return Throughput(answer["to_bytes_per_s"], answer["from_bytes_per_s"])
 
     def _ask(self, what: str, port: int, how_much: float) -> bytes:
         return self._python(self.client, what, self.addresses[self.sut.name], str(port), f"{how_much:g}")

@@ -41,39 +41,39 @@ class Side:
 def side_of(host: Host, address: str) -> Side:
     """By the kernel's own answer to how it would send there."""
     words = answer(host, ["ip", "-o", "route", "get", address]).split()
-    told = {word: words[place + 1] for place, word in enumerate(words[:-1]) if word in ("dev", "src", "via")}
-    device = told.get("dev")
+    fields = {word: words[place + 1] for place, word in enumerate(words[:-1]) if word in ("dev", "src", "via")}
+    device = fields.get("dev")
     if device is None:
-        return Side(None, told.get("src"), told.get("via"), None, None, None)
+        return Side(None, fields.get("src"), fields.get("via"), None, None, None)
     below = f"/sys/class/net/{device}"
     speed = number(host, f"{below}/speed")
     link = answer(host, ["ip", "-o", "link", "show", "dev", device]).split()
     qdisc = link[link.index("qdisc") + 1] if "qdisc" in link[:-1] else None
     known = None if speed is None or speed < 0 else speed  # -1: nobody knows
-    return Side(device, told.get("src"), told.get("via"), number(host, f"{below}/mtu"), known, qdisc)
+    return Side(device, fields.get("src"), fields.get("via"), number(host, f"{below}/mtu"), known, qdisc)
 
 
 def counters(host: Host, device: str | None, pid: int | None) -> Mapping[str, int | None]:
     """So far: of the interface, of TCP in a process's network namespace (`None`: the host's), of softirqs."""
-    found: dict[str, int | None] = {}
+    counts: dict[str, int | None] = {}
     for name in _COUNTERS:
-        found[name] = None if device is None else number(host, f"/sys/class/net/{device}/statistics/{name}")
+        counts[name] = None if device is None else number(host, f"/sys/class/net/{device}/statistics/{name}")
     snmp = text(host, f"/proc/{pid}/net/snmp" if pid is not None else "/proc/net/snmp")
-    found |= tcp_counters(snmp or "")
-    return found
+    counts |= tcp_counters(snmp or "")
+    return counts
 
 
 def tcp_counters(snmp: str) -> Mapping[str, int | None]:
     """Two lines of a protocol: names, then values."""
     lines = [line.split() for line in snmp.splitlines() if line.startswith("Tcp: ")]
-    told = dict(zip(lines[0], lines[1], strict=False)) if len(lines) == 2 else {}
-    return {name: as_int(told.get(word)) for word, name in _TCP.items()}
+    fields = dict(zip(lines[0], lines[1], strict=False)) if len(lines) == 2 else {}
+    return {name: as_int(fields.get(word)) for word, name in _TCP.items()}
 
 
 def growth(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> Mapping[str, int | None]:
     """What was counted meanwhile; `None` of what could not be read, or began anew."""
-    found: dict[str, int | None] = {}
+    grown: dict[str, int | None] = {}
     for name, later in after.items():
         earlier = before.get(name)
-        found[name] = None if later is None or earlier is None or later < earlier else later - earlier
-    return found
+        grown[name] = None if later is None or earlier is None or later < earlier else later - earlier
+    return grown

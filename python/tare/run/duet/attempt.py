@@ -163,9 +163,9 @@ def _both_or_neither(both: Sequence[Attempt], machine: Machine) -> None:
             each.refuse(why)
     if first.outcome.ok and second.outcome.ok:
         study, database = first.job.plan.study, first.job.arm.settings.sut.database
-        found = differences(study, first.record(), second.record(), server_of(machine.databases, database))
-        if found:
-            second.refuse(as_sentence(found))
+        unlike = differences(study, first.record(), second.record(), server_of(machine.databases, database))
+        if unlike:
+            second.refuse(as_sentence(unlike))
     for one, other in ((first, second), (second, first)):
         if not other.outcome.ok:
             one.void(_of_its_partner(other))

@@ -9,8 +9,8 @@ from typing import Any
 from tare.deployments import Instance
 from tare.errors import RunFailed
 from tare.run.duet.barrier import ArmUnderLoad, DuetBarrier
-from tare.run.duet.halves import both_drove, swap_halves
 from tare.run.duet.placement import DuetSlot
+from tare.run.duet.swap import both_drove, split_at_swap
 from tare.run.machine import Machine
 from tare.run.record import to_tree
 from tare.run.usage.driven import Bounds, Driven
@@ -63,7 +63,7 @@ class Part:
         if swap is None or both is None or playing is None:
             raise RunFailed("the measure phase was over before the CPU sets were swapped")
         own, both_s = both[self.number], both_drove(both)
-        found = swap_halves(windows, own, both_s, swap)
+        by_half = split_at_swap(windows, own, both_s, swap)
         return {
             **self.slot.tree,
             "started_s": playing.started_s,
@@ -74,8 +74,8 @@ class Part:
             "swap_began_s": swap.began_s,
             "swap_ended_s": swap.ended_s,
             "both_until_s": both_s[1],
-            "windows_dropped": len(windows) - sum(half.windows for half in found),
-            "halves": [to_tree(half) for half in found],
+            "windows_dropped": len(windows) - sum(half.windows for half in by_half),
+            "halves": [to_tree(half) for half in by_half],
         }
 
 

@@ -153,17 +153,17 @@ class Monitors:
 
     def read(self, raw: Path, usage: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself."""
-        phase, found = span_of(usage), dict[str, Any]()
+        phase, figures = span_of(usage), dict[str, Any]()
         trace = trace_of(raw)
         for watch in self.ended:
             _, reading = watch.read(raw, phase)
             cost = cost_of(watch.name, self.before, self.after)
             daemons = watch.monitor.daemons
             shared = {"daemon_cpu_s": cpu_of(trace, daemons, phase)} if daemons and "absent" not in reading else {}
-            found[watch.name] = {**({} if cost is None else dataclasses.asdict(cost)), **shared, **reading}
-        if TRACER in found:
-            found[TRACER]["engine_cpu_s"] = cpu_of(trace, ENGINE, phase)
-        return found | {name: {"absent": why} for name, why in self.absent.items()}
+            figures[watch.name] = {**({} if cost is None else dataclasses.asdict(cost)), **shared, **reading}
+        if TRACER in figures:
+            figures[TRACER]["engine_cpu_s"] = cpu_of(trace, ENGINE, phase)
+        return figures | {name: {"absent": why} for name, why in self.absent.items()}
 
     def _look(self) -> Look:
         programs = {name: watch.counted for name, watch in self.running.items() if name != CLIENT_TRACER}
@@ -173,17 +173,17 @@ class Monitors:
     def _start(self, context: RunContext, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
         seconds = parameters.warmup_s + parameters.measure_s + parameters.cooldown_s
         on_client = name == CLIENT_TRACER
-        room = context.client_room if on_client else context.workdir
+        workdir = context.workdir_for_client if on_client else context.workdir
         scene = MonitorContext(
-            host=room.host,
-            directory=f"{room.raw}/{DIRECTORY}/{name}",
+            host=workdir.host,
+            directory=f"{workdir.raw}/{DIRECTORY}/{name}",
             interval_s=interval_of(TRACER if on_client else name, spec, seconds),
             most_s=_SPARE * seconds + _SPARE_S,
-            watched=around(room.host, {}, with_tare=False) if on_client else self.watched,
+            watched=around(workdir.host, {}, with_tare=False) if on_client else self.watched,
             options=spec.options,
         )
         monitor = self.machine.monitors[TRACER if on_client else name]
-        part = self.machine.parts.get(room.host.name)
+        part = self.machine.parts.get(workdir.host.name)
         ledger = self.machine.ledger if part is None else part.ledger
         watch = Watch(name, monitor, scene, spec, ledger, self.machine.clock)
         self.running[name] = watch
@@ -228,10 +228,10 @@ def interval_of(name: str, spec: MonitorSpec, seconds: float) -> float:
 
 def lacking_monitors(plan: Plan, monitors: Mapping[str, Monitor], host: Host) -> Mapping[str, str]:
     """Monitor that the runs of a plan cannot do without → why this host cannot have it."""
-    found = {}
+    lacking = {}
     for settings in (arm.settings for arm in plan.study.arms):
         for name, spec in {TRACER: tracer_of(settings), **others_of(settings)}.items():
             why = monitors[name].why_unavailable(host, interval_of(name, spec, 0.0), spec.options)
             if why is not None and not (spec.optional and name != TRACER):
-                found[name] = why
-    return found
+                lacking[name] = why
+    return lacking

@@ -64,7 +64,7 @@ def differences(
     """All in which `record` differs from `reference` that the study does not name, in a fixed order."""
     named = frozenset(normal_key(key) for key in named_keys(study, reference.levels, record.levels))
     before, after = (_readings(each, server or Server()) for each in (reference, record))
-    found = []
+    unlike = []
     for name in dict.fromkeys(chain(before, after)):
         there, here = before.get(name), after.get(name)
         one = there or here
@@ -74,8 +74,8 @@ def differences(
             continue
         if (there is None or here is None) and _unseen(name, reference, record):
             continue
-        found.append(Difference(name, _value(there), reference.arm, _value(here), record.arm))
-    return (*found, *_other_hop(reference, record))
+        unlike.append(Difference(name, _value(there), reference.arm, _value(here), record.arm))
+    return (*unlike, *_other_hop(reference, record))
 
 
 def named_keys(study: Study, one: Mapping[str, str], other: Mapping[str, str]) -> frozenset[str]:
@@ -113,20 +113,20 @@ def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -
     """
     seen = {name: _readings(record, server or Server()) for name, record in nodes.items()}
     first, *others = seen
-    found: list[str] = []
+    unlike: list[str] = []
     for other in others:
         there, here = dict(seen[first]), dict(seen[other])
         for name in there.keys() ^ here.keys():
             if _unseen(name, nodes[first], nodes[other]):
                 there.pop(name, None)
                 here.pop(name, None)
-        found += _unequal(there, here, f"in {first}", f"in {other}")
-    return tuple(found)
+        unlike += _unequal(there, here, f"in {first}", f"in {other}")
+    return tuple(unlike)
 
 
-def as_sentence(found: Iterable[object]) -> str:
+def as_sentence(parts: Iterable[object]) -> str:
     """Differences in one line, the first few in full."""
-    texts = [str(each) for each in found]
+    texts = [str(each) for each in parts]
     more = f"; and {len(texts) - 5} more" if len(texts) > 5 else ""
     return "; ".join(texts[:5]) + more
 

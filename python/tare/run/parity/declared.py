@@ -27,12 +27,12 @@ def undeclared(
     settings: ArmSettings, parity: Mapping[str, Any], path: Mapping[str, Any] | None, token: str
 ) -> tuple[str, ...]:
     """What is not as declared, a sentence each; `token` is in the name of the run's own control group."""
-    found = [
+    mismatches = [
         f"{NAMES[side]}: {what}"
         for side, placement in settings.sides.items()
         for what in _side(placement, parity.get(side), token)
     ]
-    return (*found, *_machine(settings, parity.get("sut")), *_hop(settings, path))
+    return (*mismatches, *_machine(settings, parity.get("sut")), *_hop(settings, path))
 
 
 def storage_mismatch(
@@ -45,12 +45,12 @@ def storage_mismatch(
     seen = parity.get("sut")
     if not isinstance(seen, Mapping) or not seen.get("cgroups"):
         return ()
-    found = (seen.get("mounts") or {}).get(data_dir)
-    promised = data_mount.mismatch(found)
+    mount = (seen.get("mounts") or {}).get(data_dir)
+    promised = data_mount.mismatch(mount)
     if promised is None:
         return ()
     return (
-        f"SUT: storage {spec.kind} declared, which is {promised} here; {data_dir} is on {found or 'nothing known'}",
+        f"SUT: storage {spec.kind} declared, which is {promised} here; {data_dir} is on {mount or 'nothing known'}",
     )
 
 
@@ -119,9 +119,9 @@ def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[
         return
     pairs = {"cache": ("disk cache", "disk_cache"), "aio": ("disk I/O engine", "disk_aio")}
     for key, (name, observed) in pairs.items():
-        wanted, found = getattr(settings.sut.vm, key), inside.get(observed)
-        if found != wanted:  # disks that differ, or that could not be read, have none
-            yield f"SUT: {name}: {wanted} declared, {found or 'none for all of its disks'} in force"
+        wanted, actual = getattr(settings.sut.vm, key), inside.get(observed)
+        if actual != wanted:  # disks that differ, or that could not be read, have none
+            yield f"SUT: {name}: {wanted} declared, {actual or 'none for all of its disks'} in force"
     threads = inside.get("cpu_threads") or [None]
     pinned = all(cpus is not None and len(cpu_set(cpus)) == 1 for cpus in threads)
     if settings.sut.vm.pin and not pinned:

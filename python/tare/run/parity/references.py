@@ -33,8 +33,8 @@ class References:
         own, baseline = self._first.get(record.arm), self._first.get(study.baseline_of(record.arm))
         against = [own, baseline] if own or baseline else list(self._first.values())
         for reference in against:
-            if reference is not None and (found := differences(study, reference, record, server)):
-                return found
+            if reference is not None and (unlike := differences(study, reference, record, server)):
+                return unlike
         return ()
 
 

@@ -55,8 +55,8 @@ def with_disk_use(usage: Mapping[str, Any] | None, trace: Path) -> Mapping[str, 
     phase, path = span_of(usage), trace / "disk.parquet"
     if usage is None or phase is None or not path.is_file():
         return usage
-    found = busiest(pl.read_parquet(path), phase)
-    return usage if found is None else {**usage, "disk": dataclasses.asdict(found)}
+    busiest_disk = busiest(pl.read_parquet(path), phase)
+    return usage if busiest_disk is None else {**usage, "disk": dataclasses.asdict(busiest_disk)}
 
 
 def busiest(disks: pl.DataFrame, phase: Span) -> DiskUse | None:
@@ -160,12 +160,12 @@ def _covers(times_s: pl.Series, phase: Span) -> bool:
     return len(times_s) > 0 and times_s[0] <= near[0] and times_s[-1] >= near[1]
 
 
-def _held_up(came: np.ndarray, room: float) -> np.ndarray:
-    """Of each window the part in which the limit, which lets `room` through in it, has something to let through."""
+def _held_up(came: np.ndarray, allowance: float) -> np.ndarray:
+    """Of each window the part in which the limit, which lets `allowance` through in it, has something to let through."""
     held, waiting = np.empty(len(came)), 0.0
     for window, new in enumerate(came):
-        held[window] = min((waiting + new) / room, 1.0)
-        waiting = max(waiting + new - room, 0.0)
+        held[window] = min((waiting + new) / allowance, 1.0)
+        waiting = max(waiting + new - allowance, 0.0)
     return held
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 _ZONES_S = 900.0
 """All time zones in use are whole quarters of an hour apart, and no generator takes half as long to begin."""
-TOLD_S = 0.15
+BEGIN_TOLERANCE_S = 0.15
 """By how much a word of when it began may be off: the coarsest generator, cassandra-stress, prints tenths."""
 _SLACK_S = 1.0
 """A generator may have begun before the phase, which is taken from when its process is known."""
@@ -53,7 +53,7 @@ class Bounds:
         """Of one that does not tell, not before its process began (`process_s`), nor later than its end allows."""
         began, seconds = drove.began_monotonic_s, drove.ended_monotonic_s - drove.began_monotonic_s
         if drove.by == "generator":
-            return cls(began - TOLD_S, began + TOLD_S, seconds)
+            return cls(began - BEGIN_TOLERANCE_S, began + BEGIN_TOLERANCE_S, seconds)
         return cls(min(process_s, began), began, seconds)
 
 
@@ -84,8 +84,8 @@ def driven(phase: Span, seconds: float, word: Word = SILENT) -> Driven:
 
 def driving(usage: Mapping[str, Any] | None) -> Span | None:
     """When the generator drove, as a record's `usage` tells; `None` where that is not known."""
-    found = (usage or {}).get("driven")
-    return None if found is None else Span(found["began_monotonic_s"], found["ended_monotonic_s"])
+    answer = (usage or {}).get("driven")
+    return None if answer is None else Span(answer["began_monotonic_s"], answer["ended_monotonic_s"])
 
 
 def spans_of(ends_s: Sequence[float], began_s: float) -> tuple[Span, ...]:

@@ -54,13 +54,15 @@ def with_saturation(
     phase = span_of(usage)
     if usage is None or phase is None or not (trace / "process.parquet").is_file():
         return usage
-    found = {}
+    figures = {}
     for side, names in SIDES.items():
         away = client if side == "client" else None
         ahead_s = 0.0 if away is None else away.ahead_s
         span = Span(phase.began_s + ahead_s, phase.ended_s + ahead_s)
-        found[side] = dataclasses.asdict(_of_trace(trace if away is None else away.trace, names, usage, side, span))
-    return {**usage, "saturation": found}
+        figures[side] = dataclasses.asdict(
+            _of_trace(trace if away is None else away.trace, names, usage, side, span)
+        )
+    return {**usage, "saturation": figures}
 
 
 def _of_trace(trace: Path, names: str, usage: Mapping[str, Any], side: str, phase: Span) -> Saturation:

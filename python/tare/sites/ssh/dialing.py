@@ -253,6 +253,6 @@ def ssh_argv(spec: SshSpec) -> list[str]:
 
 def agent_program() -> Path:
     """tare-agent as it comes with this tare. Raises `RunFailed` where it is missing."""
-    if (found := find(LocalHost(), AGENT)) is None:
+    if (agent := find(LocalHost(), AGENT)) is None:
         raise RunFailed("tare-agent is missing", hint=AGENT.hint)
-    return Path(found)
+    return Path(agent)

@@ -122,12 +122,12 @@ class SshHost:
     def get(self, source: str, target: Path) -> None:
         """Copy a file or a directory; links are copied as links."""
         try:
-            found = json.loads(self._link.ask("list", path=source).data)
-            if found[0]["kind"] == "directory":
+            listing = json.loads(self._link.ask("list", path=source).data)
+            if listing[0]["kind"] == "directory":
                 target.mkdir(parents=True, exist_ok=True)
-                for entry in found[1:]:
+                for entry in listing[1:]:
                     self._get_entry(source, target, entry)
-                for entry in reversed([each for each in found if each["kind"] == "directory"]):
+                for entry in reversed([each for each in listing if each["kind"] == "directory"]):
                     _as_it_was(target / entry["path"], entry)
             else:
                 self._get_file(source, target)

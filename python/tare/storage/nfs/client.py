@@ -79,17 +79,17 @@ def mount_export(host: Host, nfs_mount: NfsMount, target: str) -> Mount:
             f"the NFS server at {source} cannot be mounted: {error.what}",
             hint="the kernel's log tells more: dmesg; it needs a client of NFS 4.2 that knows `softerr`",
         ) from error
-    found = lying_under(host, target)
+    mount = lying_under(host, target)
     magic = host.run(["stat", "-f", "-c", "%t", "--", target], timeout_s=_CALL_S).text.strip()
-    if wrong := _unlike(nfs_mount, found, target, magic):
+    if wrong := _unlike(nfs_mount, mount, target, magic):
         raise EnvironmentLacks(f"what was mounted on {target} is not the NFS server's directory: {wrong}")
-    return found
+    return mount
 
 
-def _unlike(nfs_mount: NfsMount, found: Mount, target: str, magic: str) -> str | None:
-    options = dict(option.partition("=")[::2] for option in found.super_options)
-    if (found.target, found.fstype, magic) != (target, _FSTYPE, _MAGIC):
-        return f"{found.target} is there, of type {found.fstype}, with the magic number {magic} in statfs"
+def _unlike(nfs_mount: NfsMount, mount: Mount, target: str, magic: str) -> str | None:
+    options = dict(option.partition("=")[::2] for option in mount.super_options)
+    if (mount.target, mount.fstype, magic) != (target, _FSTYPE, _MAGIC):
+        return f"{mount.target} is there, of type {mount.fstype}, with the magic number {magic} in statfs"
     if options.get("addr") != nfs_mount.address:
         return f"its server is {options.get('addr', 'unknown')}, not {nfs_mount.address}"
     for name in ("rsize", "wsize"):
@@ -111,5 +111,5 @@ def verify_export(host: Host, mounted: str, export: str, server_pid: int) -> Non
     text = (host.read(f"/proc/{server_pid}/mountinfo") or b"").decode(errors="replace")
     served, ours = covering(parse_mountinfo(text), export), lying_under(host, export)
     if served is None or served.device != ours.device:
-        found = "an unknown device" if served is None else served.device
-        raise EnvironmentLacks(f"the NFS server has {export} on {found}, and this host on {ours.device}")
+        actual = "an unknown device" if served is None else served.device
+        raise EnvironmentLacks(f"the NFS server has {export} on {actual}, and this host on {ours.device}")

@@ -25,27 +25,27 @@ class Baselines:
 
 
 def baselines(
-    document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], found: Sequence[NamedLevels]
+    document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], arms: Sequence[NamedLevels]
 ) -> Baselines:
     """Read `baseline`: an arm's name, all its levels, or the levels of some factors. Every arm has to have one."""
     where: KeyPath = ("baseline",)
     if isinstance(file.baseline, str):
         wanted = file.baseline
-        for arm in found:
+        for arm in arms:
             if arm.name == wanted:
                 return Baselines(arm, {})
-        hint = did_you_mean(wanted, [arm.name for arm in found], kind="arms")
+        hint = did_you_mean(wanted, [arm.name for arm in arms], kind="arms")
         raise document.error(where, f"no arm is called {wanted!r}", hint=hint)
     levels = resolved(document, where, file.baseline, names)
-    first = next((arm for arm in found if levels.items() <= arm.levels.items()), None)
+    first = next((arm for arm in arms if levels.items() <= arm.levels.items()), None)
     if first is None:
         hint = "is it excluded, or not among the arms?"
         raise document.error(where, "no arm has these levels", hint=hint)
     if len(levels) == len(names):
         return Baselines(first, {})
     several = Baselines(first, levels)
-    have = [arm.levels for arm in found]
-    for arm in found:
+    have = [arm.levels for arm in arms]
+    for arm in arms:
         if several.of(arm.levels) not in have:
             hint = "name a level of each factor, or do not exclude the arm that it is to be compared with"
             raise document.error(where, f"the arm {arm.name!r} has no baseline with these levels", hint=hint)
@@ -53,7 +53,7 @@ def baselines(
 
 
 @dataclass(frozen=True)
-class Found:
+class FileArms:
     """The factors' levels, every arm of the file, and those that are run at this scale."""
 
     names: Mapping[str, Sequence[str]]
@@ -61,23 +61,23 @@ class Found:
     kept: Sequence[NamedLevels]
 
 
-def published(document: Document, file: StudyFile, arms: Found, baseline: Baselines) -> tuple[Published, ...]:
+def published(document: Document, file: StudyFile, arms: FileArms, baseline: Baselines) -> tuple[Published, ...]:
     """The file's published figures of the arms that are run; `relative` derived where only values are given."""
     levels = [
         _levels(document, ("published", n, "levels"), file, spec, arms.names)
         for n, spec in enumerate(file.published)
     ]
-    found: list[Published] = []
+    figures: list[Published] = []
     for n, spec in enumerate(file.published):
         where: KeyPath = ("published", n)
         if not _any_has(arms.every, levels[n]):
             raise document.error((*where, "levels"), "no arm has these levels")
-        if any(other.levels == levels[n] and other.metric == spec.metric for other in found):
+        if any(other.levels == levels[n] and other.metric == spec.metric for other in figures):
             raise document.error(where, f"a second {spec.metric} of the same arm")
         if spec.value is not None and spec.unit is None:
             raise document.error(where, "a value without its unit", hint="add unit: …")
         reference = _of(baseline.of(levels[n]), spec.metric, file.published, levels)
-        found.append(
+        figures.append(
             Published(
                 levels=levels[n],
                 metric=spec.metric,
@@ -87,7 +87,7 @@ def published(document: Document, file: StudyFile, arms: Found, baseline: Baseli
                 where=spec.where,
             )
         )
-    return tuple(each for each in found if _any_has(arms.kept, each.levels))
+    return tuple(each for each in figures if _any_has(arms.kept, each.levels))
 
 
 def _any_has(arms: Sequence[NamedLevels], levels: Levels) -> bool:

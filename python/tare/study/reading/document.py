@@ -237,8 +237,8 @@ class _Reader:
     def _scalar(self, node: ScalarNode, path: KeyPath) -> str | int | float | bool | None:
         self._known_tag(node, path, "str", "int", "float", "bool", "null", "timestamp")
         text, kind = str(node.value), str(node.tag).removeprefix(_TAG)
-        if found := _REORDERING.search(text):
-            what = f"the character U+{ord(found[0]):04X} shows the text in another order than it has"
+        if match := _REORDERING.search(text):
+            what = f"the character U+{ord(match[0]):04X} shows the text in another order than it has"
             raise self._error(path, what, hint="remove it: letters of every script order themselves")
         if kind == "null":
             return None

@@ -108,12 +108,12 @@ def varies(spec: Factor) -> tuple[str, ...]:
 def arms(document: Document, file: StudyFile) -> tuple[NamedLevels, ...]:
     """The arms in order: those the file names, or the product of the factors' levels without the excluded."""
     names = level_names(document, file)
-    found = _explicit(document, file, names) if file.arms is not None else _product(document, file, names)
-    if len(found) < 2:
+    named = _explicit(document, file, names) if file.arms is not None else _product(document, file, names)
+    if len(named) < 2:
         where: KeyPath = ("arms",) if file.arms is not None else ("exclude",) if file.exclude else ("factors",)
         raise document.error(where, "fewer than two arms: nothing to compare", hint="add a level or an arm")
-    _refuse_unused(document, file, names, found)
-    return found
+    _refuse_unused(document, file, names, named)
+    return named
 
 
 def resolved(document: Document, where: KeyPath, refs: LevelRefs, names: Mapping[str, Sequence[str]]) -> Levels:
@@ -133,12 +133,12 @@ def resolved(document: Document, where: KeyPath, refs: LevelRefs, names: Mapping
 
 def allowed(document: Document, where: KeyPath, rule: LevelRule, names: Mapping[str, Sequence[str]]) -> Rule:
     """Factor → names of the levels that a rule at `where` means, with every factor and level known."""
-    found: dict[str, tuple[str, ...]] = {}
+    levels_of: dict[str, tuple[str, ...]] = {}
     for factor, value in rule.items():
         values = value if isinstance(value, tuple) else (value,)
         refs = [resolved(document, where, {factor: each}, names) for each in values]
-        found[factor] = tuple(levels[factor] for levels in refs)
-    return found
+        levels_of[factor] = tuple(levels[factor] for levels in refs)
+    return levels_of
 
 
 def fits(rule: Rule, levels: Levels) -> bool:
@@ -151,13 +151,13 @@ def only(
     where: KeyPath,
     rule: LevelRule | None,
     names: Mapping[str, tuple[str, ...]],
-    found: tuple[NamedLevels, ...],
+    named: tuple[NamedLevels, ...],
 ) -> tuple[Mapping[str, tuple[str, ...]], tuple[NamedLevels, ...]]:
     """The factors' levels and the arms that a scale keeps: those with the levels that it names."""
     if rule is None:
-        return names, found
+        return names, named
     kept = allowed(document, where, rule, names)
-    arms = tuple(arm for arm in found if fits(kept, arm.levels))
+    arms = tuple(arm for arm in named if fits(kept, arm.levels))
     if len(arms) < 2:
         raise document.error(where, "fewer than two arms are left: nothing to compare", hint="name more levels")
     left = {
@@ -244,16 +244,16 @@ def _product(document: Document, file: StudyFile, names: Mapping[str, Sequence[s
 def _explicit(document: Document, file: StudyFile, names: Mapping[str, Sequence[str]]) -> tuple[NamedLevels, ...]:
     if file.exclude:
         raise document.error(("exclude",), "arms are named one by one, so there is nothing to exclude from")
-    found: list[NamedLevels] = []
+    named: list[NamedLevels] = []
     for n, spec in enumerate(file.arms or ()):
         levels = whole(document, ("arms", n, "levels"), spec.levels, names)
-        for other in found:
+        for other in named:
             if other.name == spec.name:
                 raise document.error(("arms", n, "name"), f"the arm {spec.name!r} is listed twice")
             if other.levels == levels:
                 raise document.error(("arms", n), f"has the same levels as the arm {other.name!r}")
-        found.append(NamedLevels(spec.name, levels, ("arms", n)))
-    return tuple(found)
+        named.append(NamedLevels(spec.name, levels, ("arms", n)))
+    return tuple(named)
 
 
 def _named(combinations: Sequence[Levels]) -> Iterator[NamedLevels]:
@@ -273,10 +273,10 @@ def _part(factor: str, level: str) -> str:
 
 
 def _refuse_unused(
-    document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], found: Sequence[NamedLevels]
+    document: Document, file: StudyFile, names: Mapping[str, Sequence[str]], named: Sequence[NamedLevels]
 ) -> None:
     for factor, levels in names.items():
-        used = {arm.levels[factor] for arm in found}
+        used = {arm.levels[factor] for arm in named}
         for n, level in enumerate(levels):
             if level not in used:
                 spec = file.factors[factor]

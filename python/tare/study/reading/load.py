@@ -15,7 +15,7 @@ from tare.errors import StudyError
 from tare.study.model import Arm, ArmSettings, ClientSpec, MonitorSpec, Scalar, Study, SutSpec
 from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading import baselines as published
-from tare.study.reading.baselines import Found, baselines
+from tare.study.reading.baselines import FileArms, baselines
 from tare.study.reading.document import Document, KeyPath, dotted, parse, read
 from tare.study.reading.factors import NamedLevels, arms, level_names, only, varies, with_levels
 from tare.study.reading.file import DEFAULT_SCALE, ScaleSpec, StudyFile
@@ -97,16 +97,16 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
     varied = {factor: varies(given) for factor, given in file.factors.items()}
     every = arms(scaled, file)
     where: KeyPath = ("scales", scale, "only")
-    kept, found = only(scaled, where, spec.only, names, every)
-    baseline = baselines(scaled, file, names, found)
+    kept, chosen = only(scaled, where, spec.only, names, every)
+    baseline = baselines(scaled, file, names, chosen)
     check_stages(scaled, file, names, baseline)
     check_conditions(scaled, file, names, baseline)
     if isinstance(file.protocol, DuetSpec) and baseline.levels:
         hint = "name one arm, or use `interleave`"
         raise scaled.error(("baseline",), "a duet takes one baseline, with which every arm is run", hint=hint)
-    whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in found}
-    resolved = tuple(_arm(whole_arms[arm.name], registry, arm, file.protocol) for arm in found)
-    for arm, settled in zip(found, resolved, strict=True):
+    whole_arms = {arm.name: with_levels(scaled, file, arm.levels) for arm in chosen}
+    resolved = tuple(_arm(whole_arms[arm.name], registry, arm, file.protocol) for arm in chosen)
+    for arm, settled in zip(chosen, resolved, strict=True):
         check_path_names(whole_arms[arm.name], file, arm, settled.settings)
         _check_arm(whole_arms[arm.name], registry, file, settled)
     _refuse_idle_patches(scaled, source, spec, tuple(whole_arms.values()))
@@ -122,7 +122,7 @@ def _at_scale(document: Document, registry: Registry, scale: str, spec: ScaleSpe
         factors=kept,
         varies=varied,
         protocol=file.protocol,
-        published=published.published(scaled, file, Found(names, every, found), baseline),
+        published=published.published(scaled, file, FileArms(names, every, chosen), baseline),
         conditions=file.conditions,
         strata=file.strata,
         stages=file.stages,
@@ -260,13 +260,13 @@ def _with_client(document: Document, workload: str) -> Document:
 
 def _monitors(document: Document, registry: Registry) -> Mapping[str, MonitorSpec]:
     """Those that are switched on: `NAME: null` switches one off that stands in the template."""
-    found = {}
+    monitors = {}
     for name, written in document.tree.get("monitors", {}).items():
         if name not in registry.monitors:
             raise _unknown(document, ("monitors", name), "monitor", name, registry.monitors, registry.refused)
         if written is not None:
-            found[name] = checked(MonitorSpec, document, ("monitors", name))
-    return found
+            monitors[name] = checked(MonitorSpec, document, ("monitors", name))
+    return monitors
 
 
 def _workload_name(document: Document, registry: Registry) -> str:

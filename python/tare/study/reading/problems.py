@@ -16,7 +16,7 @@ from tare.study.reading.document import Document, KeyPath, dotted
 from tare.study.suggest import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
-Said = tuple[str, str | None]
+Complaint = tuple[str, str | None]
 """What is wrong, and a hint."""
 
 _EXPECTED = {
@@ -109,7 +109,7 @@ def _path(detail: ErrorDetails, tree: Any) -> KeyPath:
     return path
 
 
-def _sentence(details: Sequence[ErrorDetails], known: Iterable[str]) -> Said:
+def _sentence(details: Sequence[ErrorDetails], known: Iterable[str]) -> Complaint:
     """What is wrong and a hint. Several details at one path are the members of a union, none of which fits."""
     detail = details[0]
     if len(details) > 1 and all(other["type"] in _EXPECTED for other in details):
@@ -124,7 +124,7 @@ def _sentence(details: Sequence[ErrorDetails], known: Iterable[str]) -> Said:
     return detail["msg"].removeprefix("Value error, "), None
 
 
-def _absent(detail: ErrorDetails) -> Said | None:
+def _absent(detail: ErrorDetails) -> Complaint | None:
     if detail["type"] == "missing" and isinstance(detail["loc"][-1], int):
         return f"the list is too short: entry {detail['loc'][-1] + 1} is missing", None
     if detail["type"] == "missing":
@@ -134,14 +134,14 @@ def _absent(detail: ErrorDetails) -> Said | None:
     return None
 
 
-def _wrong_type(detail: ErrorDetails) -> Said | None:
+def _wrong_type(detail: ErrorDetails) -> Complaint | None:
     kind, given = detail["type"], detail["input"]
     if kind not in _EXPECTED:
         return None
     return f"expected {_EXPECTED[kind]}, got {shown(given)}", _type_hint(kind, given)
 
 
-def _not_a_choice(detail: ErrorDetails) -> Said | None:
+def _not_a_choice(detail: ErrorDetails) -> Complaint | None:
     if detail["type"] not in {"enum", "literal_error"}:
         return None
     expected = str(detail.get("ctx", {}).get("expected", ""))
@@ -150,7 +150,7 @@ def _not_a_choice(detail: ErrorDetails) -> Said | None:
     return f"expected {expected}, got {shown(detail['input'])}", None
 
 
-def _ill_formed(detail: ErrorDetails) -> Said | None:
+def _ill_formed(detail: ErrorDetails) -> Complaint | None:
     if detail["type"] != "string_pattern_mismatch":
         return None
     pattern = detail.get("ctx", {}).get("pattern", "")
@@ -159,7 +159,7 @@ def _ill_formed(detail: ErrorDetails) -> Said | None:
     return f"{shown(detail['input'])} is not {_PATTERNS.get(pattern, f'of the form {pattern}')}", None
 
 
-def _out_of_bounds(detail: ErrorDetails) -> Said | None:
+def _out_of_bounds(detail: ErrorDetails) -> Complaint | None:
     context = detail.get("ctx", {})
     for bound, words in (("gt", "greater than"), ("ge", "at least"), ("lt", "less than"), ("le", "at most")):
         if bound in context:
@@ -194,10 +194,10 @@ def shown(value: Any) -> str:
 def _known_keys(model: type[BaseModel], path: KeyPath) -> Iterable[str]:
     """The keys that `model` knows at `path`, from its JSON schema; none where any key may stand."""
     schema = model.model_json_schema()
-    found = [schema]
+    schemas = [schema]
     for key in path:
-        found = [inner for outer in found for inner in _inside(outer, key, schema)]
-    return sorted({name for outer in found for name in _resolved(outer, schema).get("properties", {})})
+        schemas = [inner for outer in schemas for inner in _inside(outer, key, schema)]
+    return sorted({name for outer in schemas for name in _resolved(outer, schema).get("properties", {})})
 
 
 def _inside(outer: Mapping[str, Any], key: str | int, root: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -91,12 +91,12 @@ def disk_bound_levels(document: Document, file: StudyFile, names: Mapping[str, S
     where = ("disk_bound",)
     if file.disk_bound is None:
         return {}
-    found = allowed(document, where, file.disk_bound, names)
-    for factor in found:
+    chosen = allowed(document, where, file.disk_bound, names)
+    for factor in chosen:
         if factor in file.conditions:
             what = f"{factor!r} is a condition, and no question of the study"
             raise document.error((*where, factor), what, hint="name levels of the other factors")
-    return found
+    return chosen
 
 
 def is_disk_bound(study: Study, name: str) -> bool:

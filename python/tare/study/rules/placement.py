@@ -68,10 +68,12 @@ def refuse_placement(
 def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
     """Only what is made by an engine can be made by another one, or otherwise by it."""
     usual = Placement(image=placed.image, deployment=placed.deployment)
-    told = [key for key in _OF_ENGINE if getattr(placed, key) != getattr(usual, key)]
-    if told and not (has_one and placed.deployment not in MACHINES):
+    differing = [key for key in _OF_ENGINE if getattr(placed, key) != getattr(usual, key)]
+    if differing and not (has_one and placed.deployment not in MACHINES):
         why = f"`{placed.deployment}` is made by no engine"
-        return Refusal(((side, told[0]), (side, "deployment")), why, f"leave `{told[0]}` out, or use `container`")
+        return Refusal(
+            ((side, differing[0]), (side, "deployment")), why, f"leave `{differing[0]}` out, or use `container`"
+        )
     if placed.runtime is not None and (placed.engine or "docker") != "docker":
         why = f"`{placed.engine}` has one runtime for all containers of a service"
         return Refusal(((side, "runtime"), (side, "engine")), why, "leave `runtime` out, or use Docker")

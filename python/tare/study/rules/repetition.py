@@ -127,9 +127,9 @@ def instances(study: Study) -> tuple[tuple[Arm, ...], ...]:
     factor = study.stages
     if factor is None:
         return tuple((arm,) for arm in study.arms)
-    found: dict[tuple[bool, frozenset[tuple[str, str]]], list[Arm]] = {}
+    groups: dict[tuple[bool, frozenset[tuple[str, str]]], list[Arm]] = {}
     for arm in study.arms:
         others = frozenset((name, level) for name, level in arm.levels.items() if name != factor)
-        found.setdefault((arm.control, others), []).append(arm)
+        groups.setdefault((arm.control, others), []).append(arm)
     order = study.factors[factor]
-    return tuple(tuple(sorted(arms, key=lambda arm: order.index(arm.levels[factor]))) for arms in found.values())
+    return tuple(tuple(sorted(arms, key=lambda arm: order.index(arm.levels[factor]))) for arms in groups.values())

@@ -88,10 +88,10 @@ class CassandraStress:
             latency=read_histograms(log, asked.timed_from or "actual-send"),
             service_time=read_histograms(log, "actual-send") if asked.timed_from == "intended-send" else None,
         )
-        found = measurement(read_output(_text(stdout), _text(stderr)), asked, logged)
+        measured = measurement(read_output(_text(stdout), _text(stderr)), asked, logged)
         if code != 0:
             raise RunFailed(f"cassandra-stress ended with {code}")
-        return found
+        return measured
 
 
 def _own(parameters: Parameters) -> CassandraStressParameters:

@@ -61,8 +61,8 @@ class Histograms:
         if not self.count(kind):
             return None
         one = self.of[kind]
-        found = one.get_percentile_to_value_dict([50, 95, 99])
-        p50, p95, p99 = (found[percent] / _NS_PER_MS for percent in (50, 95, 99))
+        percentiles = one.get_percentile_to_value_dict([50, 95, 99])
+        p50, p95, p99 = (percentiles[percent] / _NS_PER_MS for percent in (50, 95, 99))
         return Latency(
             mean_ms=_mean_ns(one) / _NS_PER_MS,
             min_ms=one.get_min_value() / _NS_PER_MS,
@@ -94,10 +94,10 @@ def read_histograms(path: Path, timed_from: TimedFrom) -> Histograms | None:
     if not counts:
         return Histograms(timed_from, {})
     total = HdrHistogram(1, _LONGEST_NS, _DIGITS)
-    found = {kind: _histogram(each) for kind, each in counts.items()}
-    for each in found.values():
+    histograms = {kind: _histogram(each) for kind, each in counts.items()}
+    for each in histograms.values():
         total.add(each)
-    return Histograms(timed_from, {**found, TOTAL: total}, max(ends))
+    return Histograms(timed_from, {**histograms, TOTAL: total}, max(ends))
 
 
 @dataclass(frozen=True)

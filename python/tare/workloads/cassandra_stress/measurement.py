@@ -102,10 +102,10 @@ def measurement(printed: Printed, asked: Expected, logged: Logged | None = None)
     """
     logged = logged or Logged()
     totals = must_have_done(printed, asked)
-    operations, told_s = totals[-1].operations, totals[-1].figures["time_s"]
-    if told_s < asked.seconds - _TICK_S:
-        raise RunFailed(f"cut short: {told_s:.1f} s of {asked.seconds:g} s")
-    seconds = max(told_s - EARLY_S, asked.seconds)
+    operations, reported_s = totals[-1].operations, totals[-1].figures["time_s"]
+    if reported_s < asked.seconds - _TICK_S:
+        raise RunFailed(f"cut short: {reported_s:.1f} s of {asked.seconds:g} s")
+    seconds = max(reported_s - EARLY_S, asked.seconds)
     rate, ended_at = operations / seconds, None if logged.latency is None else logged.latency.ended_at
     for each in (logged.latency, logged.service_time):
         if each is not None and each.count() != operations:
@@ -120,10 +120,10 @@ def measurement(printed: Printed, asked: Expected, logged: Logged | None = None)
         reconnects=None,
         latency=_of(logged.latency, TOTAL) or latency(printed, TOTAL, asked.timed_from),
         histogram=() if logged.latency is None else logged.latency.buckets(),
-        windows=tuple(_windows(totals, asked.window_s, told_s - seconds)),
+        windows=tuple(_windows(totals, asked.window_s, reported_s - seconds)),
         details=_details(asked, rate),
         by_operation=operations_of(printed, operations, asked.timed_from, logged),
-        started_at=None if ended_at is None else ended_at - (told_s - EARLY_S),
+        started_at=None if ended_at is None else ended_at - (reported_s - EARLY_S),
     )
 
 
@@ -137,19 +137,19 @@ def operations_of(
     """Kind → what was told of it. `total`: of all, which is that of a run with a single kind."""
     logged = logged or Logged()
     kinds = [kind for kind in printed.results["mean_ms"] if kind != TOTAL]
-    found = {}
+    operations = {}
     for kind in kinds:
         lines = [each for each in printed.intervals if each.kind == kind]
         partitions = printed.results.get("partitions", {}).get(kind, 0.0)
         alone = total if len(kinds) == 1 else int(partitions)
-        found[kind.lower().replace("_", "-")] = Operation(
+        operations[kind.lower().replace("_", "-")] = Operation(
             operations=lines[-1].operations if lines else alone,
             errors=int(printed.results["errors"].get(kind, 0.0)),
             latency=_of(logged.latency, kind) or latency(printed, kind, timed_from),
             service_time=_of(logged.service_time, kind),
             histogram=() if logged.latency is None else logged.latency.buckets(kind),
         )
-    return found
+    return operations
 
 
 def latency(printed: Printed, kind: str, timed_from: TimedFrom | None) -> Latency:
@@ -185,11 +185,11 @@ def _windows(totals: Sequence[Interval], width: float, early_s: float) -> Iterat
                 ends = (n * width - EARLY_S for n in range(last + 1, round(place)))
                 yield from (_stood(end_s) for end_s in ends if end_s > 0)
             last = round(place)
-            found = window(line, last * width - EARLY_S)
+            windows = window(line, last * width - EARLY_S)
             if last > 1:
-                yield found
+                yield windows
             elif width > EARLY_S:
-                yield replace(found, throughput_per_s=operations / (width - early_s))
+                yield replace(windows, throughput_per_s=operations / (width - early_s))
         done = line.operations
 
 

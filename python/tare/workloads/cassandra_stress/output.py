@@ -106,13 +106,13 @@ def _interval(match: re.Match[str]) -> Interval:
 
 def _results(lines: list[str]) -> dict[str, dict[str, float]]:
     begin = lines.index("Results:") if "Results:" in lines else len(lines)
-    found: dict[str, dict[str, float]] = {}
+    results: dict[str, dict[str, float]] = {}
     for line in lines[begin:]:
         match = _SUMMARY.fullmatch(line.rstrip())
         if match and match.group(1) in _FIGURES:
             kinds = {kind: _number(value) for kind, value in _KIND.findall(match.group(3) or "")}
-            found[_FIGURES[match.group(1)]] = {TOTAL: _number(match.group(2)), **kinds}
-    return found
+            results[_FIGURES[match.group(1)]] = {TOTAL: _number(match.group(2)), **kinds}
+    return results
 
 
 def _complaints(lines: list[str]) -> tuple[str, ...]:

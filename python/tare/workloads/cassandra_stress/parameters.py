@@ -25,7 +25,7 @@ _REPLICAS: Mapping[str, int] = {"TWO": 2, "THREE": 3}
 _DISTRIBUTION = r"^~?((exp|extreme|qextreme|gaussian|uniform|seq)\([0-9]+\.\.[0-9]+(,[0-9.]+)*|fixed\([0-9]+)\)$"
 
 
-def _halves() -> Mapping[Kind, Share]:
+def _even_split() -> Mapping[Kind, Share]:
     return {"write": 1.0, "read": 1.0}
 
 
@@ -39,7 +39,7 @@ class CassandraStressParameters(Parameters):
     """
 
     command: Literal["write", "read", "mixed"] = "mixed"
-    ratio: Mapping[Kind, Share] = Field(default_factory=_halves)
+    ratio: Mapping[Kind, Share] = Field(default_factory=_even_split)
     records: int = Field(default=1000, ge=1, le=2**31 - 1)
     columns: int = Field(default=5, ge=1, le=1000)
     column_bytes: int = Field(default=34, ge=1, le=1 << 20)

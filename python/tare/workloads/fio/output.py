@@ -57,8 +57,8 @@ class Entry:
 
 def ended_by(text: str) -> int | None:
     """The signal on which fio ended early, by its own word."""
-    found = _SIGNAL.search(text)
-    return None if found is None else int(found.group(1))
+    match = _SIGNAL.search(text)
+    return None if match is None else int(match.group(1))
 
 
 def jobs_in(text: str) -> tuple[Job, ...] | None:
@@ -75,20 +75,20 @@ def jobs_in(text: str) -> tuple[Job, ...] | None:
 
 def printed_at(text: str) -> float | None:
     """When it printed its report, right after its jobs: seconds since the epoch; `None` where that is not told."""
-    found = _PRINTED.search(text)
-    return None if found is None else int(found.group(1)) / 1000
+    match = _PRINTED.search(text)
+    return None if match is None else int(match.group(1)) / 1000
 
 
 def entries_in(log: str) -> tuple[Entry, ...]:
     """The log of one job's windows: time in ms, rate, direction, block size, offset. Raises `RunFailed`."""
-    found = []
+    entries = []
     for line in log.splitlines(keepends=True):
         match = _ENTRY.fullmatch(line.rstrip("\n")) if line.endswith("\n") else None
         if match is None:
             raise RunFailed(f"fio's log of windows is cut short or no log: {line.strip()[:80]!r}")
         time_ms, rate, direction = (int(figure) for figure in match.groups())
-        found.append(Entry(time_ms / 1000, float(rate), direction))
-    return tuple(found)
+        entries.append(Entry(time_ms / 1000, float(rate), direction))
+    return tuple(entries)
 
 
 def _job(tree: Mapping[str, Any]) -> Job:

@@ -50,7 +50,7 @@ def percentile_ms(histogram: Sequence[Bucket], percent: float) -> float | None:
 
 
 def must_have_ended_well(complaints: Sequence[str], last_s: float, errors: str, code: int) -> None:
-    """Raise `RunFailed` with sysbench's own reason. `last_s`: end of its last window, `said`: standard error."""
+    """Raise `RunFailed` with sysbench's own reason. `last_s`: end of its last window, `errors`: standard error."""
     if complaints:
         cause = next((line for line in complaints if _CAUSE.search(line)), complaints[0])
         raise RunFailed(f"sysbench: {_one_line(cause.partition(': ')[2])}")
@@ -98,9 +98,9 @@ def _must_agree(printed: Printed) -> None:
         "queries by kind": (kinds, printed.count("queries")),
         "queries in total": (printed.count("total"), printed.count("queries")),
     }
-    for what, (found, expected) in checks.items():
-        if found != expected:
-            raise RunFailed(f"sysbench's report contradicts itself: {found} {what}, but {expected} elsewhere")
+    for what, (actual, expected) in checks.items():
+        if actual != expected:
+            raise RunFailed(f"sysbench's report contradicts itself: {actual} {what}, but {expected} elsewhere")
     p95, printed_p95 = percentile_ms(printed.histogram, 95), printed.figure("latency_p95_ms")
     if p95 is not None and abs(p95 - printed_p95) > _PRINTED_HALF:
         raise RunFailed(

@@ -13,13 +13,13 @@ from tare.errors import RunFailed
 FORMAT = 1
 
 
-class _Told(BaseModel):
+class _Reported(BaseModel):
     """Only what is read here; a newer program of this format may tell more."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Quantiles(_Told):
+class Quantiles(_Reported):
     """Nanoseconds."""
 
     count: int
@@ -32,7 +32,7 @@ class Quantiles(_Told):
     p999: int = Field(alias="p99.9")
 
 
-class Kind(_Told):
+class Kind(_Reported):
     """One kind of operation; what did not end `right` ended as one of the others."""
 
     name: str
@@ -48,11 +48,11 @@ class Kind(_Told):
     @property
     def failures(self) -> Mapping[str, int]:
         """In which way operations failed → how many."""
-        told = {name: getattr(self, name) for name in ("missing", "short", "wrong", "errors", "lost")}
-        return {name: count for name, count in told.items() if count}
+        counts = {name: getattr(self, name) for name in ("missing", "short", "wrong", "errors", "lost")}
+        return {name: count for name, count in counts.items() if count}
 
 
-class Error(_Told):
+class Error(_Reported):
     """`kind`: of operation; `None` for what befell a connection."""
 
     kind: str | None
@@ -61,7 +61,7 @@ class Error(_Told):
     message: str
 
 
-class Parts(_Told):
+class Parts(_Reported):
     """Mean parts of the sampled requests around one percentile of their latency."""
 
     count: int
@@ -71,7 +71,7 @@ class Parts(_Told):
     unread_ns: float
 
 
-class Split(_Told):
+class Split(_Reported):
     """Where the latency went, around each percentile; `None` where nothing was sampled."""
 
     sampled: int
@@ -80,7 +80,7 @@ class Split(_Told):
     p999: Parts | None = Field(alias="p99.9")
 
 
-class PerOperation(_Told):
+class PerOperation(_Reported):
     """What the client itself took for each operation."""
 
     cpu_ns: float
@@ -89,7 +89,7 @@ class PerOperation(_Told):
     faults: float
 
 
-class Measured(_Told):
+class Measured(_Reported):
     """The measure phase, with what was still under way at its end."""
 
     seconds: float
@@ -112,7 +112,7 @@ class Measured(_Told):
     per_operation: PerOperation | None
 
 
-class Window(_Told):
+class Window(_Reported):
     """One window; seconds from the beginning of the measurement."""
 
     phase: Literal["warm-up", "measure", "drain"]
@@ -125,14 +125,14 @@ class Window(_Told):
     latency_ns: Quantiles | None
 
 
-class End(_Told):
+class End(_Reported):
     """How it ended."""
 
     how: Literal["complete", "interrupted", "server-gone"]
     reason: str | None
 
 
-class Plan(_Told):
+class Plan(_Reported):
     """What it did, by its own word."""
 
     seed: int
@@ -143,20 +143,20 @@ class Plan(_Told):
     kinds: tuple[str, ...]
 
 
-class SetUp(_Told):
+class SetUp(_Reported):
     """Opening the connections."""
 
     seconds: float
     connections: int
 
 
-class Client(_Told):
+class Client(_Reported):
     """The program as a whole."""
 
     peak_resident_kib: int | None
 
 
-class Document(_Told):
+class Document(_Reported):
     """The document of one run."""
 
     format: Literal[1]

@@ -118,14 +118,14 @@ class _Kind:
 
     @classmethod
     def of(cls, printed: Printed, kind: str) -> _Kind:
-        found = {prefix: _section(printed, prefix, kind) for prefix in ("", _INTENDED)}
+        sections = {prefix: _section(printed, prefix, kind) for prefix in ("", _INTENDED)}
         answers: dict[str, int] = {}
         for name in (kind, f"{_HDR}{kind}", f"{_INTENDED}{kind}", f"{_INTENDED}{_HDR}{kind}", f"{_RAW}{kind}"):
             if name in printed.sections and not answers:
                 answers = dict(printed.sections[name].answers)
         failed = sum(count for answer, count in answers.items() if answer not in _SUCCESS)
         timed = [_failures(printed, kind, prefix) for prefix in ("", _INTENDED)]
-        return cls(found[""], found[_INTENDED], answers, max(failed, *timed))
+        return cls(sections[""], sections[_INTENDED], answers, max(failed, *timed))
 
     @property
     def best(self) -> Section:

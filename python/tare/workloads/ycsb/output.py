@@ -113,18 +113,18 @@ _RAW_HEADING = " latency raw data: op, timestamp(ms), latency(us)"
 
 def read_output(*texts: str) -> Printed:
     """Read all of it. A last line that does not end was cut, so its figures are not taken."""
-    found = _Found()
+    output = _Output()
     for text in texts:
         *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in lines:
-            found.take(line)
+            output.take(line)
         if rest and not _FIGURE.fullmatch(rest):
-            found.take(rest)
-    return found.printed()
+            output.take(rest)
+    return output.printed()
 
 
 @dataclass
-class _Found:
+class _Output:
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
     statuses: dict[tuple[int, int], Status] = field(default_factory=dict)
     raw: dict[str, list[tuple[int, int]]] = field(default_factory=dict)

@@ -135,7 +135,7 @@ def only_upstream(names: Iterable[str]) -> str | None:
 
 def read_properties(text: str) -> dict[str, tuple[str, int]]:
     """A property file as `java.util.Properties` reads it, without its escapes: name → value and line."""
-    found: dict[str, tuple[str, int]] = {}
+    properties: dict[str, tuple[str, int]] = {}
     held, began = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.lstrip()
@@ -149,5 +149,5 @@ def read_properties(text: str) -> dict[str, tuple[str, int]]:
         cut = next((n for n, letter in enumerate(whole) if letter in "=: \t"), len(whole))
         value = whole[cut:].lstrip(" \t")
         value = value[1:].lstrip(" \t") if value[:1] in "=:" else value
-        found[whole[:cut]] = (value.rstrip(), began)
-    return found
+        properties[whole[:cut]] = (value.rstrip(), began)
+    return properties

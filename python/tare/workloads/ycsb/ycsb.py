@@ -94,10 +94,10 @@ class Ycsb:
         if by > 0:
             name = signal.Signals(by).name if by in signal.valid_signals() else f"signal {by}"
             raise RunFailed(f"YCSB was ended by {name}")
-        found = measurement(printed, _asked(own))
+        measured = measurement(printed, _asked(own))
         if code != 0:
             raise RunFailed(f"YCSB ended with {code}")
-        return found
+        return measured
 
 
 def _own(parameters: Parameters) -> YcsbParameters:

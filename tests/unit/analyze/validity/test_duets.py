@@ -9,7 +9,7 @@ import numpy as np
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.validity.test_rules import alarms, only, study
 
-from tare.run.duet.halves import windows_kept
+from tare.run.duet.swap import windows_kept
 from tare.run.record import RunRecord
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tare.deployments.vm.guest import DiskRoom, GuestEnd, guest_end
+from tare.deployments.vm.guest import DiskSpace, GuestEnd, guest_end
 from tare.sites.fake import FakeHost
 
 
@@ -14,7 +14,7 @@ def told(raw: bytes) -> GuestEnd | None:
 
 def test_code_kills_and_rooms_are_read() -> None:
     raw = b'{"code":-6,"oom_kills":2,"rooms":{"/data":{"bytes":400,"free_bytes":0}}}\n'
-    assert told(raw) == GuestEnd(-6, 2, {"/data": DiskRoom(0, 400)})
+    assert told(raw) == GuestEnd(-6, 2, {"/data": DiskSpace(0, 400)})
 
 
 def test_what_the_machine_could_not_read_is_left_out() -> None:

@@ -14,7 +14,7 @@ from tare.errors import RunFailed
 from tare.plan.model import Plan
 from tare.run.duet.attempt import half_way_s
 from tare.run.duet.barrier import ArmUnderLoad
-from tare.run.duet.halves import rates_of_halves, throughput_of
+from tare.run.duet.swap import rates_around_swap, throughput_of
 from tare.run.events import Event, PhaseStarted
 from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
@@ -90,7 +90,7 @@ def test_each_tells_its_partner_its_cpus_and_both_halves(rig: Any, duet: Any) ->
         assert first.settings["sut"]["limits"]["cpus"] == first.settings["client"]["limits"]["cpus"] == "0"
         for record in (first, second):
             assert record.duet is not None
-            rates = rates_of_halves(record)
+            rates = rates_around_swap(record)
             assert rates is not None
             assert throughput_of(record) == pytest.approx((rates[0] * rates[1]) ** 0.5)
             counted = sum(half["windows"] for half in record.duet["halves"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.run.usage.driven import TOLD_S, Bounds, Driven, Span, Word, driven, driving, spans_of
+from tare.run.usage.driven import BEGIN_TOLERANCE_S, Bounds, Driven, Span, Word, driven, driving, spans_of
 from tare.workloads import Measurement
 from tare.workloads.cassandra_stress.histograms import read_histograms
 from tare.workloads.cassandra_stress.measurement import Expected as AskedOfStress
@@ -62,7 +62,7 @@ def test_older_records_do_not_tell() -> None:
 
 def test_it_began_at_its_word_or_between_its_process_and_what_its_end_allows() -> None:
     by_word = Bounds.of(driven(PHASE, 20.0, told(WALL_S + 8.0)), process_s=at(1.0))
-    assert by_word == Bounds(at(8.0) - TOLD_S, at(8.0) + TOLD_S, 20.0)
+    assert by_word == Bounds(at(8.0) - BEGIN_TOLERANCE_S, at(8.0) + BEGIN_TOLERANCE_S, 20.0)
     assert Bounds.of(driven(PHASE, 20.0), process_s=at(1.0)) == Bounds(at(1.0), at(10.5), 20.0)
     assert Bounds.of(driven(PHASE, 20.0), process_s=at(11.0)).earliest_s == at(10.5)
 

@@ -30,7 +30,7 @@ def both_drove(both: Sequence[Bounds]) -> tuple[float, float]:
     return max(one.latest_s for one in both), min(one.earliest_s + one.seconds for one in both)
 
 
-def swap_halves(
+def split_at_swap(
     windows: Sequence[Window], own: Bounds, both_s: tuple[float, float], swap: Swap
 ) -> tuple[SwapHalf, SwapHalf]:
     """The halves of one arm. `both_s`: from when to when both generators drove. All on one monotonic clock.
@@ -40,14 +40,14 @@ def swap_halves(
     stood still.
     """
     ends = [window.end_s for window in windows]
-    found = [_half([windows[at] for at in kept]) for kept in _kept(ends, own, both_s, swap)]
-    if None in found:
+    by_half = [_half([windows[at] for at in kept]) for kept in _kept(ends, own, both_s, swap)]
+    if None in by_half:
         raise RunFailed(
             "a half of the duet holds no whole window in which both arms were measured",
             hint="make workload.measure_s longer, or window_s shorter; of a generator that takes seconds to begin, "
             "a warm-up tells how long it takes",
         )
-    first, second = (half for half in found if half is not None)
+    first, second = (half for half in by_half if half is not None)
     return first, second
 
 
@@ -85,17 +85,17 @@ def throughput_of(record: RunRecord) -> float | None:
     In a duet the geometric mean of the two halves: the ratio of two arms is then the mean of the log ratios of both
     halves, and what the CPU sets differ by, each arm having had either, drops out.
     """
-    rates = rates_of_halves(record)
+    rates = rates_around_swap(record)
     if rates is not None:
         return math.sqrt(rates[0] * rates[1])
     rate = (record.measurement or {}).get("throughput_per_s") if record.duet is None else None
     return None if rate is None else float(rate)
 
 
-def rates_of_halves(record: RunRecord) -> tuple[float, float] | None:
+def rates_around_swap(record: RunRecord) -> tuple[float, float] | None:
     """The rates of both halves, `None` of a run that was alone or came to nothing."""
-    halves: Any = (record.duet or {}).get("halves")
-    if not halves:
+    by_half: Any = (record.duet or {}).get("halves")
+    if not by_half:
         return None
-    first, second = (float(half["throughput_per_s"]) for half in halves)
+    first, second = (float(half["throughput_per_s"]) for half in by_half)
     return first, second

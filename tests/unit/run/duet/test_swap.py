@@ -10,7 +10,7 @@ from tests.unit.analyze import synthetic
 from tare.errors import RunFailed
 from tare.run.duet.attempt import bytes_per_s, too_much
 from tare.run.duet.barrier import Swap
-from tare.run.duet.halves import both_drove, swap_halves, throughput_of
+from tare.run.duet.swap import both_drove, split_at_swap, throughput_of
 from tare.run.record import RunRecord
 from tare.run.usage.driven import Bounds
 from tare.workloads import Window
@@ -30,14 +30,14 @@ def began(earliest_s: float, latest_s: float | None = None, seconds: float = 7.0
 
 def test_windows_that_touch_the_start_or_the_swap_are_dropped_and_not_split() -> None:
     rates = windows(9999, 100, 100, 9999, 50, 50, 50)
-    first, second = swap_halves(rates, began(10.0), (10.1, 17.05), Swap(13.5, 13.51))
+    first, second = split_at_swap(rates, began(10.0), (10.1, 17.05), Swap(13.5, 13.51))
     assert (first.windows, first.throughput_per_s) == (2, 100)
     assert (second.windows, second.throughput_per_s) == (3, 50)
 
 
 def test_an_even_number_of_windows_loses_the_two_at_the_swap_only_if_both_touch_it() -> None:
     one, other = (
-        swap_halves(windows(1, 1, 1, 1, 1, 1), began(0.0), (0.0, 6.1), Swap(at, at + 0.01)) for at in (2.99, 3.0)
+        split_at_swap(windows(1, 1, 1, 1, 1, 1), began(0.0), (0.0, 6.1), Swap(at, at + 0.01)) for at in (2.99, 3.0)
     )
     assert [half.windows for half in one] == [2, 3], "the third ends after the swap has begun"
     assert [half.windows for half in other] == [3, 2], "the fourth begins before it is over"
@@ -46,7 +46,7 @@ def test_an_even_number_of_windows_loses_the_two_at_the_swap_only_if_both_touch_
 def test_windows_in_which_one_ran_alone_are_dropped() -> None:
     both = both_drove((began(0.0), began(0.4)))
     assert both == (0.4, 7.0)
-    early, late = (swap_halves(windows(*range(1, 8)), began(at), both, Swap(3.9, 3.91)) for at in (0.0, 0.4))
+    early, late = (split_at_swap(windows(*range(1, 8)), began(at), both, Swap(3.9, 3.91)) for at in (0.0, 0.4))
     assert [half.windows for half in early] == [2, 3]
     assert [half.windows for half in late] == [3, 2]
 
@@ -54,7 +54,7 @@ def test_windows_in_which_one_ran_alone_are_dropped() -> None:
 def test_a_window_counts_where_it_lies_in_a_half_whenever_the_generator_began() -> None:
     both = both_drove((began(0.0, 0.3), began(0.1, 0.2)))
     assert both == (0.3, 7.0)
-    found = swap_halves(windows(*range(1, 8)), began(0.0, 0.3), both, Swap(3.2, 3.21))
+    found = split_at_swap(windows(*range(1, 8)), began(0.0, 0.3), both, Swap(3.2, 3.21))
     assert [half.windows for half in found] == [1, 2], "the third may have ended at 3.3, the last at 7.3"
 
 
@@ -63,31 +63,31 @@ def test_a_generator_that_began_late_by_its_own_word_is_cut_where_it_drove() -> 
     text = [(YCSB / f"both.{stream}").read_text() for stream in ("stdout", "stderr")]
     found = measurement(read_output(*text), Expected(interval="both", window_s=1.0)).windows
     swap = Swap(105.3, 105.31)
-    first, second = swap_halves(found, began(104.0, seconds=3.6), (104.0, 107.6), swap)
+    first, second = split_at_swap(found, began(104.0, seconds=3.6), (104.0, 107.6), swap)
     assert (first.windows, second.windows) == (1, 1), "of three the second spans the swap"
     assert (first.throughput_per_s, second.throughput_per_s) == (
         found[0].throughput_per_s,
         found[2].throughput_per_s,
     )
     with pytest.raises(RunFailed, match="no whole window"):
-        swap_halves(found, began(100.0, seconds=3.6), (100.0, 103.6), swap)
+        split_at_swap(found, began(100.0, seconds=3.6), (100.0, 103.6), swap)
 
 
 def test_a_window_that_lasted_longer_is_dropped_where_it_touches_the_swap() -> None:
     """cassandra-stress prints no line while its server stalls: the next one is of all the time since."""
     rates = [Window(end, 100.0, None, 0.0, None) for end in (1.0, 2.0, 5.0, 6.0, 7.0)]
-    found = swap_halves(rates, began(0.0), (0.0, 7.0), Swap(3.5, 3.51))
+    found = split_at_swap(rates, began(0.0), (0.0, 7.0), Swap(3.5, 3.51))
     assert [half.windows for half in found] == [2, 2]
 
 
 def test_a_half_without_a_window_voids_the_run() -> None:
     with pytest.raises(RunFailed, match="no whole window"):
-        swap_halves(windows(1, 1, 1), began(0.2), (0.2, 3.1), Swap(1.1, 1.11))
+        split_at_swap(windows(1, 1, 1), began(0.2), (0.2, 3.1), Swap(1.1, 1.11))
 
 
 def test_a_half_that_stood_still_voids_the_run() -> None:
     with pytest.raises(RunFailed):
-        swap_halves(windows(1, 1, 1, 0, 0, 0, 0), began(0.0), (0.0, 7.1), Swap(3.5, 3.51))
+        split_at_swap(windows(1, 1, 1, 0, 0, 0, 0), began(0.0), (0.0, 7.1), Swap(3.5, 3.51))
 
 
 def with_slot(arm: str, *rates: float) -> RunRecord:

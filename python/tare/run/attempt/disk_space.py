@@ -1,11 +1,11 @@
-"""Whether the servers had room left for their data: a client that fails by a full disk seldom says so."""
+"""Free disk space of the servers: a client that fails because a disk is full seldom says so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tare.deployments.vm.guest import DiskRoom, guest_end
+from tare.deployments.vm.guest import DiskSpace, guest_end
 from tare.errors import RunFailed, TareError
 from tare.run.attempt.context import RunContext
 from tare.run.attempt.server import Server, Sut
@@ -21,18 +21,18 @@ _ASK_INSIDE_S = 30.0
 
 @contextmanager
 def telling_of_full_disks(context: RunContext, sut: Sut | None) -> Iterator[None]:
-    """Add to the reason of what fails within how much room its data has left, where that is little."""
+    """Add the free space of the data to a failure within, where little is left."""
     try:
         yield
     except RunFailed as error:
         servers = [] if sut is None else sut.servers
-        complaints = [little_room(server, context.data_mount_of(server.node).path) for server in servers]
+        complaints = [shortage(server, context.data_mount_of(server.node).path) for server in servers]
         if not any(complaints):
             raise
         raise RunFailed("; ".join((error.what, *filter(None, complaints))), hint=error.hint) from error
 
 
-def little_room(server: Server, path: str) -> str | None:
+def shortage(server: Server, path: str) -> str | None:
     """In words how little the file system of its data has left; `None` where that is enough, or cannot be told.
 
     `path`: of the data on their host. Below a virtual machine's disk lies another, which may be full by itself.
@@ -45,7 +45,7 @@ def little_room(server: Server, path: str) -> str | None:
     return None
 
 
-def _of_data(server: Server, path: str) -> DiskRoom | None:
+def _of_data(server: Server, path: str) -> DiskSpace | None:
     """Asked from inside, by coreutils or busybox, as a virtual machine's disk is seen from nowhere else.
 
     Of a server that has ended: what its machine told in the end, or where there is none, at the path on its host.
@@ -53,24 +53,24 @@ def _of_data(server: Server, path: str) -> DiskRoom | None:
     guest, data_dir = server.instance.guest, server.plan.data_dir
     if server.lives:
         seconds = _ASK_S if guest is None else _ASK_INSIDE_S
-        return _room(lambda: server.inside((*_ASK, data_dir), seconds, b""))
+        return _space(lambda: server.inside((*_ASK, data_dir), seconds, b""))
     if guest is None:
         return _at(server.host, path)
     end = guest_end(server.host, guest.status)
-    return None if end is None else end.rooms.get(data_dir)
+    return None if end is None else end.disk_space.get(data_dir)
 
 
-def _below_disk(server: Server, path: str) -> DiskRoom | None:
+def _below_disk(server: Server, path: str) -> DiskSpace | None:
     return None if server.instance.guest is None else _at(server.host, path)
 
 
-def _at(host: Host, path: str) -> DiskRoom | None:
-    return _room(lambda: host.run((*_ASK, path), timeout_s=_ASK_S))
+def _at(host: Host, path: str) -> DiskSpace | None:
+    return _space(lambda: host.run((*_ASK, path), timeout_s=_ASK_S))
 
 
-def _room(ask: Callable[[], Completed]) -> DiskRoom | None:
+def _space(ask: Callable[[], Completed]) -> DiskSpace | None:
     try:
         free, size, block = (int(word) for word in ask().text.split())
     except (TareError, ValueError):
         return None
-    return DiskRoom(free * block, size * block)
+    return DiskSpace(free * block, size * block)

@@ -13,7 +13,7 @@ from tare.databases import Secrets, ServerPlan
 from tare.deployments import Guest
 from tare.errors import RunFailed, TimedOut
 from tare.run.attempt.context import RunContext
-from tare.run.attempt.disk_room import telling_of_full_disks
+from tare.run.attempt.disk_space import telling_of_full_disks
 from tare.run.attempt.server import Node, Sut, nodes_of
 from tare.sites import Completed
 
