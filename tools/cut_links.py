@@ -32,7 +32,7 @@ from tare.sites.ssh.link import Link
 
 _LONGEST_PAUSE_S = 0.15
 _LIMIT_S, _END_S = 60.0, 5.0
-_LOST = "ended while it was at work and was started anew"
+_LOST = "ended during a request and was restarted"
 
 
 @dataclass(frozen=True)

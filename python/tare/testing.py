@@ -162,7 +162,7 @@ class DatabaseConformance:
 
     def test_commands_are_the_same_each_time(self) -> None:
         """The same plan gives the same command: nothing random, no clock."""
-        assert self._commands() == self._commands(), "initialise and serve must depend on the plan alone"
+        assert self._commands() == self._commands(), "initialise and serve must depend only on the plan"
 
     def test_a_server_that_answers_nothing_is_not_ready(self) -> None:
         """`ready` reports; it does not raise."""
@@ -245,7 +245,7 @@ class WorkloadConformance:
         first, second = (
             {name: replace(command, check_output=None) for name, command in self._commands().items()} for _ in "ab"
         )
-        assert first == second, "commands must depend on parameters and target alone"
+        assert first == second, "commands must depend only on parameters and target"
 
     def test_the_data_set_does_not_depend_on_how_long_is_measured(self) -> None:
         """Its keys name the snapshot of loaded data: what does not determine the data has no place in it."""

@@ -63,7 +63,7 @@ def test_what_ran_a_container_works_and_what_is_not_there_is_no_fault(monkeypatc
             running(1, stderr=b"x\ninvalid configuration: hybrid cgroups\n"),
             "does not: invalid configuration: hybrid",
         ),
-        (running(0), "does not: it said nothing"),
+        (running(0), "does not: it printed nothing"),
     ],
 )
 def test_one_that_starts_nothing_is_told_with_its_own_last_words(
@@ -139,7 +139,7 @@ def test_an_engine_works_when_a_container_ran_in_it_and_is_left_as_it_was(monkey
 
 @pytest.mark.parametrize(
     ("engine", "told"),
-    [(Engine(b""), "a container started, and said"), (Engine(SAID, '{"error":"full"}\n'), "takes no image")],
+    [(Engine(b""), "a container started, but printed"), (Engine(SAID, '{"error":"full"}\n'), "takes no image")],
 )
 def test_an_engine_in_which_nothing_ran_does_not_work(
     engine: Engine, told: str, monkeypatch: pytest.MonkeyPatch

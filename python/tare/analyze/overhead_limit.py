@@ -21,7 +21,7 @@ class Outcome(StrEnum):
     FAIL = "fail"
     """The whole interval lies beyond it, or the study is invalid."""
     INCONCLUSIVE = "inconclusive"
-    """The limit lies inside the interval, or there is none."""
+    """The limit is inside the interval, or there is none."""
 
 
 @dataclass(frozen=True)

@@ -255,4 +255,4 @@ class DelayProxies:
             if words := (self.host.read(output.stderr) or b"").decode(errors="replace").strip():
                 raise RunFailed(f"the delaying proxy cannot be started: {words.splitlines()[-1]}")
             time.sleep(_POLL_S)
-        raise TimedOut(f"the delaying proxy did not tell its port within {_START_S:g} s")
+        raise TimedOut(f"the delaying proxy did not report its port within {_START_S:g} s")

@@ -53,7 +53,7 @@ COMMANDS: Mapping[str, Subcommand] = {
         "(exit code 3: no study can run).",
     ),
     "init": Subcommand(
-        "tare.cli.study.init", "init", "Write NAME/study.yaml, commented, to be changed to your own question."
+        "tare.cli.study.init", "init", "Write NAME/study.yaml, a commented study to adapt to your own question."
     ),
     "plan": Subcommand(
         "tare.cli.study.plan",
@@ -63,7 +63,7 @@ COMMANDS: Mapping[str, Subcommand] = {
     "run": Subcommand(
         "tare.cli.study.run",
         "run",
-        "Run a study, or go on with one that was broken off; every finished run is kept.",
+        "Run a study, or resume an interrupted one; every finished run is kept.",
     ),
     "serve": Subcommand(
         "tare.cli.study.serve",
@@ -73,7 +73,7 @@ COMMANDS: Mapping[str, Subcommand] = {
     "sweep": Subcommand(
         "tare.cli.study.sweep",
         "sweep",
-        "Run one arm at rising numbers of threads; tell full load, and the threads that give two thirds of it.",
+        "Run one arm at rising numbers of threads; find full load, and the threads that give two thirds of it.",
     ),
     "report": Subcommand(
         "tare.cli.results.report", "report", "Show the overhead of each arm against the baseline."
@@ -81,17 +81,17 @@ COMMANDS: Mapping[str, Subcommand] = {
     "explain": Subcommand(
         "tare.cli.results.explain",
         "explain",
-        "Say where the time of an operation goes in each arm, by component, and what its overhead consists of.",
+        "Show where the time of an operation goes in each arm, by component, and what makes up its overhead.",
     ),
     "compare": Subcommand(
         "tare.cli.results.compare",
         "compare",
-        "Show what has changed between two stores of one study: two days, two machines, two versions.",
+        "Show what changed between two stores of one study: two days, two machines, two versions.",
     ),
     "check": Subcommand(
         "tare.cli.results.check",
         "check",
-        "Decide by the intervals whether the overhead of each arm is within a limit.",
+        "Check that the overhead of each arm, with its interval, is within a limit.",
     ),
     "views": Subcommand(
         "tare.cli.results.views",
@@ -114,17 +114,17 @@ COMMANDS: Mapping[str, Subcommand] = {
     "import": Subcommand(
         "tare.cli.results.importing",
         "import_results",
-        "Read results that somebody else has measured, so that `tare report` can analyse them.",
+        "Import results measured elsewhere, so that `tare report` can analyse them.",
     ),
     "advise": Subcommand(
         "tare.cli.advice.advise",
         "advise_on",
-        "Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing.",
+        "Predict from published and own findings what each arm costs, and whether that matters. Starts nothing.",
     ),
     "knowledge": Subcommand(
         "tare.cli.advice.knowledge",
         "app",
-        "Claims of what dockerizing costs: those that come with tare, and your own.",
+        "List, show and add claims about what dockerizing costs.",
     ),
     "weigh": Subcommand(
         "tare.cli.study.weigh",
@@ -134,16 +134,16 @@ COMMANDS: Mapping[str, Subcommand] = {
     "calibrate": Subcommand(
         "tare.cli.study.calibrate",
         "calibrate_machine",
-        "Prove the rig: identical servers, and effects of known size, judged as any study is.",
+        "Test this machine: measure identical servers and effects of known size as any study is measured.",
     ),
     "store": Subcommand(
-        "tare.cli.results.store", "app", "Check a store against its digests, or save what is whole of it."
+        "tare.cli.results.store", "app", "Check a store against its digests, or save its undamaged runs."
     ),
     "images": Subcommand("tare.cli.machine.images", "app", "List, build, verify and remove images."),
     "clean": Subcommand(
         "tare.cli.machine.clean",
         "clean",
-        "Remove what tare made on this machine: containers, networks, control groups, processes, copies, caches.",
+        "Remove what tare made on this machine: containers, networks, cgroups, processes, copies, caches.",
     ),
 }
 

@@ -10,10 +10,8 @@ import typer
 from tare.errors import StudyError
 from tare.sites.file import SiteSpec, load_sites
 
-SitesOption = Annotated[
-    Path | None, typer.Option("--sites", help="A file of sites: other hosts than this machine.")
-]
-SiteOption = Annotated[str | None, typer.Option("--site", help="Which site of that file (default: the first).")]
+SitesOption = Annotated[Path | None, typer.Option("--sites", help="File of sites: hosts other than this machine.")]
+SiteOption = Annotated[str | None, typer.Option("--site", help="Site in that file (default: the first).")]
 
 
 def chosen_sites(sites: Path | None, site: str | None) -> tuple[SiteSpec, ...]:

@@ -51,7 +51,7 @@ class BatchClient:
 
     def tell(self, plan: ServerPlan, inside: Exec, statement: str) -> None:
         """Have a statement carried out in the schema of the runs."""
-        self.must(self.execute(plan, inside, f"USE {SCHEMA}; {statement}"), "make what it was told to")
+        self.must(self.execute(plan, inside, f"USE {SCHEMA}; {statement}"), "create what was requested")
 
 
 def parse_variables(batch: str) -> Mapping[str, str]:
@@ -68,14 +68,14 @@ def parse_variables(batch: str) -> Mapping[str, str]:
             raise RunFailed(f"the server's variables cannot be read: {line[:80]!r}")
         variables[name] = _ESCAPED.sub(_unescape, value)
     if not variables:
-        raise RunFailed("the server told no variables")
+        raise RunFailed("the server returned no variables")
     return variables
 
 
 def plain(word: str) -> str:
     """A generated name or password; anything that would need quoting is a fault of ours."""
     if not _PLAIN.fullmatch(word):
-        raise ValueError("user and password are to be letters, digits and underscores")
+        raise ValueError("user and password must be letters, digits and underscores")
     return word
 
 

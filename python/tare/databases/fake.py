@@ -129,7 +129,7 @@ class FakeDatabase:
         """Its settings and its port."""
         answer = self._ask(plan, inside, "settings")
         if answer is None or plan.settings.get("fault") == "effective":
-            raise RunFailed("the fake server does not tell its settings")
+            raise RunFailed("the fake server does not report its settings")
         return {name: str(value) for name, value in json.loads(answer).items()}
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:

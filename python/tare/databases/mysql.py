@@ -135,7 +135,7 @@ def who_answers(variables: Mapping[str, str]) -> str:
         raise RunFailed("MariaDB answers where MySQL was to", hint="`sut.database: mariadb`")
     major = version.partition(".")[0]
     if not major.isdecimal():
-        raise RunFailed(f"the server tells no version that tare can read: {version!r}")
+        raise RunFailed(f"the server reports no version that tare can read: {version!r}")
     if int(major) < OLDEST:
         raise RunFailed(f"MySQL {version} is too old", hint=f"{OLDEST}.0 or later")
     return "Percona Server" if "percona" in comment.lower() else "MySQL"

@@ -75,7 +75,7 @@ def _refuse_reserved(name: str, plain: str, reserved: frozenset[str]) -> None:
     if _begun_by(forms, ELSEWHERE):
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
-            hint="snapshots and copies hold the data directory alone",
+            hint="snapshots and copies contain only the data directory",
         )
 
 

@@ -183,7 +183,7 @@ def parse_settings(text: str) -> Mapping[str, str]:
     except (ValueError, LookupError, TypeError) as error:
         raise RunFailed(f"the settings of Redis cannot be read: {text[:80]!r}") from error
     if not settings:
-        raise RunFailed("Redis told no settings")
+        raise RunFailed("Redis returned no settings")
     return {name: value for name, value in settings.items() if name not in SECRET}
 
 

@@ -60,7 +60,7 @@ def between_lines(
         yield warning(
             "kernels",
             "both hosts run on one kernel: they share CPUs, and figures from them are not of two machines",
-            "use two machines where figures are to be of two",
+            "use two machines for figures between two machines",
         )
     yield _clocks(between)
     yield _round_trip(between.before.round_trip)
@@ -117,10 +117,10 @@ def _route(name: str, address: str, side: Side) -> Line:
         return warning(
             title,
             f"{found}; it speaks from {side.source}, not from its address {address}",
-            "give the host the `address` of the interface that is to be measured",
+            "give the host the `address` of the measured interface",
         )
     if side.gateway is not None:
-        return warning(title, found, "a router lies between: its load is part of every figure")
+        return warning(title, found, "there is a router between them: its load is part of every figure")
     if side.mtu is not None and side.mtu < _LEAST_MTU:
         return warning(title, found, "a tunnel? its cost is part of every figure")
     return ok(title, found)

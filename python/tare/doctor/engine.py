@@ -23,7 +23,7 @@ def engine_lines(facts: Mapping[str, Any]) -> Iterator[Line]:
         yield warning(
             "engine's rights",
             "it runs without root: its network and its cgroups are others than a bare process has",
-            "use an engine that runs as root, so that arms differ in what the study names only",
+            "use an engine that runs as root, so that arms differ only in what the study names",
         )
     if running := facts["engine_containers_running"]:
         yield warning("other containers", f"{running} running", "stop them while measuring")

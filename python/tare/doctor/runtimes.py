@@ -64,11 +64,11 @@ def _engine(host: Host, name: str, program: str) -> Line:
             version = client.version().get("Version")
             output = _in_engine(host, client, host.read(program) or b"")
     except (EnvironmentLacks, RunFailed) as error:
-        return warning(line, error.what, error.hint or "needed by arms that name it alone")
+        return warning(line, error.what, error.hint or "only needed by arms that name it")
     except (DockerException, RequestException) as error:
         return warning(line, f"it answers, and starts nothing: {_short(str(error))}", "look at the engine's log")
     if _SAYS not in output:
-        return warning(line, f"a container started, and said {_short(output)!r}", "look at the engine's log")
+        return warning(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
     return ok(line, f"{version}: works, a container ran")
 
 
@@ -158,4 +158,4 @@ def bundle(ident: str) -> dict[str, object]:
 
 def _short(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:_LAST_LINE] if lines else "it said nothing"
+    return lines[-1][:_LAST_LINE] if lines else "it printed nothing"

@@ -38,7 +38,7 @@ def _rights(host: Host) -> Line:
         return ok("rights", "root")
     observed = "cannot be found out" if user is None else f"user {user}"
     return cannot(
-        "rights", observed, "bare arms and cgroups need root: run tare as root (container arms alone do not)"
+        "rights", observed, "bare arms and cgroups need root: run tare as root (container arms do not need it)"
     )
 
 
@@ -74,7 +74,7 @@ def _nfs(host: Host) -> Line:
     why = why_no_nfs(host)
     if why is None:
         return ok("NFS", "server and client are here")
-    return warning("NFS", why, "needed by arms on the storage `nfs` alone")
+    return warning("NFS", why, "only needed by arms on the storage `nfs`")
 
 
 def _noise(host: Host) -> Line:

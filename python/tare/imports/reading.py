@@ -204,7 +204,7 @@ def _no_text(raw: bytes) -> str | None:
     if not raw.strip():
         return "the file is empty"
     if packed := next((name for magic, name in _PACKED.items() if raw.startswith(magic)), None):
-        return f"the file is compressed ({packed}): unpack it and import it anew"
+        return f"the file is compressed ({packed}): unpack it and import it again"
     return "the file has bytes that are no text" if b"\0" in raw else None
 
 

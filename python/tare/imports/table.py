@@ -130,7 +130,9 @@ def _number(cell: str | None, decimal: str, place: str) -> float | None:
             text.replace("_", "?").replace(other, "?").replace(decimal, ".")
         )  # Python takes 1_000 for 1000
     except ValueError as error:
-        mark = f"thousands cannot be parted; `decimal: {json.dumps(other)}` is for decimals after {other!r}"
+        mark = (
+            f"separators of thousands are refused; `decimal: {json.dumps(other)}` is for decimals after {other!r}"
+        )
         hint = mark if _GROUPED.fullmatch(text) else "an empty cell is a figure that is not known"
         raise StudyError(f"{place}: {text!r} is not a number", hint=hint) from error
     if not math.isfinite(value):

@@ -233,7 +233,7 @@ def _study(proposed: Proposed) -> Iterator[_Line]:
         return
     none = f"none, as {proposed.why_none}" if proposed.why_none else "give --write FILE"
     yield _Line("")
-    yield _Line(f"The smallest study that would tell: {proposed.file or none}")
+    yield _Line(f"The smallest study that would answer this: {proposed.file or none}")
     rounds = proposed.rounds
     if rounds is not None:
         from tare.report.figures import duration  # reports are slow to import

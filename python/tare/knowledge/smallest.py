@@ -29,7 +29,7 @@ _MOST_BLOCKS = 1000
 
 
 _HEAD = """\
-# The smallest study that tells what no claim of the knowledge base does: `tare plan FILE`, `tare run FILE`.
+# The smallest study that answers what no claim of the knowledge base does: `tare plan FILE`, `tare run FILE`.
 """
 
 
@@ -81,7 +81,7 @@ def smallest_study(study: Study, arms: Sequence[str], registry: Registry, target
     wanted = dict.fromkeys(name for arm in arms for name in (study.baseline_of(arm), arm))
     chosen = [arm for arm in study.arms if arm.name in wanted and not arm.control]
     if len(chosen) < 2:
-        raise StudyError("one arm makes no study", hint="name an arm that is to be compared with the baseline")
+        raise StudyError("one arm makes no study", hint="name an arm to compare with the baseline")
     baselines = {study.baseline_of(arm.name) for arm in chosen}
     if len(baselines) > 1:  # each arm has its own: the first pair is the smallest study
         first = next(arm for arm in chosen if study.baseline_of(arm.name) != arm.name)
@@ -104,7 +104,7 @@ def _tree(study: Study, arms: Sequence[Arm], baseline: str, target: float, block
     tree: dict[str, Any] = {
         "format": 1,
         "name": f"{study.name[:50]}-smallest",
-        "question": f"What do these arms cost, of which no claim tells? From: {study.question}",
+        "question": f"What do these arms cost, for which no claim exists? From: {study.question}",
     }
     first = next(iter(flat.values()))
     for key in same:

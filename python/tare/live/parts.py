@@ -73,7 +73,7 @@ def _sentence(view: View, known: Known) -> str:
         return f"Ended: {ending.why}."
     if not known.attempts:
         return "No run has been made yet, and no tare run is at work on this store."
-    return "Not finished, and no tare run is at work on it; the same command goes on from here."
+    return "Not finished, and no `tare run` is working on it. The same command resumes it."
 
 
 def now(view: View) -> Mapping[str, Any]:

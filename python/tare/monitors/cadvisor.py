@@ -50,7 +50,7 @@ class Cadvisor:
         if not _runs(host, binary):
             return (
                 f"cAdvisor is not here: {binary} cannot be run; build it (in a clone of google/cadvisor: cd cmd && "
-                "go build -o PATH .) and set CADVISOR=PATH, or let the study go on without: `optional: true`"
+                "go build -o PATH .) and set CADVISOR=PATH, or let the study run without it: `optional: true`"
             )
         return None if _runs(host, PROMETHEUS) else "prometheus is not installed; apt-get install prometheus"
 

@@ -109,7 +109,7 @@ def serve(directory: Path, servers: dict[str, subprocess.Popen[bytes]], address:
     while received_signal not in (signal.SIGTERM, signal.SIGINT) and time.monotonic() < over:
         if gone := next((name for name, server in servers.items() if server.poll() is not None), None):
             lines = (directory / f"{gone}.log").read_text(errors="replace").strip().splitlines()
-            return f"{gone} ended: {lines[-1] if lines else 'it said nothing'}"
+            return f"{gone} ended: {lines[-1] if lines else 'it printed nothing'}"
         if received_signal == signal.SIGHUP:
             groups = noted(directory, groups)
             document = {"address": address, "groups": groups, "clocks": clocks}

@@ -102,4 +102,4 @@ def _last_line(directory: Path) -> str:
         lines = (directory / "probe.stderr").read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"

@@ -73,7 +73,7 @@ def _version(directory: Path) -> tuple[int, ...]:
     if match := re.search(r"(\d+)\.(\d+)\.(\d+)", text):
         return tuple(int(part) for part in match.groups())
     raise RunFailed(
-        f"sar -V tells no version: {text[:60]!r}", hint="its used memory changed its meaning with 12.7.8"
+        f"sar -V prints no version: {text[:60]!r}", hint="its used memory changed its meaning with 12.7.8"
     )
 
 

@@ -204,7 +204,7 @@ class FindingsFile(Entry):
     protocol: str
     published_baseline: bool = Field(description="The protocol is kept to be compared with, not to be trusted.")
     different_operating_point: bool = Field(
-        description="Two arms ran at once (duet): not to be mixed with overheads of arms that ran alone."
+        description="Two arms ran at once (duet): do not mix with overheads of arms that ran alone."
     )
     valid: bool = Field(description="False where the control differs from the baseline.")
     control: ControlEntry | None

@@ -216,7 +216,7 @@ def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
     if why is not None:
         raise EnvironmentLacks(
             f"the container engine stopped answering: {why}",
-            hint="start it again, then give the same command: it goes on from here",
+            hint="start it again, then repeat the command to resume",
         )
 
 

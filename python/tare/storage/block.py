@@ -96,8 +96,8 @@ class BlockStorage:
         if properties and properties.get("LABEL") != _LABEL:
             holds = properties.get("TYPE") or properties.get("PTTYPE") or "something"
             raise EnvironmentLacks(
-                f"the block device {device} holds {holds} that tare has not made, and it was left alone",
-                hint=f"if nobody needs it any more: wipefs --all {device}",
+                f"the block device {device} holds {holds} that tare has not made, and it was left unchanged",
+                hint=f"if it is no longer needed: wipefs --all {device}",
             )
         return device
 

@@ -102,7 +102,7 @@ def read_trace(path: Path) -> Trace:
         if (there := len(tables.get(name, ()))) != rows:
             hint = "copy the directory once more, with all its files"
             raise StoreError(
-                f"{path / name}.parquet has {there} of the {rows} rows that trace.json tells", hint=hint
+                f"{path / name}.parquet has {there} of the {rows} rows that trace.json lists", hint=hint
             )
     return Trace(header, head.get("quanta", {}), bool(head.get("complete")), tables)
 

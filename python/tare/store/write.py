@@ -66,7 +66,7 @@ class Writer(Store):
         except (SQLAlchemyError, sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"the record of {name} cannot be written to {self.path}: {getattr(error, 'orig', None) or error}",
-                hint="make room or mend the disk, then run the same command again; what is committed stands",
+                hint="make room or mend the disk, then run the same command again; committed runs are kept",
             ) from error
 
     def commit_all(self, records: Sequence[RunRecord]) -> None:

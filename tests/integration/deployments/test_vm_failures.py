@@ -41,7 +41,7 @@ def test_a_machine_that_hangs_at_boot_is_given_up(
     monkeypatch.setattr(module, "qemu_argv", lambda *given: (*qemu_argv(*given), "-S"))  # its CPUs never begin
     monkeypatch.setattr(module, "BOOT_S", 2.0)
     task = make(*SERVE, network=NetworkKind.TAP)
-    with pytest.raises(TimedOut, match="the virtual machine did not answer within 2 s: it said nothing"):
+    with pytest.raises(TimedOut, match="the virtual machine did not answer within 2 s: it printed nothing"):
         vm.start(task)
     assert not list(ledger.entries())
     assert not [link for link in links_of(task) if Path("/sys/class/net", link).exists()]

@@ -29,7 +29,7 @@ def test_the_server_is_told_and_its_refusal_is_one_line(database: str) -> None:
     assert STATEMENT in " ".join(argv) + stdin.decode(errors="replace")
     failing = Completed(("x",), 1, b"", b"ERROR: table t exists\n")
     with pytest.raises(
-        RunFailed, match="did not let tare make what it was told to: ERROR: table t exists"
+        RunFailed, match="did not let tare create what was requested: ERROR: table t exists"
     ) as error:
         tell(database, PLAN, lambda _argv, _timeout, _stdin: failing, STATEMENT)
     assert "\n" not in error.value.what

@@ -111,7 +111,7 @@ def test_decimals_are_after_the_sign_that_is_said(tmp_path: Path) -> None:
     assert 'decimal: ","' in (error.value.hint or "")
     with pytest.raises(StudyError, match=r"'1\.000,5' is not a number") as error:
         a_table(tmp_path, table.replace(b"1000,5", b"1.000,5"), "  delimiter: ';'\n  decimal: ','")
-    assert "thousands cannot be parted" in (error.value.hint or "")
+    assert "separators of thousands are refused" in (error.value.hint or "")
 
 
 @pytest.mark.parametrize(

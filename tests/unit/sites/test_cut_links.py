@@ -8,7 +8,7 @@ import pytest
 
 from tools.cut_links import Outcome, main
 
-LOST = "the agent on far ended while it was at work and was started anew"
+LOST = "the agent on far ended during a request and was restarted"
 
 
 def test_lost_doubled_and_unexplained_programs_are_faults() -> None:

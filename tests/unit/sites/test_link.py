@@ -163,7 +163,7 @@ def test_what_an_agent_did_when_it_was_killed_fails_and_is_abandoned(make: Make,
     far.ledger.note(Kind.PATH, str(tmp_path / "cache"), host="far", keep=True)
     killed = far.agent
     later(0.3, lambda: os.kill(killed.pid, signal.SIGKILL))
-    with pytest.raises(RunFailed, match="the agent on far ended while it was at work and was started anew"):
+    with pytest.raises(RunFailed, match="the agent on far ended during a request and was restarted"):
         far.host.run(["sleep", "5"], timeout_s=20)
     assert far.agent != killed
     assert [(made.ident, made.owner) for made in far.ledger.abandoned()] == [(str(tmp_path / "run"), killed)]

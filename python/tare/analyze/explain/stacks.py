@@ -41,7 +41,7 @@ def stacks_of(study: Study, records: Sequence[RunRecord], arm: str, raw: RawFile
     if not times_by_arm[arm]:
         raise StoreError(
             f"no run of {arm} has sampled stacks",
-            hint="`tare run --profile` samples them; a store is made anew for it",
+            hint="`tare run --profile` samples them; use a new store for it",
         )
     return ArmStacks(
         study.name, arm, baseline, mean(times_by_arm[arm]), mean(times_by_arm[baseline]), len(times_by_arm[arm])

@@ -25,7 +25,7 @@ def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
             None,
             "the hosts of server and client run one kernel (one boot id): these figures are not of two machines",
             ids(shared),
-            "take them as a trial; use two machines where figures are to be of two",
+            "treat them as a trial; use two machines for figures between two machines",
         )
 
 

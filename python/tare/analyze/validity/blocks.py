@@ -42,7 +42,7 @@ def _more_blocks(evidence: Evidence) -> str:
     if evidence.study.imported is not None:
         return "the source has no more, so take the interval for what it is"
     if Rule.of(evidence.study.protocol).target is None:
-        return f"run the study anew with {FEWEST} blocks or more, as without a target no later look is paid for"
+        return f"run the study again with {FEWEST} blocks or more, as without a target no later look is paid for"
     return f"raise protocol.blocks and max_minutes so that {FEWEST} blocks fit, and go on with the same store"
 
 

@@ -69,7 +69,7 @@ def extended(evidence: Evidence) -> Iterator[Alarm]:
             f"its cap was raised when there were results ({len(plans)} plans), and without a target no alpha pays "
             "for a look at them",
             (),
-            "where the result had a say in that, run the study anew with as many blocks, or with a target",
+            "if the result influenced that, run the study again with a fixed number of blocks, or with a target",
         )
 
 
@@ -82,7 +82,7 @@ def unobserved(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "unwitnessed",
                 arm,
-                f"{what} could not be seen, so that nobody knows whether these runs were alike",
+                f"{what} could not be seen, so these runs may differ in it",
                 ids(blind),
                 "read their notices for the reason, and run them again where it is gone",
             )

@@ -109,7 +109,7 @@ _DISK = tuple(
 PIDSTAT = View(
     tool="pidstat",
     title="pidstat",
-    cadence="Any whole number of seconds. It opens files of every process anew each time.",
+    cadence="Any whole number of seconds. It opens files of every process again each time.",
     quantities=(*_CPU, _RESIDENT, *_FAULTS, *_DISK),
     blind_to=(
         "processes that start and end between two samples, and those children of -p PID that were not named",

@@ -126,7 +126,7 @@ def _requests(counted: pl.DataFrame, subject: str) -> Iterator[str]:
 
 def _nobody_or(names: list[str]) -> str:
     if not names:
-        return "No tracing program counted requests either, so nobody knows what was read and written."
+        return "No tracing program counted requests either, so reads and writes are unknown."
     return f"The tracing program counted meanwhile: {'; '.join(names)}. No tool shows a container's disk I/O here."
 
 

@@ -66,12 +66,14 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     client_host: Annotated[Place | None, typer.Option(help="Host of the load generator (default: same).")] = None,
     storage: Annotated[str | None, typer.Option(help="Where containers keep data (default: bind).")] = None,
-    write: Annotated[Path | None, typer.Option(help="File for the smallest study that would tell more.")] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the smallest study that would answer more to this file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     profile: Annotated[Path | None, typer.Option(metavar="STORE", help=_PROFILE)] = None,
     claims: Folder = None,
 ) -> None:
-    """Say what published and own findings let one expect, purpose by purpose and arm by arm. Starts nothing."""
+    """Predict from published and own findings what each arm costs, and whether that matters. Starts nothing."""
     known = every_claim(claims)
     if gap is not None and not math.isfinite(gap):
         raise typer.BadParameter(f"{gap} is no difference", param_hint="--gap")

@@ -192,7 +192,7 @@ def asked() -> Asked:
 def asked_where(suggestion: str) -> Path | None:
     """Where the smallest study is to be written; `None`: nowhere. Not where something is already."""
     with _answers():
-        return _prompt("Save the smallest study that would tell more as (-: nowhere)", suggestion, _new_file)
+        return _prompt("Save the smallest study that would answer more as (-: nowhere)", suggestion, _new_file)
 
 
 def _arm(number: int, host: str) -> tuple[PlannedArm, NetworkKind]:

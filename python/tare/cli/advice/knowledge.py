@@ -59,9 +59,7 @@ def _table(rows: Sequence[tuple[str, str, str]]) -> Table:
     return table
 
 
-app = typer.Typer(
-    help="Claims of what dockerizing costs: those that come with tare, and your own.", no_args_is_help=True
-)
+app = typer.Typer(help="List, show and add claims about what dockerizing costs.", no_args_is_help=True)
 
 Folder = Annotated[
     list[Path] | None,
@@ -84,12 +82,12 @@ def list_claims(
     metric: Annotated[str | None, typer.Option(help="Only claims of this metric.")] = None,
     claims: Folder = None,
 ) -> None:
-    """List the claims; into a pipe or file one a line: id, effect and what it is of, with tabs between."""
+    """List the claims; in a pipe or file one per line: id, effect and subject, separated by tabs."""
     every = every_claim(claims)
     _refuse_unknown(every, study=study, database=database, metric=metric)
     chosen = [known for known in every if _wanted(known, study, database, metric)]
     write_list(chosen, Console(highlight=False))
-    typer.echo(f"{counted(len(chosen), 'claim')}; `tare knowledge show CLAIM` tells the source of one.", err=True)
+    typer.echo(f"{counted(len(chosen), 'claim')}; `tare knowledge show CLAIM` shows the source of one.", err=True)
 
 
 @app.command()
@@ -122,7 +120,7 @@ def add(
     store: Annotated[Path, typer.Argument(help="A store of a study that tare has run.")],
     to: Annotated[Path | None, typer.Option(help="Folder to write to (default: knowledge/ in TARE_HOME).")] = None,
 ) -> None:
-    """Add the findings of a store of your own; emulated, imported and invalid ones are refused."""
+    """Add the findings of your own store; emulated, imported and invalid findings are refused."""
     from tare.knowledge.own import claims_of, write_claims
 
     opened = open_store(store)

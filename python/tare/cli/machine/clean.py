@@ -40,14 +40,14 @@ class Format(StrEnum):
 def clean(  # noqa: PLR0913, PLR0917 - a parameter an option
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,  # noqa: FBT002 - an option, given by name
     keep_images: Annotated[bool, typer.Option("--keep-images", help="Keep images and loaded data.")] = False,  # noqa: FBT002 - an option, given by name
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be removed.")] = False,  # noqa: FBT002 - an option, given by name
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed; remove nothing.")] = False,  # noqa: FBT002 - an option, given by name
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Remove what tare made on this machine: containers, networks, control groups, processes, copies, caches.
+    """Remove what tare made on this machine: containers, networks, cgroups, processes, copies, caches.
 
-    It goes by tare's own ledger and the engine's labels. Results (stores) stay.
+    It uses tare's ledger and the engine's labels. Results (stores) stay.
     """
     wish = _Wish(yes, keep_images, dry_run, output)
     if (where := chosen_site(sites, site)) is not None:

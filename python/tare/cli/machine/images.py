@@ -46,10 +46,10 @@ def show_all(as_json: AsJson = False) -> None:  # noqa: FBT002 - an option, give
 @app.command()
 def build(
     references: Annotated[list[str], typer.Argument(help="Recipe, docker://REF, oci:PATH[:TAG] or tar:PATH.")],
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Even what was built before.")] = False,  # noqa: FBT002 - an option, given by name
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild even if built before.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: AsJson = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Make images ready: built or fetched, unpacked, and in the engine where one answers."""
+    """Prepare images: build or fetch them, unpack them, and import them into the engine if one answers."""
     image_store, made = _image_store(), list[StoredImage]()
     with local_engine() as engine, _ending_cleanly() as interrupts:
         if engine.why_not is not None:
@@ -132,7 +132,7 @@ def _ending_cleanly() -> Iterator[Interrupts]:
             with interrupts.allowed():
                 pass
         except Interrupted as interrupted:
-            sys.stderr.write(f"tare: broken off by {interrupted}; nothing half made is left.\n")
+            sys.stderr.write(f"tare: interrupted by {interrupted}; nothing half made is left.\n")
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted
 
 

@@ -26,20 +26,20 @@ class Open(StrEnum):
 
 
 def check(  # noqa: PLR0913, PLR0917 - one argument an option
-    store: Annotated[Path, typer.Argument(help="A store of a study that has ended.")],
-    max_overhead: Annotated[str, typer.Option(help="The most that an overhead may be: 5%, or 0.05.")],
+    store: Annotated[Path, typer.Argument(help="Store of a finished study.")],
+    max_overhead: Annotated[str, typer.Option(help="Highest overhead allowed: 5%, or 0.05.")],
     metric: Annotated[
-        list[str] | None, typer.Option(help="What to look at (default: throughput); repeat it.")
+        list[str] | None, typer.Option(help="Metric to check (default: throughput); repeatable.")
     ] = None,
-    arm: Annotated[list[str] | None, typer.Option(help="Only this arm; repeat it for several.")] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Only this arm; repeatable.")] = None,
     inconclusive: Annotated[
-        Open, typer.Option(help="What an interval does that holds the limit: fail (exit code 4) or pass.")
+        Open, typer.Option(help="An interval that contains the limit: fail (exit code 4) or pass.")
     ] = Open.FAIL,
     junit: Annotated[Path | None, typer.Option(help="File for a JUnit XML report.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for a summary in Markdown.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - typer's way
 ) -> None:
-    """Decide by the intervals whether the overhead of each arm is within a limit.
+    """Check that the overhead of each arm, with its interval, is within a limit.
 
     Ends with 0 where all intervals lie within it, with 1 where one lies beyond it or the study is invalid, and with
     4 where neither can be said.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How to write it."""
+    """Output format."""
 
     TERMINAL = "terminal"
     MD = "md"
@@ -27,12 +27,12 @@ class Format(StrEnum):
 
 
 def compare(
-    store_a: Annotated[Path, typer.Argument(help="A store: the one to compare with.")],
+    store_a: Annotated[Path, typer.Argument(help="Store to compare with.")],
     store_b: Annotated[Path, typer.Argument(help="Another store of the same study.")],
-    style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TERMINAL,
+    style: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
 ) -> None:
-    """Show what has changed between two stores of one study: two days, two machines, two versions.
+    """Show what changed between two stores of one study: two days, two machines, two versions.
 
     Ends with 1 where nothing can be compared or one of the studies is invalid, and with 5 where they are not the
     same study.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How to write it."""
+    """Output format."""
 
     TERMINAL = "terminal"
     JSON = "json"
@@ -40,7 +40,7 @@ def explain(
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
 ) -> None:
-    """Say where the time of an operation goes in each arm, by component, and what its overhead consists of.
+    """Show where the time of an operation goes in each arm, by component, and what makes up its overhead.
 
     `collapsed`, `speedscope` and `flamegraph` write the stacks of one arm: the last one an SVG that compares them
     with the baseline's. Ends with 1 where no CPU time of any arm is known.

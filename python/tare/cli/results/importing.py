@@ -14,13 +14,13 @@ from tare.store.files import attempt_name
 
 
 def import_results(
-    mapping: Annotated[Path, typer.Argument(help="Which files are which runs: a mapping file.")],
-    directory: Annotated[Path, typer.Argument(help="Where the results are.")],
+    mapping: Annotated[Path, typer.Argument(help="Mapping file: which files belong to which runs.")],
+    directory: Annotated[Path, typer.Argument(help="Directory of the results.")],
     store: Annotated[Path, typer.Option(help="Directory of the store to write.")],
 ) -> None:
-    """Read results that somebody else has measured, so that `tare report` can analyse them.
+    """Import results measured elsewhere, so that `tare report` can analyse them.
 
-    Importing the same files again changes nothing; other files, or another mapping, take another store.
+    Importing the same files again changes nothing; other files or another mapping need another store.
     """
     imported = collect(load_mapping(mapping), directory)
     with resume_store(store, imported.plan) as writer:

@@ -43,7 +43,7 @@ class Table(StrEnum):
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="A store that `tare run` has written, also while it still writes.")],
+    store: Annotated[Path, typer.Argument(help="Store of `tare run`, finished or still running.")],
     style: Annotated[Format, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = Format.TERMINAL,
     output: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
     table: Annotated[Table | None, typer.Option(help="Rows of CSV and Parquet (default: estimates).")] = None,

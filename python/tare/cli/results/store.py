@@ -19,7 +19,7 @@ DAMAGED = 1
 """Exit code where something is not as it was committed."""
 _LONGEST = 400
 
-app = typer.Typer(help="Check a store against its digests, or save what is whole of it.", no_args_is_help=True)
+app = typer.Typer(help="Check a store against its digests, or save its undamaged runs.", no_args_is_help=True)
 
 
 @app.command()
@@ -48,7 +48,7 @@ def repair(
     store: Annotated[Path, typer.Argument(help="The damaged store; it is only read.")],
     to: Annotated[Path, typer.Option(help="Directory of the new store.")],
 ) -> None:
-    """Copy the study and every attempt that is whole into a new store (exit code 1: some had to be left out)."""
+    """Copy the study and every undamaged attempt into a new store (exit code 1: some were left out)."""
     done = repaired(store, to)
     for name, why in done.lost.items():
         typer.echo(f"left out {plain(name)}: {plain(why, _LONGEST)}")

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def views(  # noqa: PLR0913, PLR0917 - one argument an option
     run: Annotated[str, typer.Argument(help="A run of the store, or a directory that `tare-probe record` wrote.")],
-    store: Annotated[Path | None, typer.Option(help="The store that the run is in.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Store of the run.")] = None,
     every: Annotated[float, typer.Option(help="Seconds between two samples of the tools.")] = 1.0,
     everything: Annotated[  # noqa: FBT002 - typer's way
-        bool, typer.Option("--all", help="Single CPUs too, and devices and processes that did nothing.")
+        bool, typer.Option("--all", help="Include single CPUs, idle devices and idle processes.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,  # noqa: FBT002 - an option, given by name

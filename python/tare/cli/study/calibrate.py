@@ -161,18 +161,18 @@ _KINDS = f"Only studies of these kinds: {', '.join(KindName)}; may be given seve
 
 def calibrate_machine(  # noqa: PLR0913, PLR0917 - one parameter an option
     minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="Begin no run after so long (default: until stopped).")
+        float | None, typer.Option(min=0.0, help="Start no run after this time (default: until stopped).")
     ] = None,
-    studies: Annotated[int | None, typer.Option(min=1, help="End after so many studies.")] = None,
+    studies: Annotated[int | None, typer.Option(min=1, help="Stop after this number of studies.")] = None,
     only: Annotated[list[KindName] | None, typer.Option(metavar="KIND", help=_KINDS)] = None,
-    home: Annotated[Path | None, typer.Option(help="Where tare keeps its things, in place of $TARE_HOME.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Only print what is known.")] = False,  # noqa: FBT002 - an option, given by name
+    home: Annotated[Path | None, typer.Option(help="tare's directory, in place of $TARE_HOME.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Print earlier results; run nothing.")] = False,  # noqa: FBT002 - an option, given by name
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 - an option, given by name
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Prove the rig: identical servers, and effects of known size, judged as any study is.
+    """Test this machine: measure identical servers and effects of known size as any study is measured.
 
-    Adds to what is known of this machine already; Ctrl-C ends it, and the same command goes on.
+    Results add to those of earlier calibrations. Ctrl-C stops it; the same command resumes.
     """
     layout = default_layout() if home is None else Layout(home.absolute())
     archive = Archive(layout.calibration)
@@ -239,7 +239,7 @@ def _calibrate(  # noqa: PLR0913, PLR0917 - handed through
             return calibrate(session, *limits)
     except Interrupted as interrupted:
         sys.stderr.write(
-            f"tare: broken off by {interrupted}; what was made is removed, and every finished run is kept. The "
+            f"tare: interrupted by {interrupted}; what was made is removed, and every finished run is kept. The "
             "same command goes on from here.\n"
         )
         _print(archive.summarise(identity), as_json=False)

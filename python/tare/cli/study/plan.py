@@ -47,7 +47,7 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
         int | None, typer.Option(min=1, max=1000, help="Cap on blocks, in place of the study's own.")
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print.")] = Format.TEXT,
-    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not ask whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
+    elsewhere: Annotated[bool, typer.Option("--elsewhere", help="Do not check whether it can run here.")] = False,  # noqa: FBT002 - an option, given by name
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:

@@ -46,12 +46,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     profile: Annotated[  # noqa: FBT002 - an option, given by name
         bool, typer.Option("--profile", help="Sample stacks while runs measure, for `tare explain`.")
     ] = False,
-    serve: Annotated[bool, typer.Option("--serve", help="Show the run as a page meanwhile.")] = False,  # noqa: FBT002 - an option, given by name
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0: any that is free.")] = 0,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve a live page during the run.")] = False,  # noqa: FBT002 - an option, given by name
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any free port.")] = 0,
     sites: SitesOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Run a study, or go on with one that was broken off; every finished run is kept."""
+    """Run a study, or resume an interrupted one; every finished run is kept."""
     where = chosen_sites(sites, site)
     plan = planned(study, scale, seed, blocks, profile=profile)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")

@@ -82,9 +82,7 @@ def unfinished(plan: Plan, records: tuple[RunRecord, ...]) -> str | None:
     if plan.study.imported is not None or ending_of(plan, done) is not None:
         return None
     made = counted(len(finished(plan, done)), "block")
-    return (
-        f"the study has not ended: {made} of at most {plan.study.protocol.blocks} made; `tare run` goes on with it"
-    )
+    return f"the study has not ended: {made} of at most {plan.study.protocol.blocks} made; `tare run` resumes it"
 
 
 SIGNALLED = 128
@@ -122,7 +120,7 @@ def carried_out(
         except Interrupted as interrupted:
             good = len(StudyState.from_records(writer.records()).good)
             sys.stderr.write(
-                f"tare: broken off by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
+                f"tare: interrupted by {interrupted} with {good} runs done, of {len(plan.runs)} at most; what was "
                 f"made is removed. The same command goes on from here (store: {path}).\n"
             )
             raise typer.Exit(SIGNALLED + interrupted.number) from interrupted

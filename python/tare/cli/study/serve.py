@@ -14,12 +14,12 @@ from tare.errors import EnvironmentLacks
 
 
 def serve(
-    store: Annotated[Path, typer.Argument(help="A store, also while `tare run` writes it.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any that is free.")] = 0,
+    store: Annotated[Path, typer.Argument(help="Store of `tare run`, finished or still running.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: any free port.")] = 0,
 ) -> None:
     """Show a store as a page in the browser, live: plan, phase, figures, intervals, log. It only reads.
 
-    Whoever has the printed link may see the page; nobody without it can. Ctrl-C ends it.
+    Only visitors with the printed link can see the page. Ctrl-C ends it.
     """
     from tare.live.guard import new_token  # a web server is slow to import
     from tare.live.serving import open_listener

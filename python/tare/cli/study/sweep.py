@@ -61,7 +61,7 @@ def conclusions(unit: str, knee: Knee) -> Iterator[str]:
         on = f"the {sides_text(knee.emulated)} ran on a CPU that software emulates"
         yield f"Emulated: {on}; a machine's knee is elsewhere."
     if knee.full is None:
-        yield "Fewer than two numbers of threads have a good run: nothing can be said of a knee."
+        yield "Fewer than two numbers of threads have a valid run: no knee can be estimated."
         return
     full = knee.at(knee.full)
     load = f"{marked('Full load', MARK if knee.emulated else None)}: {knee.full} threads"
@@ -143,20 +143,20 @@ class Format(StrEnum):
 
 def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     study: Annotated[str, typer.Argument(help="A study that comes with tare, a directory, or a study file.")],
-    threads: Annotated[str, typer.Option(help="Numbers of threads to try, parted by commas.")] = _THREADS,
-    repetitions: Annotated[int, typer.Option(min=1, max=100, help="Runs of each.")] = 3,
+    threads: Annotated[str, typer.Option(help="Numbers of threads to try, separated by commas.")] = _THREADS,
+    repetitions: Annotated[int, typer.Option(min=1, max=100, help="Runs for each number.")] = 3,
     share: Annotated[
-        list[float] | None, typer.Option(min=0.01, max=0.99, help="A share of full load to find as well.")
+        list[float] | None, typer.Option(min=0.01, max=0.99, help="Also find this share of full load.")
     ] = None,
-    arm: Annotated[str | None, typer.Option(help="Which of its arms (default: the baseline).")] = None,
+    arm: Annotated[str | None, typer.Option(help="Arm to run (default: the baseline).")] = None,
     scale: Annotated[str | None, typer.Option(help="One of the study's scales (default: full).")] = None,
     store: Annotated[Path | None, typer.Option(help="Where results go (default: NAME-sweep-SCALE-store).")] = None,
     output: Annotated[Format, typer.Option("--format", help="What to print at the end.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, failures only.")] = False,  # noqa: FBT002 - an option, given by name
 ) -> None:
-    """Run one arm at rising numbers of threads; tell full load, and the threads that give two thirds of it.
+    """Run one arm at rising numbers of threads; find full load, and the threads that give two thirds of it.
 
-    Each number of threads is run so often, all in random order; broken off, the same command goes on.
+    Runs are made in random order. After an interruption, the same command resumes.
     """
     swept = sweep_of(loaded(study, scale), known().workloads, _counts(threads), repetitions, arm)
     plan = expand(swept)

@@ -128,7 +128,7 @@ class Cassandra:
 
 def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
     """Have it carry out a statement; names are to have their keyspace."""
-    must(_query(plan, inside, statement), "make what it was told to")
+    must(_query(plan, inside, statement), "create what was requested")
 
 
 def _own(plan: ServerPlan) -> Mapping[str, object]:

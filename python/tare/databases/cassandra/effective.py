@@ -105,7 +105,7 @@ def parse_log(text: str) -> Mapping[str, str]:
     match = _CONFIGURATION.search(text)
     arguments = _ARGUMENTS.search(text)
     if match is None or arguments is None:
-        raise RunFailed("Cassandra's log does not tell its configuration", hint="sut.stdout among the raw files")
+        raise RunFailed("Cassandra's log does not contain its configuration", hint="sut.stdout among the raw files")
     pairs = (entry.partition("=") for entry in match.group(1).split("; "))
     settings = {name: value for name, equals, value in pairs if equals and not _IDENTITY.search(value)}
     for name, pattern in _PATTERNS.items():

@@ -103,7 +103,7 @@ class CassandraCluster:
     def together(self, plan: ServerPlan, inside: Exec) -> bool:
         """Whether `nodetool status` of this node lists all of them as UN (up, normal), and no other."""
         if plan.member is None:
-            raise RunFailed("a node that is alone has no cluster to be seen")
+            raise RunFailed("a single node has no cluster")
         done = nodetool(plan, inside, ("status",), _TIMEOUT_S)
         if done.code != 0:
             return False  # its JMX comes up before its ring does, and after its port

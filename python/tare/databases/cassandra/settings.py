@@ -75,7 +75,7 @@ def _refuse(name: str, value: Setting) -> None:
     if name.endswith(_ELSEWHERE):
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
-            hint="snapshots and copies hold the data directory alone",
+            hint="snapshots and copies contain only the data directory",
         )
     if name in _OWN or name.startswith(_OWN_BEGINNINGS):
         raise StudyError(f"the server setting {name!r} is tare's own", hint="remove it from `settings`")

@@ -52,7 +52,7 @@ def who_answers(build: Mapping[str, Any]) -> Mapping[str, str]:
     else:
         name, version = MONGODB, protocol
     if not isinstance(protocol, str):
-        raise RunFailed(f"the server does not tell its version: {str(dict(build))[:80]}")
+        raise RunFailed(f"the server does not report its version: {str(dict(build))[:80]}")
     return {"server.name": name, "server.version": version, "server.protocol": protocol}
 
 
@@ -114,7 +114,7 @@ class MongoDB:
         """
         done = _ask(plan, inside, _QUESTIONS)
         if done.code != 0:
-            raise RunFailed(f"mongod did not tell its settings: {_last_words(done)}")
+            raise RunFailed(f"mongod did not report its settings: {_last_words(done)}")
         return parse_effective(done.text)
 
     def shutdown(self, plan: ServerPlan, inside: Exec) -> None:

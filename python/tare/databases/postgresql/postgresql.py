@@ -109,7 +109,7 @@ class PostgreSQL:
 
 def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
     """Have it carry out a statement as the run's user, who then owns what it makes."""
-    must(execute(plan, inside, f"SET ROLE {_plain(plan.secrets.user)}; {statement}"), "make what it was told to")
+    must(execute(plan, inside, f"SET ROLE {_plain(plan.secrets.user)}; {statement}"), "create what was requested")
 
 
 def own_options(plan: ServerPlan) -> dict[str, str | int]:
@@ -129,7 +129,7 @@ def parse_settings(text: str) -> Mapping[str, str]:
     except ValueError as error:
         raise RunFailed(f"the server's settings cannot be read: {text[:80]!r}") from error
     if not isinstance(parsed, dict) or not parsed or not all(isinstance(value, str) for value in parsed.values()):
-        raise RunFailed(f"the server told no settings: {text[:80]!r}")
+        raise RunFailed(f"the server returned no settings: {text[:80]!r}")
     return parsed
 
 
@@ -171,5 +171,5 @@ def _account(plan: ServerPlan) -> str:
 def _plain(word: str) -> str:
     """A generated name or password; anything that would need quoting is a fault of ours."""
     if not _PLAIN.fullmatch(word):
-        raise ValueError("user and password are to be letters, digits and underscores")
+        raise ValueError("user and password must be letters, digits and underscores")
     return word

@@ -106,7 +106,7 @@ def _refuse(name: str) -> None:
     if name in _ELSEWHERE:
         raise StudyError(
             f"the server setting {name!r} would put data outside the data directory",
-            hint="snapshots and copies hold the data directory alone",
+            hint="snapshots and copies contain only the data directory",
         )
 
 

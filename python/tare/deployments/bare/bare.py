@@ -174,7 +174,7 @@ class Bare:
     def _last_words(self, task: Task) -> str:
         tail = (self._host.read(task.output.stderr) or self._host.read(task.output.stdout) or b"").strip()
         text = tail[-_LAST_WORDS_BYTES:].decode(errors="replace")
-        return text.splitlines()[-1] if text else "it said nothing"
+        return text.splitlines()[-1] if text else "it printed nothing"
 
 
 def _scratch(task: Task) -> str:

@@ -284,7 +284,7 @@ def _last_words(container: EngineContainer | None) -> str:
     if container is None:
         return "its container is gone"
     words = bytes(container.logs(tail=_LAST_WORDS_LINES)).decode(errors="replace").strip()
-    return words.splitlines()[-1] if words else "it said nothing"
+    return words.splitlines()[-1] if words else "it printed nothing"
 
 
 def _explained(error: Exception) -> str:

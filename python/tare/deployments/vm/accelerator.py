@@ -75,7 +75,7 @@ def qemu_version(host: Host) -> str:
     try:
         done = host.run([QEMU, "--version"], timeout_s=_KVM_CALL_S)
     except TimedOut as error:
-        raise EnvironmentLacks(f"{QEMU} does not even tell its version: {error.what}") from error
+        raise EnvironmentLacks(f"{QEMU} does not even report its version: {error.what}") from error
     except RunFailed as error:
         raise EnvironmentLacks(f"virtual machines need QEMU: {error.what}", hint=_HINT) from error
     return done.text.splitlines()[0] if done.text else ""

@@ -323,7 +323,7 @@ class Vm:
     def _machine_words(self, task: Task) -> str:
         """Of QEMU, which says nothing while all is well, and of the console."""
         paths = (f"{_scratch(task)}/qemu.stderr", self._wiring(task).console)
-        return "; ".join(filter(None, (words_of(self._host, path) for path in paths))) or "it said nothing"
+        return "; ".join(filter(None, (words_of(self._host, path) for path in paths))) or "it printed nothing"
 
 
 def _scratch(task: Task) -> str:

@@ -137,5 +137,5 @@ def judged(seen: Seen) -> dict[str, Any]:
 def release_of(version: str) -> tuple[int, ...]:
     """`linux-image-6.1.0-53-cloud-amd64` → (6, 1, 0). Raises `RunFailed` where it tells no release."""
     if (match := _RELEASE.search(version)) is None:
-        raise RunFailed(f"{version} tells no kernel's release")
+        raise RunFailed(f"{version} contains no kernel release")
     return tuple(int(part) for part in match[0].split("."))

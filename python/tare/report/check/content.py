@@ -133,7 +133,7 @@ def in_words(one: LimitCheck) -> str:
     if one.why is not None:
         return f"{one.outcome.value}: {plain(one.why, 200)}"
     if one.outcome is Outcome.INCONCLUSIVE:
-        return "inconclusive: the limit lies inside the interval"
+        return "inconclusive: the interval contains the limit"
     return one.outcome.value
 
 

@@ -79,7 +79,8 @@ def _missed(analysis: Analysis) -> Iterator[Headline]:
 def _control(study: Study, control: Control | None) -> Iterator[Headline]:
     if control is None:
         yield Headline(
-            "No control: this study has no second instance of its baseline to tell noise by.", grave=False
+            "No control: this study has no second instance of its baseline to estimate noise from.",
+            grave=False,
         )
         return
     estimate, name, baseline = control.estimate, plain(control.arm, 60), plain(study.baseline, 60)
@@ -90,8 +91,8 @@ def _control(study: Study, control: Control | None) -> Iterator[Headline]:
     sentence = f"{name}, a second instance of {baseline}: {effect} over {counted(estimate.n, 'block')}"
     if control.differs:
         yield Headline(
-            f"INVALID ({RULE}). Two instances of the same arm differ: {sentence}. What this machine makes up is "
-            "mixed into every figure here; make it quieter, or pin, and run the study anew.",
+            f"INVALID ({RULE}). Two instances of the same arm differ: {sentence}. Noise of this machine is "
+            "part of every figure here. Make the machine quieter, or pin CPUs, and run the study again.",
             grave=True,
         )
     else:
@@ -102,7 +103,7 @@ def _protocol(study: Study) -> Iterator[Headline]:
     if PROTOCOLS[study.protocol.name].at_once:
         yield Headline(
             "A different operating point: in a duet two arms run at once, each on CPUs of its own, so neither has "
-            "the machine to itself; these overheads are not to be mixed with those of arms that ran alone.",
+            "the machine to itself. Do not mix these overheads with those of arms that ran alone.",
             grave=False,
         )
     name = study.protocol.name

@@ -113,7 +113,7 @@ def failure_text(failure: Failure) -> str:
 
 def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
     if analysis.attempted < planned:
-        yield f"{analysis.attempted} of {planned} planned runs have been made; `tare run` goes on with the rest."
+        yield f"{analysis.attempted} of {planned} planned runs have been made; `tare run` resumes with the rest."
 
 
 def _dropped(analysis: Analysis) -> Iterator[str]:

@@ -20,7 +20,7 @@ Counters = Mapping[str, Mapping[str, int | None]]
 
 
 def with_client_workdir(context: RunContext, draft: Draft, teardown: Teardown) -> RunContext:
-    """Add a work directory on the client's host, and measure the wire; unchanged where SUT and client share a host."""
+    """Add a work directory on the client's host, and measure the wire; unchanged on a shared host."""
     machine = context.machine
     part = machine.client_part
     workdir = client_workdir_for(machine, context.settings, context.token)

@@ -171,7 +171,7 @@ def _tell(sut: Sut | None, database: str | None, statements: Sequence[str]) -> N
     if not statements:
         return
     if sut is None or database is None:
-        raise RunFailed("there is no server to be told what the load needs first")
+        raise RunFailed("there is no server to prepare for the load")
     for statement in statements:
         tell(database, sut.first.plan, sut.first.inside, statement)
 

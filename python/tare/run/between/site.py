@@ -60,7 +60,7 @@ def refuse_between(plan: Plan, site: Site) -> None:
             continue
         why = None
         if client.deployment in MACHINES or sut.deployment in MACHINES:
-            why = "virtual machines are reached from their own host alone"
+            why = "virtual machines can only be reached from their own host"
         elif sut.nodes > 1 and not site.nodes:
             why = f"its {sut.nodes} nodes find each other at 127.0.0.0/8, where no other host finds them"
         elif not promised_between(sut.network, client.network):

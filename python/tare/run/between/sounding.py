@@ -151,8 +151,8 @@ class Wire:
                 words = (self.sut.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
                 at = self.addresses[self.sut.name]
                 raise RunFailed(
-                    f"nothing can listen at {at} on {self.sut.name}: {words[-1] if words else 'it said nothing'}",
-                    hint="`address` in sites.yaml is to be one of that host's own, on the network that is measured",
+                    f"cannot listen at {at} on {self.sut.name}: {words[-1] if words else 'it printed nothing'}",
+                    hint="`address` in sites.yaml must be that host's own, on the measured network",
                 )
             if deadline.passed:
                 raise TimedOut(f"the sounder on {self.sut.name} was not at work within {_START_S:g} s")

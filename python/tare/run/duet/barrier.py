@@ -56,7 +56,7 @@ class DuetBarrier:
         try:
             self._barrier.wait()
         except threading.BrokenBarrierError:
-            raise RunFailed(self.why or "the duet was broken off") from None
+            raise RunFailed(self.why or "the duet was interrupted") from None
 
     def break_off(self, why: str) -> None:
         """Nobody waits any longer; the first reason stands."""
@@ -90,7 +90,7 @@ class DuetBarrier:
 
 @dataclass(frozen=True)
 class BreakableClock:
-    """A clock on which nobody sleeps on after the duet was broken off, until it is dissolved."""
+    """A clock on which nobody sleeps on after the duet was interrupted, until it is dissolved."""
 
     clock: Clock
     meeting: DuetBarrier

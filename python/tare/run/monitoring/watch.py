@@ -160,4 +160,4 @@ class Watch:
                 continue
             if lines := text.decode(errors="replace").strip().splitlines():
                 return lines[-1]
-        return "it said nothing"
+        return "it printed nothing"

@@ -55,5 +55,5 @@ def until_refused(records: Iterator[tuple[RunRecord, ...]], observer: Observer) 
                 observer(RunEnded(record))
                 raise NotComparable(
                     f"the arms cannot be compared: {record.outcome.reason}",
-                    hint=f"make it alike in all arms, or name it in a factor's `sets`; see run {record.run_id}",
+                    hint=f"use one value in all arms, or name it in a factor's `sets`; see run {record.run_id}",
                 )

@@ -161,7 +161,7 @@ def _covers(times_s: pl.Series, phase: Span) -> bool:
 
 
 def _held_up(came: np.ndarray, allowance: float) -> np.ndarray:
-    """Of each window the part in which the limit, which lets `allowance` through in it, has something to let through."""
+    """Of each window the part in which the limit, which lets `allowance` through, had something to let through."""
     held, waiting = np.empty(len(came)), 0.0
     for window, new in enumerate(came):
         held[window] = min((waiting + new) / allowance, 1.0)

@@ -27,7 +27,7 @@ def address_of(spec: SshSpec) -> str:
         for *_, address in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM):
             return str(address[0])
     raise EnvironmentLacks(
-        f"{spec.called} has no address by which the other hosts reach it: {name or spec.ssh} is not known here",
+        f"{spec.called} has no address at which other hosts can reach it: {name or spec.ssh} is not known here",
         hint="give the host an `address` in sites.yaml",
     )
 

@@ -233,7 +233,7 @@ class SshDialer:
                 hint="run tare on a machine of the same kind",
             )
         if done.returncode == _NOT_COPIED:
-            last = words.splitlines()[-1] if words else "no reason was told"
+            last = words.splitlines()[-1] if words else "no reason was given"
             raise EnvironmentLacks(
                 f"tare's agent could not be copied to {self.spec.called}: {last}",
                 hint="make room there, or give the host another `home` in sites.yaml",

@@ -77,7 +77,7 @@ def mount_export(host: Host, nfs_mount: NfsMount, target: str) -> Mount:
     except RunFailed as error:
         raise EnvironmentLacks(
             f"the NFS server at {source} cannot be mounted: {error.what}",
-            hint="the kernel's log tells more: dmesg; it needs a client of NFS 4.2 that knows `softerr`",
+            hint="see the kernel's log (dmesg); it needs a client of NFS 4.2 that knows `softerr`",
         ) from error
     mount = lying_under(host, target)
     magic = host.run(["stat", "-f", "-c", "%t", "--", target], timeout_s=_CALL_S).text.strip()

@@ -135,7 +135,7 @@ class GaneshaServer:
 
     def _last_words(self) -> str:
         lines = [line for name in ("ganesha.stderr", "ganesha.log") for line in self._lines(name)]
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it printed nothing"
 
     def _lines(self, name: str) -> Iterator[str]:
         yield from (self.host.read(f"{self.home}/{name}") or b"").decode(errors="replace").strip().splitlines()

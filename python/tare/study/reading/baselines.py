@@ -47,7 +47,7 @@ def baselines(
     have = [arm.levels for arm in arms]
     for arm in arms:
         if several.of(arm.levels) not in have:
-            hint = "name a level of each factor, or do not exclude the arm that it is to be compared with"
+            hint = "name a level of each factor, or do not exclude the arm it is compared with"
             raise document.error(where, f"the arm {arm.name!r} has no baseline with these levels", hint=hint)
     return several
 

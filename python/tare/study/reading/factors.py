@@ -197,7 +197,7 @@ def _refuse_unnamed_keys(document: Document, factor: str, spec: Factor) -> None:
             path = path_of(document, source, key)
             used.add(path)
             if path not in named:
-                hint = f"name {key} in the factor's `sets`, or leave it alike in all levels"
+                hint = f"name {key} in the factor's `sets`, or use the same value in all levels"
                 raise document.error(source, f"{key} is not among the keys that {factor!r} sets", hint=hint)
     for n, key in enumerate(spec.sets):
         if named[n] not in used:

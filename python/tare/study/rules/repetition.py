@@ -79,7 +79,7 @@ def check_measuring(document: Document, protocol: Repetition, arms: Sequence[Arm
         values = {float(arm.settings.workload[key]) for arm in arms}
         if len(values) > 1:
             what = f"workload.{key} is not the same in all arms, so that one length cannot be chosen for all"
-            raise document.error(_WHERE, what, hint="leave measure out, or make it alike in all arms")
+            raise document.error(_WHERE, what, hint="omit measure, or use the same value in all arms")
     workload = arms[0].settings.workload
     least = LEAST_WINDOWS * float(workload["window_s"])
     if float(workload["measure_s"]) < least:

@@ -71,7 +71,7 @@ class CassandraStressParameters(Parameters):
                 f"consistency {self.consistency} cannot be met with a `replication` of {self.replication}"
             )
         if self.consistency == "ANY" and self.command != "write":
-            raise ValueError("consistency ANY is for writes alone")
+            raise ValueError("consistency ANY is only for writes")
         if not self.ratio:
             raise ValueError("`ratio` needs reads or writes")
         return self

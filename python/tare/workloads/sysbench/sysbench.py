@@ -137,7 +137,7 @@ def _config(target: Target) -> Mapping[str, str]:
     driver, secrets = DRIVERS[target.database], target.secrets
     for word in (secrets.user, secrets.password):
         if not word.isalnum():
-            raise ValueError("user and password are to be letters and digits")
+            raise ValueError("user and password must be letters and digits")
     return {CONFIG_FILE: f"{driver}-user={secrets.user}\n{driver}-password={secrets.password}\n"}
 
 

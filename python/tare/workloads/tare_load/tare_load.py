@@ -105,7 +105,7 @@ class TareLoad:
             raise RunFailed(f"{_NO_DOCUMENT[code]}: {last or f'tare-load ended with {code}'}")
         document = read_document(stdout.read_text(errors="replace"), last)
         if code != 0 and document.end.how == "complete":
-            raise RunFailed(f"tare-load ended with {code}: {last or 'it said nothing'}")
+            raise RunFailed(f"tare-load ended with {code}: {last or 'it printed nothing'}")
         return measurement(document, own, stdout)
 
 

@@ -96,7 +96,7 @@ class YcsbParameters(Parameters):
                 f"{_LONGEST_TICK_S:.1f} s between operations, which YCSB cannot: fewer threads"
             )
         if self.operations is None and self._draws_from_predicted_keys():
-            raise ValueError("zipfian requests beside inserts need `operations`: YCSB predicts the keys by it")
+            raise ValueError("zipfian requests with inserts need `operations`: YCSB predicts the keys from it")
         if not any(self.share_of(kind) for kind in SHARES):
             raise ValueError("no kind of operation has a share above 0")
         self._must_be_in_records()

@@ -278,7 +278,7 @@ def test_few_blocks_are_told_and_eight_are_enough() -> None:
     alarm = only(study(7), "few-blocks")
     assert (alarm.arm, alarm.do) == (
         "bridge",
-        "run the study anew with 8 blocks or more, as without a target no later look is paid for",
+        "run the study again with 8 blocks or more, as without a target no later look is paid for",
     )
     assert not [alarm for alarm in alarms(study(8)) if alarm.rule == "few-blocks"]
 

@@ -52,7 +52,7 @@ def test_enter_alone_takes_what_is_offered_and_leaves_a_study_that_can_be_planne
         terminal.answer(*[""] * 11)
         assert terminal.ended() == 0
     assert "For systems: only if" in terminal.said
-    assert "The smallest study that would tell: my-benchmark.yaml" in terminal.said
+    assert "The smallest study that would answer this: my-benchmark.yaml" in terminal.said
     study = load(tmp_path / "here" / "my-benchmark.yaml", installed())
     assert [arm.name for arm in study.arms if not arm.control] == ["bare", "container-host-1"]
     assert len(expand(study).runs) == 3 * study.protocol.blocks
@@ -175,7 +175,7 @@ def test_of_every_database_that_tare_has_it_ends_in_a_study(database: str, tmp_p
 def test_why_there_is_no_study_is_told(answers: tuple[str, ...], why: str) -> None:
     code, told, raised = asked(*answers)
     assert code == 0, raised
-    assert "The smallest study that would tell: none, as" in told
+    assert "The smallest study that would answer this: none, as" in told
     assert why in " ".join(told.split())
 
 
