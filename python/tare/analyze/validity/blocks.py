@@ -30,8 +30,8 @@ def few_blocks(evidence: Evidence) -> Iterator[Alarm]:
             yield Alarm(
                 "few-blocks",
                 arm,
-                f"{counted(len(ratios), 'block')}; below {FEWEST} an interval rests on the assumption of normal "
-                "noise alone",
+                f"{counted(len(ratios), 'block')}; below {FEWEST} an interval rests only on the assumption of "
+                "normal noise",
                 (),
                 _more_blocks(evidence),
             )
