@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FILE_LINES = 400
+MOST_FILES_IN_A_FOLDER = 25
 SOURCES = {".py", ".rs", ".sh", ".js", ".ts", ".yaml", ".yml", ".toml", ".j2", ".md"}
 GENERATED = ("schemas/", "tests/data/", "tests/golden/")
 
@@ -84,6 +86,20 @@ def test_no_source_file_is_too_long() -> None:
     sources = [path for path in FILES if path.suffix in SOURCES and not named(path).startswith(GENERATED)]
     lengths = {named(path): len(path.read_text().splitlines()) for path in sources}
     assert not {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES}
+
+
+def crowded(paths: Iterable[str]) -> dict[str, int]:
+    """Folders with more source files than a reader takes in."""
+    counts = Counter(path.rpartition("/")[0] for path in paths)
+    return {folder: count for folder, count in counts.items() if count > MOST_FILES_IN_A_FOLDER}
+
+
+def test_no_folder_has_more_source_files_than_a_reader_takes_in() -> None:
+    assert not crowded(named(path) for path in FILES if path.suffix in {".py", ".rs", ".sh"})
+
+
+def test_a_crowded_folder_is_found() -> None:
+    assert crowded([*(f"a/{n}.py" for n in range(26)), *(f"b/{n}.py" for n in range(25))]) == {"a": 26}
 
 
 def test_nothing_names_this_workplace_or_a_registry() -> None:

@@ -285,7 +285,7 @@ class Link:
         """
         anew, rebooted = agent.ident != self.agent.ident, agent.boot_id != self.agent.boot_id
         self.agent = agent
-        why = "was rebooted" if rebooted else "ended while it was at work and was started anew"
+        why = "was rebooted" if rebooted else "ended during a request and was restarted"
         with self._lock:
             if anew:
                 for number, pending in list(self._pending.items()):

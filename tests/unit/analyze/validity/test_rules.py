@@ -172,6 +172,7 @@ def test_steal_that_comes_with_an_arm_is_found() -> None:
     found = only(study(change=in_arm("bridge", stolen)), "machine-shift")
     assert found.arm == "bridge"
     assert "stolen by the hypervisor" in found.what
+    assert " more of the machine than in the baseline's runs" in found.what
 
 
 def test_work_of_others_that_comes_with_an_arm_is_found() -> None:
