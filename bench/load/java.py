@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -66,6 +67,8 @@ def cassandra_root() -> Path | None:
             subprocess.run(["tar", "-x", "-C", str(at)], stdin=export.stdout, check=True, timeout=600)
     finally:
         subprocess.run(["docker", "rm", container], capture_output=True, timeout=60, check=True)
+    # Cassandra asks for the address of the host's name.
+    (at / "etc" / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
     return at
 
 
