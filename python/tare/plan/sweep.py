@@ -14,7 +14,9 @@ from tare.study.suggest import did_you_mean
 from tare.workloads import Parameters
 
 FACTOR = "threads"
-_RATES = ("fixed", "rate", "target", "throttle")
+_CALLED: Mapping[str, str] = {"tare-load": "connections"}
+"""Workload → its key for what others call threads: how many wait for a reply at once."""
+_RATES = ("fixed", "rate", "target", "throttle", "stages", "trace", "sustainable")
 """Keys by which workloads are told a rate: then throughput tells of that rate and not of the server."""
 _UNTIL = ("operations",)
 """Keys that end a phase by what was done; a sweep's runs last `measure_s`, whatever the number of threads."""
@@ -47,7 +49,7 @@ def sweep_of(
         arms=arms,
         baseline=arms[0].name,
         factors={FACTOR: tuple(str(count) for count in counts)},
-        varies={FACTOR: ("workload.threads",)},
+        varies={FACTOR: (f"workload.{_key_of(template)}",)},
         protocol=FixedSpec(
             name="fixed",
             blocks=repetitions,
@@ -71,12 +73,16 @@ def _arm(study: Study, name: str) -> Arm:
 
 def _must_be_closed(arm: Arm, models: Mapping[str, type[Parameters]]) -> None:
     workload, settings = arm.settings.workload_name, arm.settings.workload
-    if FACTOR not in models[workload].model_fields:
+    if _key_of(arm) not in models[workload].model_fields:
         raise StudyError(f"{workload} has no threads to be swept")
     for key in _RATES:
-        if settings.get(key) is not None:
+        if settings.get(key):
             why = f"workload.{key} of {arm.name} asks for a rate, and no number of threads makes more of it"
             raise StudyError(why, hint=f"leave workload.{key} out in a copy of the study")
+
+
+def _key_of(arm: Arm) -> str:
+    return _CALLED.get(arm.settings.workload_name, FACTOR)
 
 
 def _with_threads(arm: Arm, models: Mapping[str, type[Parameters]], count: int) -> Arm:
@@ -84,7 +90,7 @@ def _with_threads(arm: Arm, models: Mapping[str, type[Parameters]], count: int) 
     asked = {key: value for key, value in settings.workload.items() if key not in _UNTIL}
     try:
         model = models[settings.workload_name]
-        whole = model.model_validate_json(json.dumps({**asked, FACTOR: count})).model_dump(mode="json")
+        whole = model.model_validate_json(json.dumps({**asked, _key_of(arm): count})).model_dump(mode="json")
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise StudyError(f"{settings.workload_name} cannot be run with {count} threads: {reason}") from error

@@ -60,6 +60,7 @@ def test_a_number_of_operations_gives_way_to_the_time(bth: Study) -> None:
     [
         ({"measure_s": 5.0, "fixed": 100}, "cassandra-stress", "workload.fixed of .* asks for a rate"),
         ({"measure_s": 5.0, "target": 100}, "ycsb", "workload.target of .* asks for a rate"),
+        ({"measure_s": 5.0, "sustainable": {"within_ms": 1.0}}, "tare-load", "workload.sustainable of .* asks"),
     ],
 )
 def test_what_asks_for_a_rate_is_refused(workload: dict[str, Any], name: str, why: str, bth: Study) -> None:
@@ -72,3 +73,13 @@ def test_what_asks_for_a_rate_is_refused(workload: dict[str, Any], name: str, wh
 def test_one_number_of_threads_is_no_sweep(bth: Study) -> None:
     with pytest.raises(StudyError, match="two numbers of threads at least"):
         of(bth, threads=(4, 4))
+
+
+def test_tare_load_is_swept_by_its_connections(bth: Study) -> None:
+    arm = bth.arms[0]
+    given = {"measure_s": 5.0, "connections": 2, "threads": 1, "stages": [], "trace": [], "ycsb": {"records": 10}}
+    native = arm.settings.model_copy(update={"workload_name": "tare-load", "workload": given})
+    study = of(bth.model_copy(update={"arms": (arm.model_copy(update={"settings": native}),)}), threads=(1, 50))
+    assert [each.settings.workload["connections"] for each in study.arms] == [1, 50]
+    assert [each.settings.workload["threads"] for each in study.arms] == [1, 1]
+    assert study.varies == {"threads": ("workload.connections",)}
