@@ -1,7 +1,7 @@
 # What a newcomer and CI call. Each target sets up what it needs; the work itself is in scripts/ and bench/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help fuzz demo demo-pair hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load bench-agent bench-explain bench-paths guide-charts setup engine engine-stop clean
+.PHONY: help fuzz demo demo-pair hosts hosts-clean calibrate test test-unit test-slow check check-rust test-probe-root bench-probe bench-protocol bench-storage bench-start bench-overhead bench-import bench-load bench-agent bench-hosts bench-explain bench-paths guide-charts setup engine engine-stop clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -93,6 +93,11 @@ hosts-clean: ## Remove the test hosts with all that was started on them
 
 bench-agent: setup ## Calls through the host agent beside plain SSH, on SSH (this machine, by a key that its sshd takes)
 	@$(PY) -m bench.agent --ssh $(if $(SSH),$(SSH),localhost) $(if $(SSH_CONFIG),--ssh-config $(SSH_CONFIG)) --markdown build/bench-agent.md
+
+bench-hosts: setup ## On test hosts: calls through the agent beside SSH and Ansible, a run's own time beside that of one machine (root)
+	@scripts/packages.sh hosts
+	@bench/agent/run.sh --markdown build/bench-hosts.md
+	@$(PY) -m bench.agent.own_time --markdown build/bench-own-time.md
 
 bench-explain: setup ## Known causes: does `tare explain` find them; what sampling costs, PAIRS (5) of runs (root)
 	@bench/explain/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --markdown build/bench-explain.md --json build/bench-explain.json

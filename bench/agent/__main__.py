@@ -1,14 +1,17 @@
 """Time of calls through the agent and over plain SSH, and what the agent costs while nothing is asked.
 
     python -m bench.agent --ssh root@host [--ssh-config FILE] [--markdown FILE]
+    python -m bench.agent --test-host [--ansible PROGRAM]      # a host of tools.hosts, made for this (root)
 
-The goal is a small read within twice the network's round trip and 0.2 ms; give that round trip by `--rtt-us`. An
-empty request (`ping`) to the same agent shows what SSH and the frames cost.
+The goal is a small read within twice the network's round trip and 0.2 ms; give that round trip by `--rtt-us`, else
+it is taken from TCP connections to a test host's sshd. An empty request (`ping`) to the same agent shows what SSH
+and the frames cost.
 """
 
 from __future__ import annotations
 
 import argparse
+import socket
 import statistics
 import subprocess
 import time
@@ -16,13 +19,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.agent.ansible import seconds_of
 from tare.sites.file import SshSpec
 from tare.sites.process import TICKS_PER_S, from_ident, parse_stat
 from tare.sites.ssh.dialing import SshDialer, agent_program, ssh_argv
 from tare.sites.ssh.host import SshHost
 from tare.sites.ssh.link import Link
+from tools import hosts
 
 READS, COMMANDS = 500, 10
+_KNOCKS = 20
 FILE = "/proc/sys/kernel/osrelease"
 
 
@@ -40,6 +46,8 @@ class Costs:
     idle_cpu: float
     idle_s: float
     resident_mib: float
+    ansible_s: float | None = None
+    """Of ten commands in one play; `None`: not asked for."""
 
 
 def timed(act: Callable[[], object], times: int) -> list[float]:
@@ -52,7 +60,7 @@ def timed(act: Callable[[], object], times: int) -> list[float]:
     return seconds
 
 
-def measured(spec: SshSpec, idle_s: float) -> Costs:
+def measured(spec: SshSpec, idle_s: float, ansible: Path | None = None) -> Costs:
     """All of it, on one host."""
     dialer = SshDialer(spec, "bench", agent_program())
     Link("bench", dialer).close()  # the agent is copied
@@ -83,6 +91,7 @@ def measured(spec: SshSpec, idle_s: float) -> Costs:
         idle_cpu=used / idle_s,
         idle_s=idle_s,
         resident_mib=resident,
+        ansible_s=None if ansible is None else seconds_of(ansible, spec, COMMANDS),
     )
 
 
@@ -112,6 +121,16 @@ def _kept(spec: SshSpec) -> float:
         subprocess.run(argv, check=False, timeout=60, capture_output=True)
 
 
+def _round_trip_us(address: str) -> float:
+    """The least that a TCP connection to its sshd took: one round trip."""
+    found = []
+    for _ in range(_KNOCKS):
+        began = time.perf_counter()
+        with socket.create_connection((address, 22), timeout=10):
+            found.append(1e6 * (time.perf_counter() - began))
+    return min(found)
+
+
 def table(costs: Costs, rtt_us: float | None) -> str:
     """For people, and for the journal."""
     goal = "" if rtt_us is None else f" (goal: {2e-3 * rtt_us + 0.2:.2f})"
@@ -123,6 +142,7 @@ def table(costs: Costs, rtt_us: float | None) -> str:
         ("`true` through the agent", f"{costs.command_ms:.2f} ms"),
         ("`true` by a new SSH connection", f"{costs.ssh_command_ms:.0f} ms"),
         ("`true` by a kept SSH connection", f"{costs.ssh_kept_command_ms:.0f} ms"),
+        (f"{COMMANDS} commands by Ansible", "not tried" if costs.ansible_s is None else f"{costs.ansible_s:.1f} s"),
         ("agent's CPU while idle", f"{100 * costs.idle_cpu:.3f} % of one (steps of {step:.3f} %)"),
         ("agent's memory", f"{costs.resident_mib:.1f} MiB"),
     ]  # fmt: skip
@@ -132,14 +152,22 @@ def table(costs: Costs, rtt_us: float | None) -> str:
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, print, and keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ssh", required=True, help="destination, as ssh(1) takes it")
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--ssh", help="destination, as ssh(1) takes it")
+    place.add_argument("--test-host", action="store_true", help="make a test host, and remove it")
+    parser.add_argument("--ansible", type=Path, help="ansible-playbook, for the same ten commands")
     parser.add_argument("--ssh-config", help="in the place of ~/.ssh/config")
     parser.add_argument("--rtt-us", type=float, help="the network's round trip, where it is known")
     parser.add_argument("--idle-s", type=float, default=60.0, help="seconds in which nothing is asked (60)")
     parser.add_argument("--markdown", type=Path, help="keep the table here too")
     given = parser.parse_args(words)
-    spec = SshSpec(ssh=given.ssh, ssh_config=given.ssh_config, name="bench")
-    shown = table(measured(spec, given.idle_s), given.rtt_us)
+    if given.test_host:
+        with hosts.made(1) as (host,):
+            spec = SshSpec(ssh=host.name, ssh_config=str(host.lab.ssh_config), name="bench")
+            shown = table(measured(spec, given.idle_s, given.ansible), given.rtt_us or _round_trip_us(host.managed))
+    else:
+        spec = SshSpec(ssh=given.ssh, ssh_config=given.ssh_config, name="bench")
+        shown = table(measured(spec, given.idle_s, given.ansible), given.rtt_us)
     print(shown, end="")
     if given.markdown is not None:
         given.markdown.parent.mkdir(parents=True, exist_ok=True)
