@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tare.analyze.arms import ArmSummary, figure_of, summarise
 from tare.analyze.estimate import Estimate, Finding
-from tare.analyze.estimator import estimate_of
+from tare.analyze.estimator import estimate_of, over_sites_of
 from tare.analyze.metrics import METRICS, PRIMARY, Metric, metrics_of
 from tare.analyze.published import by_publication
 from tare.analyze.runs import Failure, Runs, by_strata, select_runs
@@ -182,6 +182,7 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mappin
         below_resolution=below_resolution(estimate.point, pairs.resolution),
         control=arm.control,
         stratum=dict(stratum),
+        over_sites=over_sites_of(study, runs, pairs),
     )
 
 

@@ -57,6 +57,39 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class SiteEffect:
+    """The effect on one site by its own blocks: relative, with their t interval where there are enough of them."""
+
+    site: str
+    blocks: int
+    point: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class OverSites:
+    """An effect over several sites.
+
+    `between`: standard deviation of the sites' own effects, on the log scale; `between_p`: probability of sites
+    that differ as much where none does, by F; `next_low`, `next_high`: where the effect on another site of the
+    same kind is expected; `None` where that cannot be told. `error`, `freedom`: of the t of the mean log ratio
+    `mean`; no error without any spread. `pooled`: the estimate from all blocks as if they were of one site.
+    """
+
+    estimate: Estimate
+    sites: tuple[SiteEffect, ...]
+    mean: float
+    error: float | None
+    freedom: int
+    between: float
+    between_p: float | None
+    next_low: float | None
+    next_high: float | None
+    pooled: Estimate
+
+
+@dataclass(frozen=True)
 class Dropped:
     """A block that a finding had to do without, and why."""
 
@@ -98,6 +131,8 @@ class Finding:
     emulated: tuple[Side, ...] = ()
     """Which sides of the arm ran on an emulated CPU; `baseline_emulated`: of the baseline."""
     baseline_emulated: tuple[Side, ...] = ()
+    over_sites: OverSites | None = None
+    """Where its blocks are of several sites: the estimate is then over sites and blocks."""
 
     @property
     def mark(self) -> str | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tare.analyze.estimate import Estimate
+from tare.analyze.estimate import Estimate, OverSites
 from tare.analyze.metrics import Metric
 from tare.analyze.numbers import number_at
 from tare.analyze.published import pooled_windows, welch
 from tare.analyze.runs import Runs
 from tare.analyze.statistics.intervals import anytime_log_ratio, paired_log_ratio_t
 from tare.analyze.statistics.pairing import Pairs
+from tare.analyze.statistics.sites import over_sites
 from tare.protocols.registry import as_published
 from tare.protocols.stopping import Rule
 from tare.study.model import Study
@@ -29,9 +30,24 @@ def estimate_of(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs
     return _ESTIMATORS[study.protocol.name](study, runs, arm, metric, pairs)
 
 
+def over_sites_of(study: Study, runs: Runs, pairs: Pairs) -> OverSites | None:
+    """The effect over sites, `None` where blocks are of one site or the protocol is judged as publications do.
+
+    No interval over sites is known that holds at every look, so with `looks: any` too it has the rule's alpha.
+    """
+    ratios = runs.by_site(pairs.ratios)
+    if len(ratios) < 2 or as_published(study):
+        return None
+    rule = Rule.of(study.protocol)
+    level = CONFIDENCE if rule.target is None else 1 - rule.alpha
+    found = over_sites(ratios, level, paired(study, [ratio for _, ratio in pairs.ratios]))
+    return None if found is None else replace(found, estimate=replace(found.estimate, confidence=CONFIDENCE))
+
+
 def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
-    del runs, arm, metric
-    return paired(study, [ratio for _, ratio in pairs.ratios])
+    del arm, metric
+    found = over_sites_of(study, runs, pairs)
+    return paired(study, [ratio for _, ratio in pairs.ratios]) if found is None else found.estimate
 
 
 def paired(study: Study, ratios: Sequence[float]) -> Estimate:

@@ -65,6 +65,18 @@ class Runs:
         """Blocks of which anything was run, in order."""
         return tuple(sorted({block for block, _ in self.attempted}))
 
+    def by_site(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
+        """(block, value) by the site that the block was made on; all under one name where no site is recorded."""
+        places = self._places()
+        found: dict[str, list[float]] = {}
+        for block, value in ratios:
+            found.setdefault(places.get(block) or "", []).append(value)
+        return found
+
+    def _places(self) -> dict[int, str | None]:
+        """Block → its site."""
+        return {block: run.site for (block, _), run in self.good.items()}
+
     def missing(self, block: int, arm: str) -> str:
         """Why there is no good run of `arm` in `block`."""
         failed = sum(failure.block == block and failure.arm == arm for failure in self.failures)

@@ -45,6 +45,10 @@ def p_values(
     mean, error, freedom = float(logs.mean()), float(logs.std(ddof=1)) / len(logs) ** 0.5, len(logs) - 1
     if anytime:
         return _anytime(mean / error, error, len(logs), margin, bucket)
+    return _by_t(mean, error, freedom, margin, bucket)
+
+
+def _by_t(mean: float, error: float, freedom: int, margin: float | None, bucket: float | None) -> PValues:
     zero = 2 * float(stdtr(freedom, -abs(mean) / error))
     if margin is None:
         return PValues(outside=None, zero=zero)
@@ -129,6 +133,12 @@ def _tests(study: Study, findings: Sequence[Finding]) -> Tests:
 
 
 def _raw(study: Study, finding: Finding) -> PValues | None:
+    over = finding.over_sites
+    if over is not None:
+        margin = study.margins.get(finding.metric)
+        return (
+            None if over.error is None else _by_t(over.mean, over.error, over.freedom, margin, finding.resolution)
+        )
     ratios = [1 + effect for _, effect in finding.blocks]
     anytime = Rule.of(study.protocol).anytime
     return p_values(ratios, study.margins.get(finding.metric), finding.resolution, anytime=anytime)

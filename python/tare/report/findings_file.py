@@ -15,6 +15,7 @@ from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.content import Report
+from tare.report.sites_entry import SitesEntry, sites_entry
 from tare.run.record import Side
 from tare.version import __version__
 
@@ -78,6 +79,7 @@ class FindingEntry(Entry):
     p_zero: float | None = Field(description="p value of no effect, adjusted over the family.")
     p_outside: float | None = Field(description="p value of an effect outside the margin, adjusted likewise.")
     family: int = Field(description="Metrics that the p values were adjusted over; 1: not adjusted.")
+    over_sites: SitesEntry | None = Field(description="Where the blocks are of several sites; else null.")
     blocks: tuple[BlockPoint, ...]
     dropped: tuple[DroppedBlock, ...]
     emulated: tuple[Side, ...] = Field(description="Sides of the arm that ran on an emulated CPU.")
@@ -307,6 +309,7 @@ def _finding(finding: Finding) -> FindingEntry:
         p_zero=judgement.p_zero,
         p_outside=judgement.p_outside,
         family=judgement.family,
+        over_sites=sites_entry(finding.over_sites),
         blocks=tuple(BlockPoint(block=block, point=point) for block, point in finding.blocks),
         dropped=tuple(DroppedBlock(block=each.block, why=each.why) for each in finding.dropped),
         emulated=finding.emulated,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analyze.runs import Runs
-from tare.analyze.validity import between, blocks, completeness, cpus, disk, load, series
+from tare.analyze.validity import between, blocks, completeness, cpus, disk, load, series, sites
 from tare.analyze.validity.evidence import Alarm, Evidence, Rule
 from tare.study.model import Study
 
@@ -32,6 +32,7 @@ RULES: Mapping[str, Rule] = {
     "clock-step": load.clock_step,
     "warm-up": series.warm_up,
     "change-point": series.change_point,
+    "site-differs": sites.site_differs,
     "order-effect": blocks.order_effect,
     "core-effect": cpus.core_effect,
     "proxy-weight": cpus.proxy_weight,

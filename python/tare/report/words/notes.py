@@ -11,6 +11,7 @@ from tare.analyze import Analysis, Finding
 from tare.analyze.metrics import PRIMARY
 from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
+from tare.plural import counted
 from tare.protocols.pilot import BLOCKS, Choice
 from tare.report.figures import WITHIN_RESOLUTION, percent
 from tare.report.plain import plain
@@ -20,6 +21,8 @@ from tare.run.record import NOTHING, RunRecord
 
 _NAMED_RUNS = 6
 _NAMED_ARMS = 8
+_NAMED_SITES = 8
+_FEW_SITES = 5
 LONGEST = 2000
 """Characters of a sentence as reports show it: with what to do, which stands last."""
 T = TypeVar("T", bound=Hashable)
@@ -35,8 +38,8 @@ def _pilot(records: Sequence[RunRecord]) -> Iterator[str]:
     if chosen is None:
         return
     choice = Choice.model_validate(chosen)
-    counted = "" if choice.measure_s == choice.pilot_s else "; they count like the others"
-    yield f"Blocks 1 to {BLOCKS} are a pilot{counted}. After it, {choice.sentence}."
+    like = "" if choice.measure_s == choice.pilot_s else "; they count like the others"
+    yield f"Blocks 1 to {BLOCKS} are a pilot{like}. After it, {choice.sentence}."
 
 
 def _extended(records: Sequence[RunRecord]) -> Iterator[str]:
@@ -81,6 +84,7 @@ def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
     """One sentence each, the gravest first; failed attempts are told by `failures`."""
     return (
         *_unfinished(analysis, planned),
+        *_sites(analysis),
         *_dropped(analysis),
         *_without_interval(analysis),
     )
@@ -114,6 +118,34 @@ def failure_text(failure: Failure) -> str:
 def _unfinished(analysis: Analysis, planned: int) -> Iterator[str]:
     if analysis.attempted < planned:
         yield f"{analysis.attempted} of {planned} planned runs have been made; `tare run` resumes with the rest."
+
+
+def _sites(analysis: Analysis) -> Iterator[str]:
+    """What intervals over several sites are worth, and how much the sites differ in throughput."""
+    found = [
+        (one.arm, one.over_sites)
+        for one in analysis.findings
+        if one.metric == PRIMARY and one.over_sites is not None
+    ]
+    if not found:
+        return
+    sites = max(len(over.sites) for _, over in found)
+    freedom = counted(sites - 1, "degree")
+    few = "" if sites > _FEW_SITES else f"; with {sites} sites t has {freedom} of freedom, so they are wide"
+    yield f"Intervals are over {sites} sites and their blocks, each site with an effect of its own{few}."
+    for arm, over in found:
+        chance = "" if over.between_p is None else f" (p {over.between_p:.2g} that they do not differ)"
+        coming = (
+            ""
+            if over.next_low is None or over.next_high is None
+            else f"; on another such site {percent(over.next_low)} to {percent(over.next_high)} is expected"
+        )
+        each = ", ".join(f"{plain(site.site, 40)} {percent(site.point)}" for site in over.sites[:_NAMED_SITES])
+        more = "" if sites <= _NAMED_SITES else f" and {sites - _NAMED_SITES} more"
+        yield (
+            f"Throughput of {plain(arm, 60)}: {each}{more}; sites differ by {100 * over.between:.1f} % (standard "
+            f"deviation){chance}{coming}."
+        )
 
 
 def _dropped(analysis: Analysis) -> Iterator[str]:

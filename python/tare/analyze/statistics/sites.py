@@ -1,0 +1,149 @@
+"""An effect over several sites: its interval over sites and blocks, and how much sites differ. Pure.
+
+A block's log ratio is the mean effect, plus what is its site's own, plus noise: d_ij = mu + b_i + e_ij.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc, stdtr, stdtrit
+
+from tare.analyze.estimate import Estimate, OverSites, SiteEffect
+
+METHOD = "random-site-effect-hksj-t"
+FEWEST_TO_PREDICT = 3
+"""Sites below which nothing is said of the next one: t of the prediction has as many degrees less two."""
+_NO_SPREAD = 1e-12
+
+
+@dataclass(frozen=True)
+class MeanOfSites:
+    """`mean` of log ratios with its standard error, `freedom` of its t, and the variance between sites."""
+
+    mean: float
+    error: float
+    freedom: int
+    between: float
+
+
+def mean_of_sites(logs: Sequence[NDArray[np.float64]]) -> MeanOfSites | None:
+    """The mean effect over sites with a random effect of the site; `None` for one site or without any spread.
+
+    With m_i the mean of the n_i blocks of site i, s² the pooled variance within sites and t² that between them (by
+    the one-way analysis of variance, at least 0; REML's, where sites have equally many blocks): weights
+    w_i = 1 / (t² + s² / n_i), mean = sum w_i m_i / sum w_i, SE² = sum w_i (m_i - mean)² / ((k - 1) sum w_i), and
+    t(k - 1) over k sites. Hartung & Knapp, Statist. Med. 20 (2001); Sidik & Jonkman, Statist. Med. 21 (2002). With
+    equally many blocks a site, as tare deals them, this is Student's t over the sites' means, and exact.
+    """
+    k = len(logs)
+    if k < 2:
+        return None
+    counts = np.array([len(each) for each in logs], dtype=float)
+    means = np.array([each.mean() for each in logs])
+    free = counts.sum() - k
+    within = float(sum(((each - each.mean()) ** 2).sum() for each in logs) / free) if free else 0.0
+    grand = float((counts * means).sum() / counts.sum())
+    among = float((counts * (means - grand) ** 2).sum() / (k - 1))
+    effective = float((counts.sum() - (counts**2).sum() / counts.sum()) / (k - 1))
+    between = max(0.0, (among - within) / effective) if free else float(means.var(ddof=1))
+    variances = between + within / counts
+    if float(variances.max()) < _NO_SPREAD**2:
+        return None
+    weights = 1 / variances
+    mean = float((weights * means).sum() / weights.sum())
+    error = math.sqrt(float((weights * (means - mean) ** 2).sum() / ((k - 1) * weights.sum())))
+    return MeanOfSites(mean, error, k - 1, between)
+
+
+def over_sites(ratios: Mapping[str, Sequence[float]], confidence: float, pooled: Estimate) -> OverSites | None:
+    """The effect from ratios arm/baseline by site, all above 0; `None` where all are of one site.
+
+    `pooled`: the estimate from all blocks as if they were of one site.
+    """
+    if len(ratios) < 2:
+        return None
+    logs = {site: np.log(np.asarray(each, dtype=float)) for site, each in sorted(ratios.items())}
+    blocks = sum(len(each) for each in logs.values())
+    sites = tuple(_site(site, each, confidence) for site, each in logs.items())
+    found = mean_of_sites(list(logs.values()))
+    if found is None:
+        why = "the same ratio in every block of every site, so the spread is unknown"
+        none = Estimate(pooled.point, None, None, blocks, confidence, METHOD, why)
+        return OverSites(none, sites, 0.0, None, len(logs) - 1, 0.0, None, None, None, pooled)
+    reach = float(stdtrit(found.freedom, 0.5 + confidence / 2)) * found.error
+    estimate = Estimate(
+        math.expm1(found.mean),
+        math.expm1(found.mean - reach),
+        math.expm1(found.mean + reach),
+        blocks,
+        confidence,
+        METHOD,
+    )
+    low, high = _next(found, len(logs), confidence)
+    return OverSites(
+        estimate=estimate,
+        sites=sites,
+        mean=found.mean,
+        error=found.error,
+        freedom=found.freedom,
+        between=math.sqrt(found.between),
+        between_p=_between_p(list(logs.values())),
+        next_low=low,
+        next_high=high,
+        pooled=pooled,
+    )
+
+
+def _site(site: str, logs: NDArray[np.float64], confidence: float) -> SiteEffect:
+    n, mean = len(logs), float(logs.mean())
+    spread = float(logs.std(ddof=1)) if n > 2 else 0.0
+    if spread < _NO_SPREAD:
+        return SiteEffect(site, n, math.expm1(mean), None, None)
+    reach = float(stdtrit(n - 1, 0.5 + confidence / 2)) * spread / math.sqrt(n)
+    return SiteEffect(site, n, math.expm1(mean), math.expm1(mean - reach), math.expm1(mean + reach))
+
+
+def _next(found: MeanOfSites, sites: int, confidence: float) -> tuple[float | None, float | None]:
+    """The mean ± t(k - 2) · sqrt(t² + SE²): Higgins, Thompson & Spiegelhalter, J. R. Statist. Soc. A 172 (2009)."""
+    if sites < FEWEST_TO_PREDICT:
+        return None, None
+    reach = float(stdtrit(sites - 2, 0.5 + confidence / 2)) * math.hypot(math.sqrt(found.between), found.error)
+    return math.expm1(found.mean - reach), math.expm1(found.mean + reach)
+
+
+def _between_p(logs: Sequence[NDArray[np.float64]]) -> float | None:
+    """By F(k - 1, N - k) of the one-way analysis of variance; `None` without two blocks on any site."""
+    k, blocks = len(logs), sum(len(each) for each in logs)
+    within = float(sum(((each - each.mean()) ** 2).sum() for each in logs))
+    if blocks == k or within <= 0:
+        return None
+    grand = float(np.concatenate(logs).mean())
+    among = sum(len(each) * (float(each.mean()) - grand) ** 2 for each in logs)
+    return float(fdtrc(k - 1, blocks - k, (among / (k - 1)) / (within / (blocks - k))))
+
+
+def stands_out(means: Sequence[float]) -> tuple[int, float] | None:
+    """The site whose mean log ratio is farthest from the others', and the probability of one so far by chance.
+
+    t(k - 2) of a site's mean against the others', times k sites (Bonferroni): Grubbs's test of one outlier,
+    Technometrics 11 (1969). `None` for fewer than 4 sites, over which it can find nothing.
+    """
+    k = len(means)
+    if k < 4:
+        return None
+    values = np.asarray(means)
+    found: list[float] = []
+    for n in range(k):
+        rest = np.delete(values, n)
+        spread = float(rest.std(ddof=1))
+        if spread < _NO_SPREAD:
+            return None
+        t = abs(float(values[n] - rest.mean())) / (spread * math.sqrt(1 + 1 / (k - 1)))
+        found.append(min(1.0, 2 * k * float(stdtr(k - 2, -t))))
+    most = int(np.argmin(found))
+    return most, found[most]

@@ -1,0 +1,40 @@
+"""Whether one of several sites differs from the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from statistics import fmean
+
+from tare.analyze.statistics.sites import stands_out
+from tare.analyze.validity.evidence import Alarm, Evidence, share
+
+CHANCE = 0.01
+LEAST = 0.01
+"""Of the effect: half of the target width, as for the order within a block."""
+
+
+def site_differs(evidence: Evidence) -> Iterator[Alarm]:
+    """The mean effect on one of 4 sites or more differs from that on the others, by 1 % chance and over 1 %.
+
+    By `stands_out`: sites may well differ, and what is asked is whether one differs more than the others do.
+    """
+    for arm, ratios in evidence.log_ratios.items():
+        by_site = evidence.runs.by_site(ratios.items())
+        names = sorted(by_site)
+        found = stands_out([fmean(by_site[name]) for name in names])
+        if found is None or found[1] >= CHANCE:
+            continue
+        odd = names[found[0]]
+        apart = math.expm1(fmean(by_site[odd]) - fmean(fmean(by_site[name]) for name in names if name != odd))
+        if abs(apart) > LEAST:
+            runs = [run.run_id for run in evidence.good(arm) if run.site == odd]
+            yield Alarm(
+                "site-differs",
+                arm,
+                f"the effect on {odd} is {share(abs(apart))} {'above' if apart > 0 else 'below'} that on the other "
+                f"{len(names) - 1} sites, which do not differ as much among themselves",
+                tuple(runs),
+                "compare the facts of that site's hosts with the others'; its blocks stay in, for leaving them out "
+                "would choose",
+            )

@@ -1,0 +1,53 @@
+"""What the JSON of a finding tells of several sites."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tare.analyze.estimate import OverSites
+
+_WHOLE = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class SiteEntry(BaseModel):
+    """The effect on one site by its own blocks."""
+
+    model_config = _WHOLE
+
+    site: str
+    blocks: int
+    point: float
+    low: float | None
+    high: float | None
+
+
+class SitesEntry(BaseModel):
+    """How much sites differ, where the blocks are of several."""
+
+    model_config = _WHOLE
+
+    sites: tuple[SiteEntry, ...]
+    between: float = Field(description="Standard deviation of the sites' own effects, on the log scale.")
+    between_p: float | None = Field(description="Of sites that differ as much where none does.")
+    next_low: float | None = Field(description="Where the effect on another such site is expected.")
+    next_high: float | None
+    pooled_low: float | None = Field(description="The interval of all blocks as if of one site, to compare with.")
+    pooled_high: float | None
+
+
+def sites_entry(over: OverSites | None) -> SitesEntry | None:
+    """As a finding in JSON has it."""
+    if over is None:
+        return None
+    return SitesEntry(
+        sites=tuple(
+            SiteEntry(site=one.site, blocks=one.blocks, point=one.point, low=one.low, high=one.high)
+            for one in over.sites
+        ),
+        between=over.between,
+        between_p=over.between_p,
+        next_low=over.next_low,
+        next_high=over.next_high,
+        pooled_low=over.pooled.low,
+        pooled_high=over.pooled.high,
+    )
