@@ -33,8 +33,8 @@ from tare.study.registry import installed
 from tools import hosts
 from tools.lab import TestHost
 
-# Slow, and unsteady on a busy machine: a path is not always seen within phases this short.
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+# The first test also builds both images and brings them to the hosts.
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
 
 STUDY = """\
 format: 1

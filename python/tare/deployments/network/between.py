@@ -7,7 +7,6 @@ connection tracking tells; where that cannot be read, the port, which the kernel
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from tare.deployments.network.path import (
 from tare.errors import RunFailed
 from tare.sites import Host
 
-_TRIES, _BETWEEN_TRIES_S, _CALL_S = 10, 0.02, 10.0
+_CALL_S = 10.0
 _TRACKED = "/proc/net/nf_conntrack"
 _TUPLE = re.compile(r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)")
 
@@ -82,14 +81,36 @@ class _Match:
 
 
 def observe_between(ends: Ends, client: Instance, server: Instance) -> NetworkPath | None:
-    """Read both hosts' sockets; `None` while the client has no connection to the server."""
-    path = None
-    for _ in range(_TRIES):
-        path = _observe_once(ends, client, server)
-        if path is None or path.hop is not None:
-            break
-        time.sleep(_BETWEEN_TRIES_S)
-    return path
+    """Read both hosts' sockets once; `None` while the client has no connection to the server.
+
+    Where no path follows, the caller looks again: between the two readings connections come and go. Programs are
+    run last and few: over SSH each takes some milliseconds, in which a short phase may end.
+    """
+    dialled = endpoints(server)
+    every = connections(ends.client, client.process.pid)
+    if not any(one.remote in dialled for one in every):
+        return None
+    theirs = tuple(
+        one for one in connections(ends.server, server.process.pid) if one.local.port == server.task.port
+    )
+    held = socket_inodes(ends.client, members(ends.client, client.process.pid))
+    own, of_server = _spaces(ends.client, client.process.pid), _spaces(ends.server, server.process.pid)
+    boxed = own.task != own.host
+    return decide_between(
+        Client(
+            Side(own.task, tuple(one for one in every if one.inode in held)),
+            boxed,
+            ends.client_address,
+            parse_tracked(_tracked(ends.client)) if boxed else {},
+        ),
+        Server(
+            Side(of_server.task, theirs),
+            of_server.task == of_server.host,
+            proxies(ends.server) if server.published is not None else (),
+        ),
+        dialled,
+        ends.wire,
+    )
 
 
 def parse_tracked(text: str) -> Mapping[tuple[Endpoint, Endpoint], Endpoint]:
@@ -160,35 +181,6 @@ def _seen(one: Connection, client: Client) -> Iterator[Seen]:
     yield Seen(one.local, masqueraded=False)
     if client.own_namespace and one.local.address != client.address:
         yield Seen(Endpoint(client.address, one.local.port), masqueraded=True)
-
-
-def _observe_once(ends: Ends, client: Instance, server: Instance) -> NetworkPath | None:
-    """Programs are run last and few: over SSH each takes some milliseconds, in which a short phase may end."""
-    dialled = endpoints(server)
-    every = connections(ends.client, client.process.pid)
-    if not any(one.remote in dialled for one in every):
-        return None
-    theirs = tuple(
-        one for one in connections(ends.server, server.process.pid) if one.local.port == server.task.port
-    )
-    held = socket_inodes(ends.client, members(ends.client, client.process.pid))
-    own, of_server = _spaces(ends.client, client.process.pid), _spaces(ends.server, server.process.pid)
-    boxed = own.task != own.host
-    return decide_between(
-        Client(
-            Side(own.task, tuple(one for one in every if one.inode in held)),
-            boxed,
-            ends.client_address,
-            parse_tracked(_tracked(ends.client)) if boxed else {},
-        ),
-        Server(
-            Side(of_server.task, theirs),
-            of_server.task == of_server.host,
-            proxies(ends.server) if server.published is not None else (),
-        ),
-        dialled,
-        ends.wire,
-    )
 
 
 @dataclass(frozen=True)

@@ -54,21 +54,24 @@ class Seen:
 
 
 class RunObserver:
-    """Waits for a client's first connection to each server, then reads all sides once: a few files of /proc.
+    """Looks until the path of a client's connections to each server is proved; a look reads a few files of /proc.
 
-    Without a server the client is itself the SUT, and there is no path to wait for. `known`: nothing is left.
+    A look from which no path follows proves nothing either way: over SSH its readings lie so far apart that a
+    connection may have come or gone between them. Without a server the client is itself the SUT, and there is no
+    path to wait for. `known`: nothing is left.
     """
 
     def __init__(self, machine: Machine, sut: Sut | None, client: Client, *, known: bool) -> None:
         self._machine, self._sut, self._client = machine, sut, client
         self._began_s = self._next_s = machine.clock.monotonic()
         self._observed, self._done = known, known
+        self._paths: dict[str, Tree | None] = {}
 
     def look(self, *, last: bool = False) -> Seen | None:
         """What there is to be told now, `None` where that is nothing new.
 
-        Told once when all connections are there, and before, without them, when they are late. `last`: the client
-        has ended, and what was not told yet is told.
+        Told once when all paths are proved, and before, without them, when they are late. `last`: the client has
+        ended, and what was not told yet is told.
         """
         now_s = self._machine.clock.monotonic()
         if self._done or (last and self._observed) or (now_s < self._next_s and not last):
@@ -77,9 +80,12 @@ class RunObserver:
             self._done = True
             return self._alone()
         notices: list[str] = []
-        paths = {name: self._path(instance, notices) for name, instance in self._sut.instances.items()}
+        for name, instance in self._sut.instances.items():
+            if not _proved(self._paths.get(name)):
+                self._paths[name] = self._path(instance, notices) or self._paths.get(name)
+        paths = dict(self._paths)
         late = now_s - self._began_s >= EAGER_S
-        self._done = bool(notices) or None not in paths.values()
+        self._done = bool(notices) or all(_proved(path) for path in paths.values())
         self._next_s = now_s + _RARELY_S if late else now_s
         if not self._done and (self._observed or not (late or last)):
             return None
@@ -106,6 +112,11 @@ class RunObserver:
         except TareError as error:
             notices.append(f"the network path could not be read: {error}")
             return None
+
+
+def _proved(path: Tree | None) -> bool:
+    """Whether it is known by which way the connections went."""
+    return path is not None and path.get("hop", "") is not None
 
 
 def observation(deployment: Deployment, instance: Instance, notices: list[str]) -> Tree | None:

@@ -24,6 +24,9 @@ from tare.workloads import Measurement
 Observed = Mapping[str, Any] | None
 """An `Observation` as a record has it."""
 _READINGS = 5
+_COVERED = 0.8
+"""Share of the phase that a client's readings must span: its cgroup may go with it before it is read once more, and
+what it used by then is no figure of the whole."""
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in user and nice already."""
 
@@ -129,7 +132,9 @@ class Meter:
         began, ended = self._began, self._moment()
         self._ended = ended
         seen = self._client_readings
-        used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 else None
+        spanned_s = seen[-1].monotonic - seen[0].monotonic if seen else 0.0
+        whole = not self.sut or spanned_s >= _COVERED * (ended.monotonic - began.monotonic)
+        used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 and whole else None
         alone = not self.sut
         return Usage(
             wall_s=ended.wall - began.wall,
@@ -147,7 +152,7 @@ class Meter:
             client_machine=_grown(began.client_machine, ended.client_machine)
             if began.client_machine is not None and ended.client_machine is not None
             else None,
-            sut_over_s=seen[-1].monotonic - seen[0].monotonic if alone and used is not None else None,
+            sut_over_s=spanned_s if alone and used is not None else None,
         )
 
     def drove(self, measurement: Measurement, ahead_s: float | None = None) -> Driven:

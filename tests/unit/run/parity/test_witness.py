@@ -27,6 +27,7 @@ class MonitorContext:
     """Servers by name, and from when on (seconds since the client's start) each has a connection."""
 
     connected_s: dict[str, float]
+    matched_s: float = 0.0
     now_s: float = 0.0
     asked: list[str] = field(default_factory=list)
 
@@ -38,7 +39,9 @@ class MonitorContext:
         self.asked.append(server.task.name)
         if self.connected_s[server.task.name] < 0:
             raise RunFailed("sockets cannot be read")
-        return {"hop": "loopback"} if self.now_s >= self.connected_s[server.task.name] else None
+        if self.now_s < self.connected_s[server.task.name]:
+            return None
+        return {"hop": "loopback" if self.now_s >= self.matched_s else None}
 
     def onlooker(self, *, known: bool = False) -> RunObserver:
         deployment = SimpleNamespace(observe=lambda instance: Around(instance.task.name))
@@ -101,6 +104,23 @@ def test_a_client_that_ends_before_it_connects_is_told_of_all_the_same() -> None
     assert seen is not None
     assert (seen.path, seen.parity["sut"]) == (None, {"of": "sut"})
     assert onlooker.look(last=True) is None
+
+
+def test_connections_that_cannot_be_matched_at_first_are_looked_at_again() -> None:
+    scene = MonitorContext({"sut": 1.0}, matched_s=3.0)
+    ((at_s, seen),) = scene.told(scene.onlooker(), 10.0)
+    assert at_s == pytest.approx(3.0)
+    assert seen.path == {"hop": "loopback"}
+
+
+def test_connections_that_were_never_matched_are_told_of_at_the_end() -> None:
+    scene = MonitorContext({"sut": 1.0}, matched_s=99.0)
+    onlooker = scene.onlooker()
+    assert scene.told(onlooker, 3.0) == []
+    scene.connected_s["sut"] = 99.0
+    seen = onlooker.look(last=True)
+    assert seen is not None
+    assert seen.path == {"hop": None}
 
 
 def test_sockets_that_cannot_be_read_are_a_notice_and_not_read_again() -> None:
