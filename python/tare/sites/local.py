@@ -8,13 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
-from tare.sites import Completed, Output, Process
+from tare.sites import ClockReading, Completed, Output, Process
 from tare.sites.process import identify
 
 _DRAIN_S = 1.0
@@ -169,6 +170,10 @@ class LocalHost:
             return None
         except OSError as error:
             raise RunFailed(f"{path} cannot be read on {self.name}: {error.strerror}") from error
+
+    def clocks(self) -> ClockReading:
+        """Read one after the other."""
+        return ClockReading(time.monotonic_ns(), time.time_ns())
 
     def _program(self, argv: Sequence[str]) -> list[str]:
         return [self._python, *argv[1:]] if argv[0] == _PYTHON else list(argv)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import RunFailed, TimedOut
-from tare.sites import Host, Output, Process
+from tare.sites import Host, Output, Process, TellsTime
 from tare.sites.process import alive, identify
 
 LONG_FILE = os.urandom(1 << 20) * 9
@@ -212,3 +212,9 @@ class HostContract:
         assert host.read(str(tmp_path / "long")) == LONG_FILE
         assert b"Name:" in (host.read("/proc/self/status") or b"")
         assert host.read("/proc/999999999/stat") is None
+
+    def test_its_clocks_are_told_without_a_program(self, host: Host) -> None:
+        assert isinstance(host, TellsTime)
+        before, read, after = time.monotonic_ns(), host.clocks(), time.monotonic_ns()
+        assert before <= read.monotonic_ns <= after
+        assert abs(read.wall_ns - time.time_ns()) < 60e9

@@ -14,7 +14,7 @@ from tare.errors import RunFailed, TimedOut
 from tare.run.between.clocks import Exchange, Offset, SiteClock, offset_of
 from tare.run.between.wire import Side, side_of
 from tare.run.clock import Clock, Deadline
-from tare.sites import Host, Output, Process
+from tare.sites import Host, Output, Process, TellsTime
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, boot_id, to_ident
 
@@ -23,7 +23,8 @@ _NS = 1e-9
 _ROUND_TRIPS = 200
 _FILL_S = 1.0
 _SERVE_S, _CALL_S, _START_S, _POLL_S = 60.0, 60.0, 10.0, 0.01
-_TRIES = 5
+_TRIES, _PROGRAMS = 20, 5
+"""Exchanges by which tare knows the SUT's clock: with a host that tells time, and by programs elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,15 @@ class Between:
     sides: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True)
+class _Clocks:
+    """`ahead_ns`: wall less monotonic clock."""
+
+    received_ns: int
+    replied_ns: int
+    ahead_ns: int
+
+
 @dataclass
 class Wire:
     """Sounds the wire of a site. `clock`: the SUT's host's, set anew before each run."""
@@ -116,18 +126,24 @@ class Wire:
             return replace(between, after=self._sound(port))
 
     def _set_clock(self) -> None:
-        """Lay tare's own clock on the SUT's host's, by a program there that reads its clocks."""
-        exchanges, ahead = [], 0.0
-        for _ in range(_TRIES):
+        """Lay tare's own clock on the SUT's host's, by the quickest of some exchanges."""
+        exchanges, ahead_s = [], 0.0
+        for _ in range(_TRIES if isinstance(self.sut, TellsTime) else _PROGRAMS):
             sent = self.clock.own.monotonic()
-            answer = json.loads(self._python(self.sut, "now"))
+            answer = self._clocks()
             returned = self.clock.own.monotonic()
-            exchanges.append(Exchange(sent, answer["received_ns"] * _NS, answer["replied_ns"] * _NS, returned))
-            ahead = answer["ahead_ns"] * _NS
+            exchanges.append(Exchange(sent, answer.received_ns * _NS, answer.replied_ns * _NS, returned))
+            ahead_s = answer.ahead_ns * _NS
         offset = offset_of(exchanges)
         own_ahead = self.clock.own.wall() - self.clock.own.monotonic()
         self.clock.ahead_s, self.clock.bound_s = offset.offset_s, offset.bound_s
-        self.clock.wall_ahead_s = offset.offset_s + ahead - own_ahead
+        self.clock.wall_ahead_s = offset.offset_s + ahead_s - own_ahead
+
+    def _clocks(self) -> _Clocks:
+        if isinstance(self.sut, TellsTime):
+            read = self.sut.clocks()
+            return _Clocks(read.monotonic_ns, read.monotonic_ns, read.wall_ns - read.monotonic_ns)
+        return _Clocks(**json.loads(self._python(self.sut, "now")))
 
     @contextmanager
     def _served(self, workdir: str) -> Iterator[int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tare.errors import RunFailed, TimedOut
-from tare.sites import Completed, Output, Process
+from tare.sites import ClockReading, Completed, Output, Process
 from tare.sites.ssh.carried import Carried
 from tare.sites.ssh.frames import MOST_DATA
 from tare.sites.ssh.link import Link, Refused
@@ -165,6 +165,11 @@ class SshHost:
             if refused.kind == "absent":
                 return None
             raise RunFailed(f"{path} cannot be read on {self.name}: {_reason(refused)}") from refused
+
+    def clocks(self) -> ClockReading:
+        """As the agent reads them: the answer to a ping has them."""
+        fields = self._link.ask("ping").fields
+        return ClockReading(fields["monotonic_ns"], fields["wall_ns"])
 
     def _parts(self, path: str) -> Iterator[bytes]:
         offset, whole = 0, False
