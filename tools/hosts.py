@@ -32,16 +32,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.lab import ALL_STATE, GROUPS, NAMES, PATH, SCRIPT, HostsFailed, Lab, TestHost, own_lab, run
+from tare.sites.local import LocalHost, own_process
+from tare.sites.process import alive, from_ident, to_ident
+from tools.lab import ALL_STATE, GROUPS, NAMES, PATH, SCRIPT, HostsFailed, Lab, TestHost, new_lab, own_lab, run
 
 _BURST, _QUEUE = "64kb", "20ms"
 _UP_S, _ENGINE_S, _DOWN_S, _TURN_S = 30.0, 90.0, 30.0, 240.0
 
 
-def up(count: int, *, engines: bool = False, rate: str | None = None) -> tuple[TestHost, ...]:
-    """Make `count` hosts and return when each answers. What an earlier call of this lab's left is removed first."""
-    lab = own_lab()
+def up(
+    count: int, *, engines: bool = False, rate: str | None = None, lab: Lab | None = None
+) -> tuple[TestHost, ...]:
+    """Make `count` hosts and return when each answers.
+
+    Removed first is what an earlier call left of the lab (by default this checkout's own), and every lab whose
+    owner was killed.
+    """
+    lab = lab or own_lab()
     with _turn():
+        for path in ALL_STATE.glob("*/owner"):
+            if not alive(LocalHost(), from_ident(path.read_text())):
+                _remove(Lab(path.parent.name))
         _remove(lab)
         try:
             return _make(lab, count, engines=engines, rate=rate)
@@ -50,10 +61,10 @@ def up(count: int, *, engines: bool = False, rate: str | None = None) -> tuple[T
             raise
 
 
-def down() -> None:
-    """Remove all hosts of this lab, whoever made them."""
+def down(lab: Lab | None = None) -> None:
+    """Remove all hosts of a lab (by default this checkout's own), whoever made them."""
     with _turn():
-        _remove(own_lab())
+        _remove(lab or own_lab())
 
 
 @contextmanager
@@ -77,6 +88,8 @@ def _turn() -> Iterator[None]:
 
 def _make(lab: Lab, count: int, *, engines: bool, rate: str | None) -> tuple[TestHost, ...]:
     lab.state.mkdir(mode=0o700, parents=True)
+    if lab.owner is not None:
+        (lab.state / "owner").write_text(lab.owner)
     network = _free_network(lab)
     (lab.state / "network").write_text(f"{network}\n")
     hosts = tuple(TestHost(lab, number, network) for number in range(1, count + 1))
@@ -132,12 +145,13 @@ def _unmount_names() -> None:
 
 @contextmanager
 def made(count: int, *, engines: bool = False, rate: str | None = None) -> Iterator[tuple[TestHost, ...]]:
-    """Hosts while this lasts."""
-    hosts = up(count, engines=engines, rate=rate)
+    """Hosts of this process alone while this lasts, beside whatever others are there."""
+    lab = new_lab(to_ident(own_process()))
+    hosts = up(count, engines=engines, rate=rate, lab=lab)
     try:
         yield hosts
     finally:
-        down()
+        down(lab)
 
 
 def sites(hosts: Sequence[TestHost]) -> str:

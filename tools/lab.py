@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import subprocess
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ SCRIPT = CHECKOUT / "scripts" / "test_host.sh"
 GROUPS = Path("/sys/fs/cgroup")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _QUICK_S = 30.0
+_MADE = itertools.count()
 
 
 class HostsFailed(Exception):
@@ -28,9 +30,13 @@ class HostsFailed(Exception):
 
 @dataclass(frozen=True)
 class Lab:
-    """A set of test hosts made together. `tag`: four hexadecimal digits, part of all their names."""
+    """A set of test hosts made together. `tag`: hexadecimal digits, part of all their names.
+
+    `owner`: the process with which they are to end; `None` where they stay until they are removed.
+    """
 
     tag: str
+    owner: str | None = None
 
     @property
     def state(self) -> Path:
@@ -74,8 +80,16 @@ class Lab:
 
 def own_lab() -> Lab:
     """That of this checkout and TARE_HOME: two users, or tests and a user, have two."""
-    words = f"{default_layout().home}\0{CHECKOUT}"
-    return Lab(hashlib.sha256(words.encode()).hexdigest()[:4])
+    return Lab(_tag(f"{default_layout().home}\0{CHECKOUT}"))
+
+
+def new_lab(owner: str) -> Lab:
+    """One more of a process, named by its ident."""
+    return Lab(_tag(f"{owner}\0{next(_MADE)}"), owner)
+
+
+def _tag(words: str) -> str:
+    return hashlib.sha256(words.encode()).hexdigest()[:4]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -91,23 +91,6 @@ class Host(Protocol):
 
     def read(self, path: str) -> bytes | None:
         """Content of a file, `None` where there is none; pseudo-files of /proc and /sys included."""
-        ...
-
-
-@dataclass(frozen=True)
-class ClockReading:
-    """A host's clocks at one moment, nanoseconds. `wall_ns`: since the epoch."""
-
-    monotonic_ns: int
-    wall_ns: int
-
-
-@runtime_checkable
-class TellsTime(Protocol):
-    """A host whose clocks are read without a program being started there: in little more than a round trip."""
-
-    def clocks(self) -> ClockReading:
-        """Both of them, now."""
         ...
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from uuid import uuid4
 
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
-from tare.sites import ClockReading, Completed, Output, Process
+from tare.sites import Completed, Output, Process
+from tare.sites.clocks import ClockReading
 from tare.sites.process import identify
 
 _DRAIN_S = 1.0

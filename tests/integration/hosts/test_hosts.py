@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tare.sites.local import LocalHost
+from tare.sites.process import alive, from_ident
 from tools import hosts
-from tools.lab import TestHost
+from tools.lab import ALL_STATE, Lab, TestHost
 
 pytestmark = pytest.mark.engine
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_each_has_its_own_name_processes_and_groups(pair: tuple[TestHost, ...]) -> None:
@@ -51,8 +57,8 @@ def test_they_share_kernel_and_boot(pair: tuple[TestHost, ...]) -> None:
 def test_a_host_that_was_killed_leaves_nothing_behind(pair: tuple[TestHost, ...]) -> None:
     hosts.ssh(pair[0], "sh", "-c", "'mkdir /sys/fs/cgroup/*/mine; sleep 1000 >/dev/null 2>&1 & echo $!'")
     os.kill(hosts.init_of(pair[0]), signal.SIGKILL)
-    hosts.down()
     lab = pair[0].lab
+    hosts.down(lab)
     assert hosts.names(lab) == ()
     assert not Path(f"/sys/class/net/{lab.uplink}").exists()
     assert not Path("/run/netns", lab.switch).exists()
@@ -61,10 +67,7 @@ def test_a_host_that_was_killed_leaves_nothing_behind(pair: tuple[TestHost, ...]
     assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-hosts/tare-{lab.tag}-*"))
 
 
-def test_hosts_of_another_home_stand_beside_them_with_names_and_networks_of_their_own(
-    pair: tuple[TestHost, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+def test_others_hosts_stand_beside_them_with_names_and_networks_of_their_own(pair: tuple[TestHost, ...]) -> None:
     with hosts.made(1) as (other,):
         assert other.lab != pair[0].lab
         assert other.network != pair[0].network
@@ -73,3 +76,18 @@ def test_hosts_of_another_home_stand_beside_them_with_names_and_networks_of_thei
             assert hosts.ssh(host, "hostname").stdout.strip() == host.name
     assert hosts.names(other.lab) == ()
     assert hosts.ssh(pair[0], "hostname").stdout.strip() == pair[0].name
+
+
+def test_hosts_whose_process_was_killed_are_removed_by_the_next_that_makes_some() -> None:
+    argv = [sys.executable, "-c", "from tools import hosts; import os; hosts.made(1).__enter__(); os._exit(9)"]
+    subprocess.run(argv, check=False, timeout=120, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    abandoned = [Lab(path.parent.name) for path in ALL_STATE.glob("*/owner")]
+    assert abandoned
+    with hosts.made(1):
+        assert not [lab for lab in abandoned if hosts.names(lab) and not _owned(lab)]
+
+
+def _owned(lab: Lab) -> bool:
+    """By a process that is there: other sessions' hosts may stand beside."""
+    owner = lab.state / "owner"
+    return owner.exists() and alive(LocalHost(), from_ident(owner.read_text()))

@@ -295,9 +295,9 @@ class Phases:
             self.pace.began(_instances(sut), client.instance)
 
         def watch() -> None:
-            if meter is not None:
-                meter.look()
             started.watch()
+            if meter is not None:
+                meter.look()  # last: a glance at two hosts takes a while, in which a client may end
 
         code = client.wait(self.machine.clock, command.timeout_s, watch)
         if meter is None:

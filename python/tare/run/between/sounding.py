@@ -14,7 +14,8 @@ from tare.errors import RunFailed, TimedOut
 from tare.run.between.clocks import Exchange, Offset, SiteClock, offset_of
 from tare.run.between.wire import Side, side_of
 from tare.run.clock import Clock, Deadline
-from tare.sites import Host, Output, Process, TellsTime
+from tare.sites import Host, Output, Process
+from tare.sites.clocks import TellsTime
 from tare.sites.ledger import Kind, Ledger, noting
 from tare.sites.process import alive, boot_id, to_ident
 

@@ -25,7 +25,7 @@ Observed = Mapping[str, Any] | None
 """An `Observation` as a record has it."""
 _READINGS = 5
 _COVERED = 0.8
-"""Share of the phase that a client's readings must span: its cgroup may go with it before it is read once more, and
+"""Share of a client's life that its readings must span: its cgroup may go with it before it is read once more, and
 what it used by then is no figure of the whole."""
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 """Columns of the line `cpu` of /proc/stat (proc_stat(5)); guest time is in user and nice already."""
@@ -104,6 +104,8 @@ class Meter:
     _client: Instance | None = None
     _client_file: str | None = None
     _client_readings: list[_Reading] = field(default_factory=list)
+    _gone_s: float | None = None
+    """When the client was first looked for in vain, while it was waited for."""
     _began: _Moment | None = None
     _ended: _Moment | None = None
 
@@ -122,18 +124,22 @@ class Meter:
         seen = _cpu_s(self.client_host or self.host, self._client_file, self._client.process.pid)
         if seen is not None:
             self._client_readings.append(_Reading(self.clock.monotonic(), seen))
+        elif self._gone_s is None:
+            self._gone_s = self.clock.monotonic()
 
     def end(self, of_nodes: Sequence[Observed], of_client: Observed) -> Usage | None:
         """The differences. What was in force around each node and the client tells how many CPUs these had."""
         if self._began is None:
             return None
+        gone_s = self._gone_s
         if self.sut:
             self.look()
         began, ended = self._began, self._moment()
         self._ended = ended
         seen = self._client_readings
         spanned_s = seen[-1].monotonic - seen[0].monotonic if seen else 0.0
-        whole = not self.sut or spanned_s >= _COVERED * (ended.monotonic - began.monotonic)
+        lived_s = spanned_s if gone_s is None or not seen else gone_s - seen[0].monotonic
+        whole = not self.sut or spanned_s >= _COVERED * lived_s
         used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 and whole else None
         alone = not self.sut
         return Usage(

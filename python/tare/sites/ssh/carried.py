@@ -6,12 +6,12 @@ import hashlib
 from pathlib import Path
 
 from tare.errors import RunFailed
-from tare.sites.binaries import GUEST, PROBE, candidates
+from tare.sites.binaries import GUEST, LOAD, PROBE, candidates
 from tare.sites.ledger import Kind
 from tare.sites.ssh.ledger import AgentLedger
 from tare.sites.ssh.link import Link, Refused
 
-_CARRIED = {binary.name: binary for binary in (PROBE, GUEST)}
+_CARRIED = {binary.name: binary for binary in (PROBE, GUEST, LOAD)}
 _QUICK_S = 30.0
 _PART = 4 << 20
 

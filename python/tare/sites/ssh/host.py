@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tare.errors import RunFailed, TimedOut
-from tare.sites import ClockReading, Completed, Output, Process
+from tare.sites import Completed, Output, Process
+from tare.sites.clocks import ClockReading
 from tare.sites.ssh.carried import Carried
 from tare.sites.ssh.frames import MOST_DATA
 from tare.sites.ssh.link import Link, Refused

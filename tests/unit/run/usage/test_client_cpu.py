@@ -36,26 +36,31 @@ class Bench:
         ticks = int(self.now_s / 2 * TICKS_PER_S)
         return f"{pid} (program) R {' '.join(['0'] * 10)} {ticks} 0 {' '.join(['0'] * 30)}".encode()
 
-    def used(self, *, looks_until_s: float) -> Any:
-        """Of a phase of ten seconds with a look each second up to then, whose client ends before the last look."""
+    def used(self, *, looks_s: tuple[float, ...], ends_s: float) -> Any:
+        """Of a client that is looked at then, and of a phase that is over some seconds after its end."""
         meter = Meter(cast("Any", self), cast("Any", self), (instance(SERVER),), None)
         meter.begin(instance(CLIENT))
-        for second in range(1, 10):
-            self.now_s = float(second)
-            if second <= looks_until_s:
-                meter.look()
-        self.now_s = 10.0
+        for look_s in looks_s:
+            self.now_s = look_s
+            if look_s > ends_s:
+                self.alive.discard(CLIENT)
+            meter.look()
         self.alive.discard(CLIENT)
+        self.now_s = 15.0
         return meter.end([None], None)
 
 
-def test_a_client_whose_readings_span_the_phase_has_used_what_they_tell() -> None:
-    used = Bench().used(looks_until_s=9)
-    assert used.client_cpu_s == pytest.approx(4.5)
-    assert used.sut_cpu_s == pytest.approx(5.0)
+def test_a_client_that_was_looked_at_as_long_as_it_lived_has_used_what_was_read() -> None:
+    used = Bench().used(looks_s=(3, 6, 9.9), ends_s=10)
+    assert used.client_cpu_s == pytest.approx(4.95)
+    assert used.sut_cpu_s == pytest.approx(7.5)
 
 
-def test_of_a_client_that_was_read_at_the_beginning_alone_nothing_is_told() -> None:
+def test_a_client_that_ended_just_before_a_look_has_used_what_was_read_before() -> None:
+    assert Bench().used(looks_s=(3, 6, 9.9, 10.1), ends_s=10).client_cpu_s == pytest.approx(4.95)
+
+
+@pytest.mark.parametrize("looks_s", [(10.1,), (3, 5, 10.1)])
+def test_of_a_client_that_was_hardly_looked_at_nothing_is_told(looks_s: tuple[float, ...]) -> None:
     """A look over SSH may take as long as the phase, and a control group goes with its client."""
-    assert Bench().used(looks_until_s=0).client_cpu_s is None
-    assert Bench().used(looks_until_s=5).client_cpu_s is None
+    assert Bench().used(looks_s=looks_s, ends_s=10).client_cpu_s is None
