@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from tare.errors import StudyError
-from tare.sites.file import LOCAL, SshSpec, called, load_sites, resolve
+from tare.sites.file import LOCAL, SitesFile, SiteSpec, SshSpec, called, load_sites, resolve
 from tare.sites.schema import SITES_SCHEMA
 from tare.study.reading.document import parse
+from tare.study.values import Strict
 
 GOOD = """\
 format: 1
@@ -100,6 +102,12 @@ def test_each_fault_is_told_with_its_line_key_and_hint(right: str, wrong: str, s
     with pytest.raises(StudyError) as raised:
         resolve(parse(GOOD.replace(right, wrong, 1), "s"))
     assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize("model", [SitesFile, SiteSpec, SshSpec])
+def test_every_field_is_wrong_in_one_of_them(model: type[Strict]) -> None:
+    named = {key for _, _, sentence in FAULTS for key in re.findall(r"(?:^|[. ])(\w+)(?:\[\d+\])?: ", sentence)}
+    assert set(model.model_fields) <= named
 
 
 def test_the_schema_for_editors_fits_what_is_read() -> None:
