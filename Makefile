@@ -28,7 +28,7 @@ test: setup ## Set up, then all unit and integration tests on a real engine
 	@scripts/engine.sh run scripts/test.sh $(PYTEST_ARGS)
 
 test-unit: setup ## The unit tests alone: no root, no engine
-	@scripts/test.sh unit
+	@scripts/test.sh $(if $(PYTEST_ARGS),$(PYTEST_ARGS),unit)
 
 test-slow: setup ## The tests that take minutes
 	@scripts/packages.sh test

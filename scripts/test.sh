@@ -1,25 +1,31 @@
 #!/bin/sh
 # All tests but the slow ones, with arguments those of pytest, or those that need neither root nor an engine:
 # test.sh [ARGUMENTS OF PYTEST | unit]
-# Unit tests and those in a browser are shared by several workers; on the engine, where what else runs is measured too, one
-# comes after the other.
 set -u
 cd "$(dirname "$0")/.." || exit
 # Python and pytest keep what they compiled, whatever the caller's environment says: without it each worker, and each
 # tare that a test starts, compiles everything again.
 unset PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX="$PWD/build/pycache"
-# Many unit tests wait for the programs that they start, so one worker more than there are CPUs.
+# Many tests wait for the programs that they start, so one worker more than there are CPUs.
 workers=$(($(nproc) + 1))
+# share ARGUMENTS OF PYTEST: workers share the tests by the groups of tests/conftest.py, those of the engine first.
+# The place is short, as workers add to it, and sockets and Podman take no long path.
+share() {
+    place=$(mktemp -d /tmp/pytest-of-XXXX)
+    .venv/bin/python -m pytest -n "$workers" --dist loadscope --no-loadscope-reorder --durations=40 \
+        --basetemp="$place" "$@" || return
+    rm -rf --one-file-system "$place"
+}
 
 if [ "$*" = unit ]; then
-    exec .venv/bin/python -m pytest -m "not slow and not engine" -n "$workers" --durations=10 tests/unit
+    share -m "not slow and not engine" tests/unit
+    exit
 fi
 if [ $# -gt 0 ]; then
     exec .venv/bin/python -m pytest -m "not slow" "$@"
 fi
 code=0
 scripts/test_probe_root.sh || code=$?
-.venv/bin/python -m pytest -m "not slow" -n "$workers" --durations=25 tests/unit tests/e2e || code=$?
-.venv/bin/python -m pytest -m "not slow" --durations=50 tests/integration || code=$?
+share -m "not slow" tests/integration tests/e2e tests/unit || code=$?
 exit "$code"

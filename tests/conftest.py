@@ -12,12 +12,13 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import hypothesis
 import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]  # xdist has no types
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # as above
 
 from tare.errors import EnvironmentLacks
 from tare.sites.engine import connect
@@ -27,20 +28,25 @@ from tare.sites.sqlite_ledger import SqliteLedger
 
 ROOT = Path(__file__).resolve().parent.parent
 CI = os.environ.get("CI") == "true"
-MARK = f"TARE_TEST_SESSION={os.getpid()}"
+SESSION = "TARE_TEST_SESSION"
 ENGINES_OWN = frozenset({"/run/docker/netns/default"})
 """Made by dockerd for the first container on the host's network, and kept for all later ones."""
 SETTLE_S = 10.0
 """How long the kernel and the engine may take to let go of what was already removed."""
 SANDBOXES, SANDBOXES_SETTLE_S = "/run/docker/netns/", 90.0
 """Where dockerd names the network namespaces of containers; a name goes with its housekeeping, once in 60 s."""
+BESIDE = 10
+"""Niceness of workers that run no test on the engine."""
+BEFORE = pytest.StashKey["Traces"]()
+HAD_ENGINE = pytest.StashKey[bool]()
+LEFT = pytest.StashKey[str]()
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Tests use caches of their own, never the user's; what they start inherits the session's mark."""
     os.environ.setdefault(ENV, str(ROOT / "build" / "test-home"))
-    name, _, value = MARK.partition("=")
-    os.environ[name] = value
+    if not _is_worker(config):
+        os.environ[SESSION] = str(os.getpid())
     # A version manager's `python3` is a shell script that takes 100 ms to find what runs these tests in 10.
     os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     # A slow machine is no wrong answer: what takes how long is told by benchmarks.
@@ -66,6 +72,34 @@ def _why_no_engine() -> str | None:
     except EnvironmentLacks as error:
         return str(error)
     return None
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives workers one group of tests after the other, in the order in which they were collected."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+def group_of(nodeid: str) -> str:
+    """Which tests run one after the other: all those that use the engine, and those of each other file."""
+    path = nodeid.partition("::")[0]
+    return "engine" if path.startswith("tests/integration/") else path
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests on the engine, some of which measure, come before those that a worker runs beside them."""
+    if _is_worker(item.config) and group_of(item.nodeid) != "engine":
+        os.setpriority(os.PRIO_PROCESS, 0, max(BESIDE, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Of `--dist loadscope`; xdist's own `loadgroup` finds no groups under pytest 9.2."""
+    return ByGroup(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -161,7 +195,7 @@ def _processes() -> frozenset[str]:
 
 
 def _marked(pid: int) -> bool:
-    if MARK in _text(Path(f"/proc/{pid}/environ")).split("\0"):
+    if f"{SESSION}={os.environ[SESSION]}" in _text(Path(f"/proc/{pid}/environ")).split("\0"):
         return True
     return CI and any(":/tare" in line for line in _text(Path(f"/proc/{pid}/cgroup")).splitlines())
 
@@ -204,15 +238,37 @@ def _patience(left: list[str]) -> float:
     return SANDBOXES_SETTLE_S if only_sandboxes else SETTLE_S
 
 
-@pytest.fixture(scope="session", autouse=True)
-def leak_guard() -> Iterator[None]:
-    """Fail the session when it leaves anything behind."""
-    before, had_engine = traces(), _why_no_engine() is None
-    yield
-    if had_engine and (reason := _why_no_engine()) is not None:
-        pytest.fail(f"the tests lost the engine, so what they left in it cannot be seen: {reason}", pytrace=False)
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Look at the machine before the first test; with workers, before they start."""
+    if not _is_worker(session.config):
+        session.config.stash[BEFORE] = traces()
+        session.config.stash[HAD_ENGINE] = _why_no_engine() is None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the session when it leaves anything behind; with workers, after all of them have ended."""
+    if (left := _left_behind(session.config)) is not None:
+        session.config.stash[LEFT] = left
+        if session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was left behind."""
+    if (left := config.stash.get(LEFT, None)) is not None:
+        terminalreporter.section("left behind", red=True)
+        terminalreporter.write_line(left)
+
+
+def _left_behind(config: pytest.Config) -> str | None:
+    before = config.stash.get(BEFORE, None)
+    if before is None:
+        return None
+    if config.stash[HAD_ENGINE] and (reason := _why_no_engine()) is not None:
+        return f"the tests lost the engine, so what they left in it cannot be seen: {reason}"
     began = time.monotonic()
     while (left := traces().beyond(before)) and time.monotonic() - began < _patience(left):
         time.sleep(0.5)
-    if left:
-        pytest.fail("the tests left behind:\n" + "\n".join(left), pytrace=False)
+    return "\n".join(("the tests left behind:", *left)) if left else None
