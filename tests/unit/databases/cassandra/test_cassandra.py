@@ -144,7 +144,7 @@ def test_the_log_of_a_start_tells_the_settings_in_force() -> None:
 
 
 def test_a_log_without_the_configuration_is_no_answer() -> None:
-    with pytest.raises(RunFailed, match="does not tell its configuration"):
+    with pytest.raises(RunFailed, match="does not contain its configuration"):
         parse_log("INFO starting\n")
 
 
