@@ -139,7 +139,7 @@ def test_used_memory_of_sar_means_what_its_version_means(version: str, quantity:
 def test_a_sar_that_tells_no_version_is_refused(tmp_path: Path) -> None:
     shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
     (tmp_path / "sar.version").write_text("sar: what?\n")
-    with pytest.raises(RunFailed, match="tells no version"):
+    with pytest.raises(RunFailed, match="prints no version"):
         read("sar", tmp_path)
 
 
