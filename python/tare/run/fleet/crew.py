@@ -67,9 +67,9 @@ class OwnCrew:
             self._cluster = LocalCluster(
                 n_workers=0,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # without one, Dask listens at 0.0.0.0:8787 all the same
                 security=self._security,
-                scheduler_kwargs={"allowed_failures": 0},
+                scheduler_kwargs={"allowed_failures": 0, "dashboard": False},
                 silence_logs=logging.CRITICAL,
             )
         self.client = Client(self._cluster, set_as_default=False)

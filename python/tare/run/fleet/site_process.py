@@ -152,6 +152,7 @@ def _live(
             local_directory=scratch,
             memory_limit=0,
             dashboard=False,
+            dashboard_address="127.0.0.1:0",
             death_timeout=30,
         )
         await worker.finished()
