@@ -117,7 +117,7 @@ class TestTheSuiteItself:
             def serve(self, plan: ServerPlan) -> ServerCommand:
                 return replace(super().serve(plan), argv=("serve", str(time.monotonic_ns())))
 
-        with pytest.raises(AssertionError, match="depend on the plan alone"):
+        with pytest.raises(AssertionError, match="must depend only on the plan"):
             of(DatabaseConformance, database=Clock()).test_commands_are_the_same_each_time()
 
     def test_a_process_that_a_describing_method_starts(self) -> None:
