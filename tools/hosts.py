@@ -128,7 +128,7 @@ def _remove(lab: Lab) -> None:
         run("ip", "link", "delete", lab.uplink, check=False)  # it may have gone with the switch
     _unmount_names()
     _remove_groups(found)
-    for place in (lab.state, lab.roots):
+    for place in (lab.roots, lab.state):  # the state is what a later call finds it by
         shutil.rmtree(place, ignore_errors=True)
         if place.exists():
             raise HostsFailed(f"{place} could not be removed: see what is mounted there")
