@@ -32,10 +32,12 @@ def test_a_real_container_s_disk_writes_are_seen_by_no_tool() -> None:
     assert "113.0 MiB written. No tool shows" in text
 
 
-def test_without_a_tracing_program_nobody_knows() -> None:
+def test_without_a_tracing_program_reads_and_writes_are_unknown() -> None:
     whole = trace()
     uncounted = whole.tables["cgroup"].with_columns(block_read_bytes=None, block_written_bytes=None)
-    assert "so nobody knows" in told(Trace(whole.header, whole.quanta, True, {**whole.tables, "cgroup": uncounted}))
+    assert "reads and writes are unknown" in told(
+        Trace(whole.header, whole.quanta, True, {**whole.tables, "cgroup": uncounted})
+    )
 
 
 def test_steal_is_told_with_what_it_does_to_docker_where_there_is_any() -> None:
