@@ -79,7 +79,8 @@ def test_others_hosts_stand_beside_them_with_names_and_networks_of_their_own(pai
 
 
 def test_hosts_whose_process_was_killed_are_removed_by_the_next_that_makes_some() -> None:
-    argv = [sys.executable, "-c", "from tools import hosts; import os; hosts.made(1).__enter__(); os._exit(9)"]
+    program = "from tools import hosts; import os; held = hosts.made(1); held.__enter__(); os._exit(9)"
+    argv = [sys.executable, "-c", program]
     subprocess.run(argv, check=False, timeout=120, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
     abandoned = [Lab(path.parent.name) for path in ALL_STATE.glob("*/owner")]
     assert abandoned
