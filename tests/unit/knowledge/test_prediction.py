@@ -10,6 +10,7 @@ import pytest
 from tests.unit.analyze import synthetic
 
 from tare.calibrate.summary import Identity
+from tare.cli.study.weigh import render
 from tare.errors import StoreError
 from tare.knowledge.claim import Setup
 from tare.knowledge.kept_costs import keep, place_of, read_costs
@@ -172,6 +173,15 @@ def test_each_arm_of_a_store_stands_beside_what_was_measured(study: Study) -> No
     shown = "\n".join(prediction_lines(list(by_arm.values()), 100))
     assert "-16.7 %" in shown
     assert "measured -20.0 %" in shown
+
+
+def test_costs_are_shown_a_path_a_line_within_80_columns() -> None:
+    known = cost("machine-cpu", 3.04, se=0.5).model_copy(update={"low": 1.3, "high": 4.76})
+    shown = render(costs(known), width=80)
+    assert "2 \N{MULTIPLICATION SIGN} a CPU, Linux 6.18, docker 20.10" in shown
+    (line,) = [line for line in shown.splitlines() if line.startswith("bridge")]
+    assert line.split() == ["bridge", "3.0", "\N{PLUS-MINUS SIGN}1.7", *["\N{EM DASH}"] * 4]
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_costs_are_kept_by_machine_and_read_again(tmp_path: Path) -> None:

@@ -27,6 +27,10 @@ from tare.sites.layout import Layout, default_layout
 from tare.sites.local import LocalHost
 from tare.version import __version__
 
+_MEANING = (
+    "\N{MICRO SIGN}s a request, more than bare but in the first row; \N{PLUS-MINUS SIGN} half of the 95 % interval"
+)
+
 
 def weigh(
     full: Annotated[  # noqa: FBT002 - an option, given by name
@@ -83,17 +87,17 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
     console.print(Text(_machine(costs.identity), style="bold"))
-    console.print(Text("Microseconds a request more than bare (first row: the whole cost there), 95 % interval."))
+    console.print(Text(_MEANING))
     console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     columns: Sequence[tuple[str, Load, Quantity, bool]] = (
-        ("CPU, machine", "busy", "machine-cpu", False),
-        ("CPU, server", "busy", "sut-cpu", False),
-        ("CPU, client", "busy", "client-cpu", False),
-        ("time, one at once", "alone", "time", False),
+        ("CPU", "busy", "machine-cpu", False),
+        ("of server", "busy", "sut-cpu", False),
+        ("of client", "busy", "client-cpu", False),
+        ("time alone", "alone", "time", False),
         ("CPU a KiB", "large", "machine-cpu", True),
     )
-    table.add_column("path")
+    table.add_column("path", no_wrap=True)
     for title, *_ in columns:
         table.add_column(title, justify="right")
     for path in dict.fromkeys(each.path for each in costs.costs):
@@ -113,12 +117,12 @@ def _words(path: NetworkPath) -> str:
     server, client, network = path
     if server == client == "bare":
         return "bare"
-    return f"{network}, client in a container" if client != "bare" else network
+    return f"{network}, both inside" if client != "bare" else network
 
 
 def _cell(cost: UnitCost | None) -> str:
     if cost is None:
         return "\N{EM DASH}"
-    digits = 2 if abs(cost.us) < 10 else 1
-    bounds = "" if cost.low is None or cost.high is None else f" [{cost.low:.{digits}f}, {cost.high:.{digits}f}]"
-    return f"{cost.us:.{digits}f}{bounds}"
+    digits = 2 if cost.per_kib else 1
+    reach = "" if cost.high is None else f" \N{PLUS-MINUS SIGN}{cost.high - cost.us:.{digits}f}"
+    return f"{cost.us:.{digits}f}{reach}"
