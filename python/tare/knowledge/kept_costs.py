@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from uuid import uuid4
 
 from pydantic import ValidationError
 
+from tare.calibrate.archive import write_whole
 from tare.calibrate.summary import Identity
 from tare.errors import StoreError
 from tare.knowledge.unit_costs import UnitCosts
@@ -24,12 +24,7 @@ def keep(layout: Layout, costs: UnitCosts) -> None:
     """Write them, whole or not at all, in the place of what was known before."""
     folder = place_of(layout, costs.identity)
     folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f"{RESULT}.{uuid4().hex}"
-    try:
-        scratch.write_text(costs.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        scratch.replace(folder / RESULT)
-    finally:
-        scratch.unlink(missing_ok=True)
+    write_whole(folder / RESULT, costs.model_dump_json(indent=1) + "\n")
 
 
 def read_costs(layout: Layout, identity: Identity) -> UnitCosts | None:

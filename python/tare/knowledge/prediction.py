@@ -21,10 +21,19 @@ from typing import Literal
 
 from tare.analyze.numbers import number_at
 from tare.analyze.runs import select_runs
-from tare.analyze.validity.load import BUSY
+from tare.knowledge.advice_text import percent
 from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Setup
-from tare.knowledge.unit_costs import Path, Quantity, UnitCost, UnitCosts, in_flight, machine_busy_s
+from tare.knowledge.unit_costs import (
+    FEWEST,
+    Path,
+    Quantity,
+    UnitCost,
+    UnitCosts,
+    in_flight,
+    machine_busy_s,
+    path_of,
+)
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
@@ -62,14 +71,6 @@ class Profile:
     flying: float
     stations: Mapping[Station, Demand]
     runs: int
-
-    @property
-    def saturated(self) -> Station | None:
-        """The station nearest to its end, where one is at it."""
-        busy: list[tuple[float, Station]] = [
-            (each.used, name) for name, each in self.stations.items() if each.used >= BUSY
-        ]
-        return max(busy)[1] if busy else None
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,9 @@ def profile_of(runs: Sequence[RunRecord]) -> Profile | None:
 def _profile(run: RunRecord) -> Profile | None:
     per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
     flying, wall = in_flight(run), number_at(run.usage, ("wall_s",))
-    if not per_s or not operations or flying is None or not wall:
-        return None
     queries = number_at(run.measurement, ("queries_per_s",))
+    if not per_s or not operations or not queries or flying is None or not wall:
+        return None
     used: Mapping[Station, float | None] = {
         "machine": machine_busy_s(run),
         "sut": number_at(run.usage, ("sut_cpu_s",)),
@@ -132,18 +133,20 @@ def _profile(run: RunRecord) -> Profile | None:
         for name in _QUANTITIES
         if (spent := used[name]) is not None and (room := cpus[name])
     }
-    return Profile(queries / per_s if queries else 1.0, per_s, flying, stations, 1)
+    return Profile(queries / per_s, per_s, flying, stations, 1)
 
 
 def predicted(arm: str, setup: Setup, profile: Profile, costs: UnitCosts) -> Prediction:
     """Of one arm against the bare baseline."""
-    path = (setup.deployment, setup.client or "bare", setup.network or "none")
+    path = path_of(setup)
     if path == PLAIN:
         return Prediction(arm, why_none="it is deployed as the baseline is")
     added = {name: costs.of(path, "busy", quantity) for name, quantity in _QUANTITIES.items()}
     waited = costs.of(path, "alone", "time")
     if waited is None or not any(added.values()):
         return Prediction(arm, why_none=f"no unit cost is known of {' / '.join(path)}")
+    if any(each.se is None for each in (waited, *added.values()) if each is not None):
+        return Prediction(arm, why_none=f"the unit costs of {' / '.join(path)} have fewer than {FEWEST} blocks")
     point, bound = _log_ratio(profile, added, waited, shift=0.0)
     ends = [_log_ratio(profile, added, waited, shift=shift)[0] for shift in (-1.0, 1.0)]
     of_costs = abs(ends[0] - ends[1]) / 2
@@ -169,8 +172,10 @@ def _log_ratio(
 
 
 def _shifted(cost: UnitCost, shift: float) -> float:
-    """Never less than nothing: no path gives time back."""
-    return max(0.0, cost.us + shift * (cost.se or 0.0))
+    """Never less than nothing: no path gives time back. Raises `ValueError` for a cost without a standard error."""
+    if shift and cost.se is None:
+        raise ValueError(f"a cost of {cost.n} blocks has no standard error")
+    return max(0.0, cost.us + (shift * cost.se if cost.se is not None else 0.0))
 
 
 def predictions(study: Study, records: Sequence[RunRecord], costs: UnitCosts) -> Iterator[Prediction]:
@@ -181,14 +186,15 @@ def predictions(study: Study, records: Sequence[RunRecord], costs: UnitCosts) ->
         if arm.control or base == arm.name:
             continue
         baseline = next(each for each in study.arms if each.name == base)
-        below = setup_of(baseline)
-        if (below.deployment, below.client or "bare", below.network or "none") != PLAIN:
+        if path_of(setup_of(baseline)) != PLAIN:
             yield Prediction(arm.name, why_none="its baseline is not bare")
             continue
         bare = {block: run for (block, name), run in good.items() if name == base}
         profile = profile_of(list(bare.values()))
         if profile is None:
-            yield Prediction(arm.name, why_none="no bare run of a closed loop tells what an operation does")
+            yield Prediction(
+                arm.name, why_none="no bare run of a closed loop says how many requests an operation sends"
+            )
             continue
         own = {block: run for (block, name), run in good.items() if name == arm.name}
         yield replace(predicted(arm.name, setup_of(arm), profile, costs), measured=_measured(own, bare))
@@ -224,9 +230,9 @@ def prediction_lines(found: Sequence[Prediction], width: int) -> Iterator[str]:
         if each.log_ratio is None or each.low is None or each.high is None or each.bound is None:
             yield f"  {each.arm:<{name}}  no prediction: {each.why_none}"[:width]
             continue
-        ends = f"[{_percent(each.low)}, {_percent(each.high)}]"
-        beside = "" if each.measured is None else f"; measured {_percent(each.measured)}"
-        yield f"  {each.arm:<{name}}  {_percent(each.log_ratio)} {ends}, limited by {_BOUNDS[each.bound]}{beside}"
+        ends = f"[{percent(each.low)}, {percent(each.high)}]"
+        beside = "" if each.measured is None else f"; measured {percent(each.measured)}"
+        yield f"  {each.arm:<{name}}  {percent(each.log_ratio)} {ends}, limited by {_BOUNDS[each.bound]}{beside}"
 
 
 def prediction_trees(found: Sequence[Prediction]) -> list[dict[str, object]]:
@@ -243,11 +249,6 @@ def prediction_trees(found: Sequence[Prediction]) -> list[dict[str, object]]:
         }
         for each in found
     ]
-
-
-def _percent(log_ratio: float) -> str:
-    """A log ratio as a relative change: -0.0513 is `-5.0 %`."""
-    return f"{100 * math.expm1(log_ratio):+.1f} %"
 
 
 def _relative(log_ratio: float | None) -> float | None:

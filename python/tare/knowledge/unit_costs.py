@@ -13,10 +13,12 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
+from tare.analyze.metrics import cpu_per_operation_us
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.runs import select_runs
 from tare.calibrate.summary import Identity
 from tare.knowledge.benchmark import setup_of
+from tare.knowledge.claim import Setup
 from tare.run.record import RunRecord
 from tare.study.model import Study
 from tare.study.values import Strict
@@ -81,6 +83,11 @@ class UnitCosts(Strict):
         return next(found, None)
 
 
+def path_of(setup: Setup) -> Path:
+    """Which path a setup has; `none` for a client or a network that is not there."""
+    return setup.deployment, setup.client or "none", setup.network or "none"
+
+
 def unit_costs(study: Study, records: Sequence[RunRecord]) -> tuple[UnitCost, ...]:
     """Every cost that the good runs tell, paths in the study's order."""
     runs = select_runs(study, records)
@@ -91,8 +98,7 @@ def unit_costs(study: Study, records: Sequence[RunRecord]) -> tuple[UnitCost, ..
     for arm in study.arms:
         if arm.control or arm.name not in by_arm:
             continue
-        setup = setup_of(arm)
-        path = (setup.deployment, setup.client or "bare", setup.network or "none")
+        path = path_of(setup_of(arm))
         load = LOADS[arm.levels["load"]]
         baseline = by_arm.get(study.baseline_of(arm.name), {})
         bare = study.baseline_of(arm.name) == arm.name
@@ -157,16 +163,9 @@ def _of(run: RunRecord, quantity: Quantity) -> float | None:
     if quantity == "time":
         rate, flying = number_at(run.measurement, ("throughput_per_s",)), in_flight(run)
         return None if not rate or flying is None else 1e6 * flying / rate
-    if quantity == "machine-cpu":
-        used = machine_busy_s(run)
-    elif quantity == "client-cpu":
-        used = number_at(run.usage, ("client_cpu_s",))
-    else:
-        used = number_at(run.usage, ("sut_cpu_s",))
-        proxy = number_at(run.usage, ("proxy_cpu_s",))
-        if used is None or (proxy is None and (run.path or {}).get("hop") == "docker-proxy"):
-            return None
-        used += proxy or 0.0
+    if quantity == "sut-cpu":
+        return cpu_per_operation_us(run)
+    used = machine_busy_s(run) if quantity == "machine-cpu" else number_at(run.usage, ("client_cpu_s",))
     return None if used is None else 1e6 * used / requests
 
 

@@ -123,6 +123,18 @@ def test_a_path_without_unit_costs_has_no_prediction_and_says_why() -> None:
     assert list(prediction_lines([found], 100))[-1].endswith("no unit cost is known of container / bare / bridge")
 
 
+def test_costs_without_a_standard_error_predict_nothing() -> None:
+    known = costs(cost("sut-cpu", 4.0, se=None), cost("time", 1.0, load_="alone"))
+    found = predicted("bridge", BRIDGE, profile(), known)
+    assert found.log_ratio is None
+    assert found.why_none == "the unit costs of container / bare / bridge have fewer than 3 blocks"
+
+
+def test_a_workload_that_does_not_tell_its_requests_has_no_profile() -> None:
+    untold = synthetic.changed(run(), lambda tree: tree["measurement"].pop("queries_per_s"))
+    assert profile_of([untold]) is None
+
+
 def test_an_open_loop_has_no_profile() -> None:
     assert profile_of([run(rate=1000.0)]) is None
 
@@ -178,7 +190,7 @@ def test_each_arm_of_a_store_stands_beside_what_was_measured(study: Study) -> No
 def test_costs_are_shown_a_path_a_line_within_80_columns() -> None:
     known = cost("machine-cpu", 3.04, se=0.5).model_copy(update={"low": 1.3, "high": 4.76})
     shown = render(costs(known), width=80)
-    assert "2 \N{MULTIPLICATION SIGN} a CPU, Linux 6.18, docker 20.10" in shown
+    assert "2 \N{MULTIPLICATION SIGN} a CPU, 16 GiB, Linux 6.18, docker 20.10" in shown
     (line,) = [line for line in shown.splitlines() if line.startswith("bridge")]
     assert line.split() == ["bridge", "3.0", "\N{PLUS-MINUS SIGN}1.7", *["\N{EM DASH}"] * 4]
     assert max(map(len, shown.splitlines())) <= 80

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.calibrate.summary import Identity, identity_of
+from tare.cli.study.calibrate import machine
 from tare.cli.study.running import carried_out, planned
 from tare.errors import StudyError
 from tare.knowledge.kept_costs import keep, place_of, read_costs
@@ -50,7 +51,10 @@ def weigh(
     identity = _identity(layout)
     costs = read_costs(layout, identity) if show else _measured(layout, identity, full=full, quiet=quiet)
     if costs is None:
-        raise StudyError("no unit costs of this machine are known", hint="`tare weigh` measures them")
+        hint = "`tare weigh` measures them"
+        if identity.engine is None:
+            hint = f"they are kept by kernel and engine, and no engine answers: start it; {hint}"
+        raise StudyError("no unit costs of this machine under its kernel and engine are known", hint=hint)
     text = costs.model_dump_json(indent=2) + "\n" if as_json else render(costs, width=Console().width)
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
@@ -86,7 +90,7 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
     """The costs as a table: a row a path."""
     out = io.StringIO()
     console = Console(file=out, width=max(width, 80), highlight=False)
-    console.print(Text(_machine(costs.identity), style="bold"))
+    console.print(Text(machine(costs.identity), style="bold"))
     console.print(Text(_MEANING))
     console.print()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -105,12 +109,6 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
         table.add_row(_words(path), *map(_cell, found))
     console.print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-def _machine(identity: Identity) -> str:
-    engine = f"{identity.engine} {identity.engine_version}" if identity.engine else "no engine"
-    cpus = f"{identity.cpu_count} \N{MULTIPLICATION SIGN} {identity.cpu_model}"
-    return f"{cpus}, Linux {identity.kernel}, {engine}"
 
 
 def _words(path: NetworkPath) -> str:
