@@ -81,7 +81,7 @@ bench-import: setup ## Seconds that importing and analysing 720 runs takes, of t
 	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
 bench-load: setup ## tare-load beside redis-benchmark, sysbench, pgbench, YCSB and cassandra-stress, PAIRS (5) of runs within MINUTES (60); root
-	@bench/load/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json
+	@bench/load/run.sh --pairs $(or $(PAIRS),5) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json
 
 hosts: setup ## HOSTS (2) test hosts in namespaces of this machine, with sshd and engine, and their sites.yaml; RATE slows the wire
 	@scripts/packages.sh hosts
@@ -100,7 +100,7 @@ bench-hosts: setup ## On test hosts: calls through the agent beside SSH and Ansi
 	@$(PY) -m bench.agent.own_time --markdown build/bench-own-time.md
 
 bench-explain: setup ## Known causes: does `tare explain` find them; what sampling costs, PAIRS (5) of runs (root)
-	@bench/explain/run.sh --pairs $(if $(filter file,$(origin PAIRS)),5,$(PAIRS)) --markdown build/bench-explain.md --json build/bench-explain.json
+	@bench/explain/run.sh --pairs $(or $(PAIRS),5) --markdown build/bench-explain.md --json build/bench-explain.json
 
 bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generators on the same arms, on an idle machine (root, an engine)
 	@bench/paths.sh

@@ -281,3 +281,14 @@ def test_the_newest_three_archives_are_kept(tmp_path: Path) -> None:
     kept = archives(clone)
     assert len(kept) == 3
     assert f"{key}.tar" in {path.name for path in kept}
+
+
+@pytest.mark.parametrize(
+    ("target", "option"),
+    [("bench-load", "--pairs 5"), ("bench-load", "--minutes 60"), ("bench-explain", "--pairs 5")],
+)
+def test_a_benchmark_has_its_defaults(target: str, option: str) -> None:
+    dry = subprocess.run(
+        ["make", "--dry-run", target], cwd=SCRIPTS.parent, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert option in dry.stdout
