@@ -9,11 +9,12 @@ from types import MappingProxyType
 
 from tare.analyze.arms import ArmSummary, figure_of, summarise
 from tare.analyze.estimate import Estimate, Finding
-from tare.analyze.estimator import estimate_of, over_sites_of
+from tare.analyze.estimator import estimate_of, over_hosts_of, over_sites_of
 from tare.analyze.metrics import METRICS, PRIMARY, Metric, metrics_of
 from tare.analyze.published import by_publication
 from tare.analyze.runs import Failure, Runs, by_strata, select_runs
 from tare.analyze.statistics.histogram import below_resolution
+from tare.analyze.statistics.hosts import Placed, machines_apart
 from tare.analyze.statistics.intervals import paired_log_ratio_t
 from tare.analyze.statistics.pairing import pair
 from tare.analyze.validity import Alarm, check
@@ -63,6 +64,36 @@ class Stratum:
 
 
 @dataclass(frozen=True)
+class Machines:
+    """Throughput of all arms with the server on `turned` and the client on `own`, against the other way round.
+
+    `own`: the server's host in the file of sites. It says what one machine is worth as a server and the other as a
+    client, together.
+    """
+
+    own: str
+    turned: str
+    estimate: Estimate
+
+
+def machines_of(runs: Runs) -> Machines | None:
+    """`None` where hosts keep their parts, or no two blocks tell."""
+    turned = runs.swapped
+    series: dict[tuple[str, str], list[Placed]] = {}
+    for (block, arm), run in sorted(runs.good.items(), key=lambda each: each[1].index):
+        value = runs.value(block, arm, METRICS[PRIMARY])
+        if value is not None and value > 0 and block in turned:
+            of_condition = (arm, str(sorted(run.levels.items())))
+            series.setdefault(of_condition, []).append(Placed(value, turned[block]))
+    estimate = machines_apart(list(series.values()))
+    first = next((run.between for run in runs.good.values() if run.between is not None), None)
+    if estimate is None or first is None:
+        return None
+    own, other = (first["client"], first["sut"]) if first.get("swapped") else (first["sut"], first["client"])
+    return Machines(str(own), str(other), estimate)
+
+
+@dataclass(frozen=True)
 class Analysis:
     """All that is concluded from a study's records.
 
@@ -90,6 +121,9 @@ class Analysis:
 
     emulated: EmulatedArms = field(default_factory=dict)
     """Arms with a run on an emulated CPU."""
+
+    machines: Machines | None = None
+    """What the two machines differ by, where server and client changed hosts."""
 
     @property
     def invalid(self) -> bool:
@@ -137,6 +171,7 @@ def analyze(study: Study, records: Sequence[RunRecord]) -> Analysis:
             for levels, part in strata
         ),
         emulated=emulated_arms(runs.good.values()),
+        machines=machines_of(runs),
     )
 
 
@@ -183,6 +218,7 @@ def _finding(study: Study, runs: Runs, arm: Arm, metric: Metric, stratum: Mappin
         control=arm.control,
         stratum=dict(stratum),
         over_sites=over_sites_of(study, runs, pairs),
+        over_hosts=over_hosts_of(study, runs, pairs),
     )
 
 

@@ -90,6 +90,26 @@ class OverSites:
 
 
 @dataclass(frozen=True)
+class OverHosts:
+    """An effect where server and client change hosts every other block.
+
+    `hosts`: the effect with the server on either host (`site` names it). `error`, `freedom`: of the t of the mean
+    log ratio `mean`; no error without any spread. `apart`: by how much the effect on the second host differs from
+    that on the first; `apart_p`: probability of so much where none is. `pooled`: the estimate from all blocks as
+    if hosts made no difference.
+    """
+
+    estimate: Estimate
+    hosts: tuple[SiteEffect, ...]
+    mean: float
+    error: float | None
+    freedom: int
+    apart: float
+    apart_p: float | None
+    pooled: Estimate
+
+
+@dataclass(frozen=True)
 class Dropped:
     """A block that a finding had to do without, and why."""
 
@@ -133,6 +153,8 @@ class Finding:
     baseline_emulated: tuple[Side, ...] = ()
     over_sites: OverSites | None = None
     """Where its blocks are of several sites: the estimate is then over sites and blocks."""
+    over_hosts: OverHosts | None = None
+    """Where server and client change hosts: the estimate then weighs both hosts alike."""
 
     @property
     def mark(self) -> str | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tare.analyze.estimate import Estimate, OverSites
+from tare.analyze.estimate import Estimate, OverHosts, OverSites
 from tare.analyze.metrics import Metric
 from tare.analyze.numbers import number_at
 from tare.analyze.published import pooled_windows, welch
 from tare.analyze.runs import Runs
+from tare.analyze.statistics.hosts import over_hosts
 from tare.analyze.statistics.intervals import anytime_log_ratio, paired_log_ratio_t
 from tare.analyze.statistics.pairing import Pairs
 from tare.analyze.statistics.sites import over_sites
@@ -44,9 +45,25 @@ def over_sites_of(study: Study, runs: Runs, pairs: Pairs) -> OverSites | None:
     return None if found is None else replace(found, estimate=replace(found.estimate, confidence=CONFIDENCE))
 
 
+def over_hosts_of(study: Study, runs: Runs, pairs: Pairs) -> OverHosts | None:
+    """The effect with both hosts weighing alike, `None` where server and client keep theirs.
+
+    With `looks: any` too it is `None`: only the plain mean has an interval that holds at every look. So it is where
+    the protocol is judged as publications do.
+    """
+    rule = Rule.of(study.protocol)
+    if not runs.swapped or as_published(study) or rule.anytime:
+        return None
+    level = CONFIDENCE if rule.target is None else 1 - rule.alpha
+    found = over_hosts(
+        runs.by_server_host(pairs.ratios), level, paired(study, [ratio for _, ratio in pairs.ratios])
+    )
+    return None if found is None else replace(found, estimate=replace(found.estimate, confidence=CONFIDENCE))
+
+
 def _paired(study: Study, runs: Runs, arm: str, metric: Metric, pairs: Pairs) -> Estimate:
     del arm, metric
-    found = over_sites_of(study, runs, pairs)
+    found = over_sites_of(study, runs, pairs) or over_hosts_of(study, runs, pairs)
     return paired(study, [ratio for _, ratio in pairs.ratios]) if found is None else found.estimate
 
 

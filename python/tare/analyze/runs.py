@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import StoreError
 from tare.protocols.registry import PROTOCOLS
+from tare.run.parity.exchanged import is_swapped
 from tare.run.record import RunRecord
 from tare.study.model import Arm, Study
 
@@ -71,6 +72,21 @@ class Runs:
         found: dict[str, list[float]] = {}
         for block, value in ratios:
             found.setdefault(places.get(block) or "", []).append(value)
+        return found
+
+    @property
+    def swapped(self) -> Mapping[int, bool]:
+        """Block → whether server and client stood on each other's hosts; empty of a study in which none did."""
+        found = {block: is_swapped(run) for (block, _), run in self.good.items() if run.between is not None}
+        return found if any(found.values()) else {}
+
+    def by_server_host(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
+        """(block, value) by the host that the server stood on in the block, where two hosts are known."""
+        hosts = {block: str(run.between["sut"]) for (block, _), run in self.good.items() if run.between is not None}
+        found: dict[str, list[float]] = {}
+        for block, value in ratios:
+            if block in hosts:
+                found.setdefault(hosts[block], []).append(value)
         return found
 
     def _places(self) -> dict[int, str | None]:

@@ -133,7 +133,7 @@ def _tests(study: Study, findings: Sequence[Finding]) -> Tests:
 
 
 def _raw(study: Study, finding: Finding) -> PValues | None:
-    over = finding.over_sites
+    over = finding.over_sites or finding.over_hosts
     if over is not None:
         margin = study.margins.get(finding.metric)
         return (

@@ -139,6 +139,11 @@ class Archive:
             sorted((each for each in read if each is not None), key=lambda each: each.effort.finished_at or 0.0)
         )
 
+    def spread(self, machine_key: str) -> float | None:
+        """From block to block, as the latest calibration of a machine found it; `None` where there is none."""
+        known = [each.spread for each in self.summaries(machine_key) if each.spread is not None]
+        return known[-1] if known else None
+
     def summarise(self, identity: Identity) -> Summary:
         """From the stores themselves."""
         seen: list[ContrastResult] = []

@@ -1,8 +1,8 @@
 """A TCP proxy that holds back each of a client's messages, and writes down for how long it really did.
 
-Sent to a host and run by its own Python: `delay_proxy.py SPEC`, a JSON object with `port` (the server's, on
-127.0.0.1), `delay_us`, `cgroup_procs` (files by which to join the server's cgroups) and `log`. It prints the port
-that it listens on. A line of the log is a connection that was closed.
+Sent to a host and run by its own Python: `delay_proxy.py SPEC`, a JSON object with `address` and `port` (the
+server's), `delay_us`, `cgroup_procs` (files by which to join the server's cgroups) and `log`. It listens at that
+address and prints its port. A line of the log is a connection that was closed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import sys
 import time
 from pathlib import Path
 
-_LOOPBACK = "127.0.0.1"
 _CHUNK = 1 << 16
 
 
 class Connection:
     """A client, its server, and the time that its messages were held back."""
 
-    def __init__(self, client: socket.socket, port: int) -> None:
+    def __init__(self, client: socket.socket, server: tuple[str, int]) -> None:
         self.client = client
-        self.server = socket.create_connection((_LOOPBACK, port), timeout=10)
+        self.server = socket.create_connection(server, timeout=10)
         for each in (self.client, self.server):
             each.settimeout(10)
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -53,14 +52,14 @@ class Connection:
         return json.dumps(figures) + "\n"
 
 
-def serve(listener: socket.socket, port: int, delay_ns: int, log: str) -> None:
+def serve(listener: socket.socket, server: tuple[str, int], delay_ns: int, log: str) -> None:
     """Until killed, which whoever clears the server's cgroup does."""
     with selectors.DefaultSelector() as ready, Path(log).open("a", encoding="utf-8") as lines:
         ready.register(listener, selectors.EVENT_READ, None)
         while True:
             for key, _ in ready.select():
                 if key.data is None:
-                    open_one(listener, port, ready)
+                    open_one(listener, server, ready)
                     continue
                 connection: Connection = key.data
                 source = connection.client if key.fileobj is connection.client else connection.server
@@ -77,11 +76,11 @@ def serve(listener: socket.socket, port: int, delay_ns: int, log: str) -> None:
                     break  # what else is ready may be the other end, which is gone
 
 
-def open_one(listener: socket.socket, port: int, ready: selectors.BaseSelector) -> None:
+def open_one(listener: socket.socket, server: tuple[str, int], ready: selectors.BaseSelector) -> None:
     """Take a client; one whose server does not answer is turned away."""
     client, _ = listener.accept()
     try:
-        connection = Connection(client, port)
+        connection = Connection(client, server)
     except OSError:
         client.close()
         return
@@ -94,10 +93,12 @@ def main() -> None:
     spec = json.loads(sys.argv[1])
     for path in spec["cgroup_procs"]:
         Path(path).write_text("0")
-    with socket.create_server((_LOOPBACK, 0)) as listener:
+    address = spec["address"]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, 0), family=family) as listener:
         sys.stdout.write(f"{listener.getsockname()[1]}\n")
         sys.stdout.flush()
-        serve(listener, spec["port"], round(spec["delay_us"] * 1000), spec["log"])
+        serve(listener, (address, spec["port"]), round(spec["delay_us"] * 1000), spec["log"])
 
 
 if __name__ == "__main__":

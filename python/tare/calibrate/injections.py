@@ -230,6 +230,7 @@ class DelayProxies:
         program = str(raw.with_suffix(".proxy.py"))
         self.host.put(PROGRAM, program)
         spec = {
+            "address": instance.task.listen,
             "port": instance.task.port,
             "delay_us": self.delay_us,
             "cgroup_procs": self._procs(instance),

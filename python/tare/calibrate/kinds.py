@@ -112,6 +112,11 @@ class Kind:
     contrasts: tuple[Contrast, ...]
     usual: bool = True
 
+    @property
+    def has_client(self) -> bool:
+        """Whether there is a way between a client and a server in it."""
+        return self.make(1).arms[0].settings.client is not None
+
 
 def _against(baseline: str, injected: Mapping[str, Injection]) -> tuple[Contrast, ...]:
     """The baseline's second instance, and each arm that an effect is put into."""

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tare.calibrate.archive import Archive
 from tare.calibrate.pooled import Injected, Share, Smallest
-from tare.calibrate.summary import Identity, Summary, identity_of
+from tare.calibrate.summary import Identity, Summary, identity_of_run
 from tare.run.record import RunRecord
 
 NOT_CALIBRATED = "This machine is not calibrated; `tare calibrate` shows how far its intervals can be trusted."
+PAIR_NOT_CALIBRATED = "This pair of hosts is not calibrated; `tare calibrate --sites FILE` shows what it is worth."
 
 
 def quote_for(records: Sequence[RunRecord], root: Path) -> str | None:
-    """Of the machine that the last of the runs was made on; `root`: where calibrations are kept."""
+    """Of the machine or the hosts that the last of the runs was made on; `root`: where calibrations are kept."""
     if not records:
         return None
-    return quote(Archive(root), identity_of(records[-1].host, records[-1].engine))
+    return quote(Archive(root), identity_of_run(records[-1]))
 
 
 def quote(archive: Archive, identity: Identity) -> str:
@@ -25,14 +26,15 @@ def quote(archive: Archive, identity: Identity) -> str:
     summaries = [each for each in archive.summaries(identity.machine_key) if each.false_positives.of]
     same = [each for each in summaries if each.identity.versions_key == identity.versions_key]
     if not summaries:
-        return NOT_CALIBRATED
+        return NOT_CALIBRATED if identity.client is None else PAIR_NOT_CALIBRATED
     summary = (same or summaries)[-1]
     return sentences(summary) + ("" if same else f" {_otherwise(summary.identity, identity)}")
 
 
 def sentences(summary: Summary) -> str:
     """False positives, coverage and bias of each injection, then what can be shown, and how soon."""
-    sentence = f"On this machine {_false(summary.false_positives)}"
+    where = "On this machine" if summary.identity.client is None else "Between these two hosts"
+    sentence = f"{where} {_false(summary.false_positives)}"
     judged = [each for each in summary.injections if each.covered.of]
     shown = _shown(summary.smallest)
     if not judged:
@@ -74,9 +76,14 @@ def percent(share: float | None) -> str:
 
 def _otherwise(theirs: Identity, ours: Identity) -> str:
     """In which versions the calibration was made."""
-    parts = []
-    if theirs.kernel != ours.kernel:
-        parts.append(f"kernel {theirs.kernel}")
-    if (theirs.engine, theirs.engine_version) != (ours.engine, ours.engine_version):
-        parts.append(f"{theirs.engine or 'no engine'} {theirs.engine_version or ''}".strip())
+    parts = list(_versions(theirs, ours))
+    if theirs.client is not None and ours.client is not None:
+        parts += [f"{part} on the client's host" for part in _versions(theirs.client, ours.client)]
     return f"That calibration was made under {' and '.join(parts)}."
+
+
+def _versions(theirs: Identity, ours: Identity) -> Iterator[str]:
+    if theirs.kernel != ours.kernel:
+        yield f"kernel {theirs.kernel}"
+    if (theirs.engine, theirs.engine_version) != (ours.engine, ours.engine_version):
+        yield f"{theirs.engine or 'no engine'} {theirs.engine_version or ''}".strip()

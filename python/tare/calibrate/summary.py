@@ -20,6 +20,7 @@ from tare.calibrate.pooled import (
     run_seconds,
     smallest,
 )
+from tare.run.record import RunRecord
 from tare.study.values import Strict
 
 _KEY_DIGITS = 16
@@ -29,7 +30,8 @@ _GIB = 1 << 30
 class Identity(Strict):
     """A machine as its hardware tells, whatever is booted on it, and the versions that run there.
 
-    `memory_gib` is rounded: kernels keep a little more or less of it for themselves.
+    `memory_gib` is rounded: kernels keep a little more or less of it for themselves. `client`: of a pair of hosts,
+    the client's, the rest then being the server's. `one_kernel`: both of them are one machine by their boot id.
     """
 
     cpu_model: str | None
@@ -38,16 +40,39 @@ class Identity(Strict):
     kernel: str | None
     engine: str | None
     engine_version: str | None
+    client: Identity | None = None
+    one_kernel: bool = False
 
     @property
     def machine_key(self) -> str:
-        """Names the machine."""
-        return _key(self.cpu_model, self.cpu_count, self.memory_gib)
+        """Names the machine; of a pair both, the server's first, and whether they are two at all."""
+        own = _key(self.cpu_model, self.cpu_count, self.memory_gib)
+        if self.client is None:
+            return own
+        return f"{own}-{self.client.machine_key}{'-one-kernel' if self.one_kernel else ''}"
 
     @property
     def versions_key(self) -> str:
-        """Names kernel and engine."""
-        return _key(self.kernel, self.engine, self.engine_version)
+        """Names kernel and engine; of a pair those of both."""
+        own = _key(self.kernel, self.engine, self.engine_version)
+        return own if self.client is None else f"{own}-{self.client.versions_key}"
+
+
+def identity_of_run(record: RunRecord) -> Identity:
+    """Of the machine that a run was made on, or of the pair of hosts between which it was."""
+    server = identity_of(record.host, record.engine)
+    if record.client_host is None:
+        return server
+    return pair_of(
+        server,
+        identity_of(record.client_host, record.client_engine),
+        one_kernel=record.host.get("boot_id") == record.client_host.get("boot_id"),
+    )
+
+
+def pair_of(server: Identity, client: Identity, *, one_kernel: bool) -> Identity:
+    """The two hosts as one: calibrations of a pair are kept beside those of machines."""
+    return server.model_copy(update={"client": client, "one_kernel": one_kernel})
 
 
 def identity_of(host: Mapping[str, Any], engine: Mapping[str, Any] | None) -> Identity:

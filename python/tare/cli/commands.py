@@ -134,7 +134,7 @@ COMMANDS: Mapping[str, Subcommand] = {
     "calibrate": Subcommand(
         "tare.cli.study.calibrate",
         "calibrate_machine",
-        "Test this machine: measure identical servers and effects of known size as any study is measured.",
+        "Test this machine, or with --sites two hosts: measure identical servers and effects of known size.",
     ),
     "store": Subcommand(
         "tare.cli.results.store", "app", "Check a store against its digests, or save its undamaged runs."

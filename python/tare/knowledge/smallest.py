@@ -9,7 +9,6 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from tare.calibrate.archive import Archive
 from tare.databases.registry import DATABASES
 from tare.errors import StudyError
 from tare.knowledge.advice import Advice
@@ -53,12 +52,6 @@ def target_of(advice: Advice) -> float:
     middles = [abs(sum(each.pool.bounds) / 2) for each in advice.forecasts if each.pool is not None]
     expected = [middle for middle in middles if middle > FINEST]
     return 0.02 if not expected else min(COARSEST, max(FINEST, round(min(expected) / 2, 3)))
-
-
-def calibrated_spread(archive: Archive, machine_key: str) -> float | None:
-    """Spread from block to block as the latest calibration of a machine found it; `None` where there is none."""
-    known = [each.spread for each in archive.summaries(machine_key) if each.spread is not None]
-    return known[-1] if known else None
 
 
 def rounds_of(plan: Plan, target: float, spread: float | None = None) -> Rounds:

@@ -65,7 +65,7 @@ def at_once_up(_: ArmSettings) -> float:
 
 @dataclass(frozen=True)
 class BlockCount:
-    """Blocks that a protocol makes: at least, by `EXPECTED_SPREAD`, and at most by all its caps."""
+    """Blocks that a protocol makes: at least, by the spread that is expected, and at most by all its caps."""
 
     fewest: int
     expected: int
@@ -111,6 +111,7 @@ class PlanEstimate:
     block in the mean, where blocks are not of the same arms).
     `block_run_s`: the phases of these runs with starting and stopping. `disk_bytes`: every snapshot, and the
     largest working copy. `at_most`: some runs end with a number of operations, and `measure_s` only bounds them.
+    `spread`: from block to block, by which blocks are expected; by the machine's calibration if `calibrated`.
     """
 
     data_sets: int
@@ -120,6 +121,8 @@ class PlanEstimate:
     block_run_s: float
     disk_bytes: float | None
     at_most: bool = False
+    spread: float = EXPECTED_SPREAD
+    calibrated: bool = False
 
     @property
     def total_s(self) -> float | None:
@@ -137,8 +140,13 @@ class PlanEstimate:
         return None if block_s is None else _sum((self.load_s, blocks * block_s))
 
 
-def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet], slow: SlowStarts = at_once_up) -> PlanEstimate:
-    """Estimate `plan`. `data_set`: what an arm loads; `slow`: see `run_seconds`."""
+def estimate(
+    plan: Plan,
+    data_set: Callable[[ArmSettings], DataSet],
+    slow: SlowStarts = at_once_up,
+    spread: float | None = None,
+) -> PlanEstimate:
+    """Estimate `plan`. `data_set`: what an arm loads; `slow`: see `run_seconds`; `spread`: as calibrated, if so."""
     study = plan.study
     begun = {arms[0].name for arms in instances(study)}
     loaded = {arm.name: data_set(arm.settings) for arm in study.arms if arm.name in begun}
@@ -152,12 +160,14 @@ def estimate(plan: Plan, data_set: Callable[[ArmSettings], DataSet], slow: SlowS
     largest = max((size for size in sizes if size is not None), default=None)
     return PlanEstimate(
         data_sets=len(snapshots),
-        blocks=block_count(rule_of(study), run_s + (copy_s or 0.0)),
+        blocks=block_count(rule_of(study), run_s + (copy_s or 0.0), EXPECTED_SPREAD if spread is None else spread),
         load_s=_sum(snapshot.load_s for snapshot in snapshots.values()),
         block_copy_s=copy_s,
         block_run_s=run_s,
         disk_bytes=_sum((*sizes, *[largest] * copies)),
         at_most=any(arm.settings.workload.get("operations") for arm in study.arms),
+        spread=EXPECTED_SPREAD if spread is None else spread,
+        calibrated=spread is not None,
     )
 
 
@@ -179,11 +189,11 @@ def _block_seconds(block: tuple[Arm, ...], slow: SlowStarts, *, at_once: bool) -
     return max(each) + RUN_OVERHEAD_S if at_once else sum(each)
 
 
-def block_count(rule: Rule, block_s: float) -> BlockCount:
+def block_count(rule: Rule, block_s: float, spread: float = EXPECTED_SPREAD) -> BlockCount:
     """How many blocks of `block_s` seconds the rule will ask for; one is always made, however long it takes."""
     each = rule.blocks_each
     most = rule.blocks if rule.seconds is None else max(1, min(rule.blocks, int(rule.seconds // (each * block_s))))
-    expected = blocks_needed(rule, 0.0, EXPECTED_SPREAD)
+    expected = blocks_needed(rule, 0.0, spread)
     return BlockCount(
         fewest=each * (most if rule.target is None else min(most, rule.min_blocks)),
         expected=each * (most if expected is None else min(most, expected)),

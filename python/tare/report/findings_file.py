@@ -15,6 +15,7 @@ from tare.analyze.runs import Failure
 from tare.analyze.validity import Alarm
 from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.content import Report
+from tare.report.hosts_entry import HostsEntry, MachinesEntry, hosts_entry, machines_entry
 from tare.report.sites_entry import SitesEntry, sites_entry
 from tare.run.record import Side
 from tare.version import __version__
@@ -80,6 +81,7 @@ class FindingEntry(Entry):
     p_outside: float | None = Field(description="p value of an effect outside the margin, adjusted likewise.")
     family: int = Field(description="Metrics that the p values were adjusted over; 1: not adjusted.")
     over_sites: SitesEntry | None = Field(description="Where the blocks are of several sites; else null.")
+    over_hosts: HostsEntry | None = Field(description="Where server and client change hosts; else null.")
     blocks: tuple[BlockPoint, ...]
     dropped: tuple[DroppedBlock, ...]
     emulated: tuple[Side, ...] = Field(description="Sides of the arm that ran on an emulated CPU.")
@@ -220,6 +222,9 @@ class FindingsFile(Entry):
     failures: tuple[FailureEntry, ...]
     quantities: tuple[QuantityEntry, ...] = Field(description="What the source reports by its own definitions.")
     validity: tuple[AlarmEntry, ...] = Field(description="Rules of validity that the runs break.")
+    machines: MachinesEntry | None = Field(
+        description="What two machines differ by, where server and client change hosts; else null."
+    )
     calibration: str | None = Field(
         description="What calibration says of the machine that the runs were made on, in words."
     )
@@ -259,6 +264,7 @@ def file_of(report: Report) -> FindingsFile:
         failures=_failures(analysis),
         quantities=tuple(_quantity(one, analysis) for one in report.quantities),
         validity=tuple(_alarm(alarm) for alarm in analysis.alarms),
+        machines=machines_entry(analysis.machines),
         calibration=report.calibration,
         notices=report.notices,
         deviations=study.deviations,
@@ -310,6 +316,7 @@ def _finding(finding: Finding) -> FindingEntry:
         p_outside=judgement.p_outside,
         family=judgement.family,
         over_sites=sites_entry(finding.over_sites),
+        over_hosts=hosts_entry(finding.over_hosts),
         blocks=tuple(BlockPoint(block=block, point=point) for block, point in finding.blocks),
         dropped=tuple(DroppedBlock(block=each.block, why=each.why) for each in finding.dropped),
         emulated=finding.emulated,

@@ -46,7 +46,12 @@ class _Session:
     def settings(self, run: PlannedRun) -> ArmSettings:
         return self.plan.arm(run.arm).settings
 
+    def machine_of(self, run: PlannedRun) -> Machine:
+        return self.machine.of_block(run.block)
 
+
+Ready = Mapping[tuple[str, str], Images]
+"""Arm and the SUT's host → its images there."""
 Kept = tuple[RunRecord, ...]
 """Records that are committed as one: of one attempt, of the two of a duet, or of all stages of an instance."""
 
@@ -67,17 +72,23 @@ def execute(plan: Plan, machine: Machine, destination: Destination, observer: Ob
 
 def prepare(
     plan: Plan, machine: Machine, destination: Destination, observer: Observer, runs: Sequence[PlannedRun]
-) -> Mapping[str, Images]:
-    """Make a machine ready for these runs: what dead runs left is gone, images and data are there. Arm → images."""
+) -> Ready:
+    """Make a machine ready for these runs: what dead runs left is gone, images and data are there."""
     session = _Session(plan, machine, destination, observer)
     with machine.interrupts.allowed():
         for line in machine.sweep():
             observer(Notice(f"removed what a dead run left: {line}"))
-    for line in lowered(plan.study, machine.site.sut):
-        observer(Notice(line))
+    for server in {each.site.sut.name: each.site.sut for each in map(session.machine_of, runs)}.values():
+        for line in lowered(plan.study, server):
+            observer(Notice(line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
     return images
+
+
+def place_of(machine: Machine, run: PlannedRun) -> tuple[str, str]:
+    """By which a run's images are found in `Ready`."""
+    return run.arm, machine.of_block(run.block).site.sut.name
 
 
 def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
@@ -85,7 +96,7 @@ def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
     machine: Machine,
     destination: Destination,
     observer: Observer,
-    images: Mapping[str, Images],
+    images: Ready,
     choice: Choice | None,
 ) -> Iterator[Kept]:
     """As `execute`, of a plan that holds the runs of one block alone: those without a good attempt, in their order.
@@ -100,7 +111,7 @@ def execute_block(  # noqa: PLR0913, PLR0917 - all that a block is made of
             yield from _until_good(session, together, images, choice)
 
 
-def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[Kept]:
+def _until_enough(session: _Session, images: Ready) -> Iterator[Kept]:
     """Each run that remains, once; what remains is asked anew after each, as the protocol may have enough."""
     plan, done = session.plan, session.destination.done
     tried: set[str] = set()
@@ -122,13 +133,12 @@ def _until_enough(session: _Session, images: Mapping[str, Images]) -> Iterator[K
     session.observer(BlockEnded(decision(plan, done)))
 
 
-def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Mapping[str, Images]:
-    """The images of every arm that is still to be run, each made ready once."""
-    machine = session.machine
-    arms = {run.arm: session.settings(run) for run in runs}
+def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:
+    """The images of every arm that is still to be run, each made ready once on every host that it comes to."""
+    places = {place_of(session.machine, run): run for run in runs}
     ready: dict[tuple[str, str, str | None], Image] = {}
 
-    def on(host: Host, placed: Placement) -> Image:
+    def on(machine: Machine, host: Host, placed: Placement) -> Image:
         wanted = (host.name, placed.image, placed.engine)
         if wanted not in ready:
             inside = f" in {placed.engine}" if placed.engine else ""
@@ -138,33 +148,36 @@ def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Mapping[st
                 ready[wanted] = machine.image_on(host, placed)
         return ready[wanted]
 
-    return {
-        arm: Images(
-            sut=on(machine.site.sut, each.sut),
-            client=None if each.client is None else on(machine.site.client, each.client),
+    def images_of(run: PlannedRun) -> Images:
+        machine, settings = session.machine_of(run), session.settings(run)
+        return Images(
+            sut=on(machine, machine.site.sut, settings.sut),
+            client=None if settings.client is None else on(machine, machine.site.client, settings.client),
         )
-        for arm, each in arms.items()
-    }
+
+    return {place: images_of(run) for place, run in places.items()}
 
 
-def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Mapping[str, Images]) -> None:
+def _prepare_data(session: _Session, runs: Sequence[PlannedRun], images: Ready) -> None:
     """Load every data set before the first run, so that no run is made in the wake of a load.
 
     What fails here is tried again by the runs that need it, and is theirs to report.
     """
-    machine, tried = session.machine, set()
+    tried = set()
     begun = {arms[0].name for arms in instances(session.plan.study)}
     for run in (run for run in runs if run.arm in begun):
+        machine, place = session.machine_of(run), place_of(session.machine, run)
         settings = loader_of(session.plan, session.settings(run))
-        contents = contents_of(machine, settings, images[run.arm])
-        if not contents.dataset or contents.key in tried or shelf_of(machine).find(contents):
+        contents = contents_of(machine, settings, images[place])
+        wanted = (contents.key, machine.site.sut.name)
+        if not contents.dataset or wanted in tried or shelf_of(machine).find(contents):
             continue
-        tried.add(contents.key)
+        tried.add(wanted)
         of = "" if settings.sut.database is None else f" of {settings.sut.database}"
         session.observer(Preparing(f"data{of} for {settings.workload_name}"))
         try:
             with machine.interrupts.allowed():
-                ensure_snapshot(machine, settings, images[run.arm])
+                ensure_snapshot(machine, settings, images[place])
         except (RunFailed, OSError) as error:
             session.observer(Notice(f"the data could not be loaded yet: {error}"))
 
@@ -179,7 +192,7 @@ def _together(plan: Plan, run: PlannedRun) -> Sequence[PlannedRun]:
 
 
 def _until_good(
-    session: _Session, together: Sequence[PlannedRun], images: Mapping[str, Images], choice: Choice | None
+    session: _Session, together: Sequence[PlannedRun], images: Ready, choice: Choice | None
 ) -> Iterator[Kept]:
     destination, plan = session.destination, plan_of(session.plan, together[0], choice)
     by = None if plan is session.plan else choice
@@ -191,7 +204,7 @@ def _until_good(
                 plan,
                 run,
                 number,
-                images[run.arm],
+                images[place_of(session.machine, run)],
                 destination.staging / f"{run.id}-{number}",
                 by,
             )
@@ -212,7 +225,7 @@ def _until_good(
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
     """An engine that has gone fails all runs to come: better to end, with the cause, than to use up retries."""
     settings = session.settings(run)
-    why = session.machine.engine_lost(settings)
+    why = session.machine_of(run).engine_lost(settings)
     if why is not None:
         raise EnvironmentLacks(
             f"the container engine stopped answering: {why}",
@@ -221,8 +234,9 @@ def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
 
 
 def _attempt(jobs: Sequence[Job], session: _Session) -> Kept:
+    machine = session.machine_of(jobs[0].run)
     if len(jobs) == 1:
-        return (attempt(jobs[0], session.machine, session.observer),)
+        return (attempt(jobs[0], machine, session.observer),)
     if PROTOCOLS[session.plan.study.protocol.name].at_once:
-        return attempt_duet(jobs, session.machine, session.observer)
-    return attempt_stages(jobs, session.machine, session.observer)
+        return attempt_duet(jobs, machine, session.observer)
+    return attempt_stages(jobs, machine, session.observer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from docker import DockerClient
@@ -63,7 +63,8 @@ class Machine:
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
     `set_cpus` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are
     held against. `parts`: the hosts other than the SUT's, by name; empty where one host plays both parts.
-    `engines`: those that arms name, of the SUT's host.
+    `engines`: those that arms name, of the SUT's host. `swapped`: the same with server and client on each other's
+    host, where they change places every other block.
     """
 
     site: Site
@@ -90,6 +91,13 @@ class Machine:
     wire: Wire | None = None
     """Between the two hosts; `None` where one plays both parts."""
     engines: Engines = field(default_factory=Engines)
+    swapped: Machine | None = None
+
+    def of_block(self, block: int) -> Machine:
+        """As the runs of a block find it: the first as the file of sites has it, the second with parts changed."""
+        if self.swapped is None or block % 2:
+            return self
+        return replace(self.swapped, references=self.references)
 
     @property
     def client_part(self) -> HostPart | None:

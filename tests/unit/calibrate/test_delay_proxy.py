@@ -50,7 +50,13 @@ def proxied(echo: int, tmp_path: Path) -> Iterator[Proxied]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(delay_us: float) -> int:
-        spec = {"port": echo, "delay_us": delay_us, "cgroup_procs": [], "log": str(tmp_path / "log")}
+        spec = {
+            "address": "127.0.0.1",
+            "port": echo,
+            "delay_us": delay_us,
+            "cgroup_procs": [],
+            "log": str(tmp_path / "log"),
+        }
         program = subprocess.Popen(
             [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(spec)], stdout=subprocess.PIPE
         )

@@ -24,7 +24,7 @@ from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
 from tare.knowledge.claim import ClaimFile
 from tare.knowledge.kept_costs import read_costs
 from tare.knowledge.prediction import Prediction, prediction_lines, prediction_trees, predictions
-from tare.knowledge.smallest import calibrated_spread, rounds_of, smallest_study, target_of
+from tare.knowledge.smallest import rounds_of, smallest_study, target_of
 from tare.plan.expand import expand
 from tare.report.content import readable
 from tare.sites.facts import host_facts
@@ -175,4 +175,4 @@ def _spread() -> float | None:
     root = default_layout().calibration
     if not root.is_dir():
         return None
-    return calibrated_spread(Archive(root), identity_of(host_facts(LocalHost()), None).machine_key)
+    return Archive(root).spread(identity_of(host_facts(LocalHost()), None).machine_key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
 from itertools import groupby
@@ -17,15 +18,17 @@ from rich.text import Text
 
 from tare.cli.site_options import SiteOption, SitesOption, chosen_site
 from tare.cli.study.running import planned
+from tare.errors import TareError
 from tare.knowledge.advice_text import plain
 from tare.plan.datasets import data_sets
-from tare.plan.estimate import EXPECTED_SPREAD, PlanEstimate, estimate, slow_starts
+from tare.plan.estimate import PlanEstimate, estimate, slow_starts
 from tare.plan.model import Plan
 from tare.protocols.pilot import BLOCKS as PILOT_BLOCKS
 from tare.protocols.pilot import is_piloted, most_s
 from tare.protocols.registry import rule_of
-from tare.run.between.reaching import reached_site
+from tare.run.between.reaching import ReachedSite, reached_site
 from tare.run.local import refuse_without_rights
+from tare.sites.layout import default_layout
 from tare.study.model import Study
 
 _MOST_COLUMNS = 3
@@ -57,18 +60,40 @@ def plan(  # noqa: PLR0913, PLR0917 - a parameter an option
 
     where = chosen_site(sites, site)
     made = planned(study, scale, seed, blocks)
-    expected = estimate(made, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS))
-    if output is Format.JSON:
-        sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
-    else:
-        show(made, expected, Console(highlight=False, soft_wrap=False))
-    if elsewhere:
-        return
-    if where is None:
-        refuse_without_rights(made, expected.disk_bytes)
-    else:
-        with reached_site(where) as reached:
+    with ExitStack() as stack:
+        reached: ReachedSite | None = None
+        unreachable: TareError | None = None
+        if where is not None and not elsewhere:
+            try:
+                reached = stack.enter_context(reached_site(where))
+            except TareError as error:  # the plan is shown all the same
+                unreachable = error
+        known = None if elsewhere or unreachable else _calibrated_spread(reached)
+        expected = estimate(made, data_sets(WORKLOADS), slow_starts(DATABASES, WORKLOADS), known)
+        if output is Format.JSON:
+            sys.stdout.write(json.dumps(as_json(made, expected), indent=2) + "\n")
+        else:
+            show(made, expected, Console(highlight=False, soft_wrap=False))
+        if where is not None and where.swap and output is Format.TEXT:
+            sys.stdout.write("Server and client change hosts in every even block.\n")
+        if unreachable is not None:
+            raise unreachable
+        if reached is not None:
             reached.refuse(made)
+        elif not elsewhere:
+            refuse_without_rights(made, expected.disk_bytes)
+
+
+def _calibrated_spread(reached: ReachedSite | None) -> float | None:
+    """From block to block, where this machine or the pair of hosts is calibrated; looks at none that cannot be."""
+    root = default_layout().calibration
+    if not root.is_dir():
+        return None
+    from tare.calibrate.archive import Archive  # all that calibrations are made of is slow to import
+    from tare.calibrate.identify import identity_between, identity_here
+
+    identity = identity_here() if reached is None else identity_between(reached)
+    return Archive(root).spread(identity.machine_key)
 
 
 def as_json(made: Plan, expected: PlanEstimate) -> dict[str, Any]:
@@ -212,10 +237,11 @@ def _how_many(study: Study, expected: PlanEstimate) -> str:
             f"Blocks: {blocks.most}, by {cap}; that is fewer than the {fewest} from which on "
             f"\N{PLUS-MINUS SIGN}{100 * rule.target:g} % would be looked for."
         )
+    known = "as calibration found" if expected.calibrated else "which only running tells"
     return (
         f"Blocks: until every interval is within \N{PLUS-MINUS SIGN}{100 * rule.target:g} %, {blocks.fewest} at "
         f"least and {blocks.most} at most; {blocks.expected} if arms differ from block to block by "
-        f"{100 * EXPECTED_SPREAD:g} %, which only running tells."
+        f"{100 * expected.spread:.3g} %, {known}."
     )
 
 

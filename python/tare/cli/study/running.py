@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from tare.cli.study.progress import progress
-from tare.errors import StoreError
+from tare.errors import StoreError, StudyError
 from tare.live.status_file import StatusWriter, with_status_file
 from tare.plan.datasets import data_sets, refuse_io_bound
 from tare.plan.estimate import estimate
@@ -141,6 +141,11 @@ def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec]) -> Iterator[Rea
         refuse_one_order(plan)
         for site in sites:
             refuse_site(site)
+            if site.swap:
+                what = (
+                    f"the hosts of the site {site.name} change places (`swap`), which several sites at once cannot"
+                )
+                raise StudyError(what, hint=f"choose it by --site {site.name}, or leave `swap` out")
         yield None
     elif not sites:
         refuse_without_rights(plan, estimate(plan, data_sets(WORKLOADS)).disk_bytes)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.calibrate.summary import Identity, identity_of
-from tare.cli.study.calibrate import machine
+from tare.cli.study.calibration_text import machine
 from tare.cli.study.running import carried_out, planned
 from tare.errors import StudyError
 from tare.knowledge.kept_costs import keep, place_of, read_costs

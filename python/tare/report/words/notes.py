@@ -85,6 +85,7 @@ def notes(analysis: Analysis, planned: int) -> tuple[str, ...]:
     return (
         *_unfinished(analysis, planned),
         *_sites(analysis),
+        *_hosts(analysis),
         *_dropped(analysis),
         *_without_interval(analysis),
     )
@@ -146,6 +147,23 @@ def _sites(analysis: Analysis) -> Iterator[str]:
             f"Throughput of {plain(arm, 60)}: {each}{more}; sites differ by {100 * over.between:.1f} % (standard "
             f"deviation){chance}{coming}."
         )
+
+
+def _hosts(analysis: Analysis) -> Iterator[str]:
+    """What the two machines differ by, and whether an arm costs more on one of them."""
+    machines = analysis.machines
+    if machines is None:
+        return
+    own, turned, one = plain(machines.own, 40), plain(machines.turned, 40), machines.estimate
+    known = "" if one.low is None or one.high is None else f" [{percent(one.low)}, {percent(one.high)}]"
+    worth = "" if one.point is None else f": throughput is {percent(one.point)}{known} with the server on {turned}"
+    yield f"Server and client changed hosts every other block, {own} being the server's at first{worth}."
+    for finding in analysis.findings:
+        over = finding.over_hosts
+        if finding.metric == PRIMARY and over is not None:
+            each = ", ".join(f"{percent(host.point)} on {plain(host.site, 40)}" for host in over.hosts)
+            chance = "" if over.apart_p is None else f" (p {over.apart_p:.2g} that they do not differ)"
+            yield f"Throughput of {plain(finding.arm, 60)}: {each}{chance}; both hosts weigh alike."
 
 
 def _dropped(analysis: Analysis) -> Iterator[str]:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from docker import DockerClient
 
 from tare.deployments import Right
-from tare.deployments.registry import DEPLOYMENTS
+from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.errors import EnvironmentLacks, StudyError
 from tare.images.image_store import ImageStore
 from tare.plan.model import Plan
-from tare.run.between.site import Home, Reached, refuse_between, site_machine
+from tare.run.between.site import Home, Reached, refuse_between, refuse_swap, site_machine, turned
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine
 from tare.sites import Host
 from tare.sites.connected import ConnectedSite, connected, session_of
 from tare.sites.engine import connect
+from tare.sites.facts import host_facts
 from tare.sites.file import SiteSpec
-from tare.sites.layout import home_on
+from tare.sites.layout import Layout, home_on
 from tare.study.model import Placement
 
 _PING_S = 60.0
@@ -30,15 +31,22 @@ _QUICK_S = 30.0
 
 @dataclass(frozen=True)
 class ReachedSite:
-    """A connected site with the engine of each host, or why none answers there (`no_engine`)."""
+    """A connected site with the engine of each host, or why none answers there (`no_engine`).
+
+    `deployments`: those that plans may name.
+    """
 
     connection: ConnectedSite
     reached: Mapping[str, Reached]
     no_engine: Mapping[str, str]
+    deployments: Mapping[str, DeploymentFactory] = field(default_factory=lambda: DEPLOYMENTS)
 
     def refuse(self, plan: Plan) -> None:
         """Raise `StudyError` or `EnvironmentLacks` with all that keeps the plan from being run on the site."""
         refuse_between(plan, self.connection.site)
+        if self.connection.spec.swap:
+            facts = {name: host_facts(each.host) for name, each in self.reached.items()}
+            refuse_swap(plan, self.connection.site, facts)
         if problems := list(self._lacking(plan)):
             listed = "".join(f"\n  - {problem}" for problem in problems)
             name = self.connection.spec.name
@@ -47,23 +55,30 @@ class ReachedSite:
     def machine(self, plan: Plan, here: Machine, interrupts: Interrupts) -> Machine:
         """The site as a machine. `here`: the machine tare runs on, where images are made ready."""
         home = Home(here.prepare, ImageStore(here.layout, here.ledger), self.connection.ledger)
-        return site_machine(plan, self.connection.site, self.reached, home, interrupts)
+        site, known = self.connection.site, (self.reached, home, interrupts, self.deployments)
+        machine = site_machine(plan, site, *known)
+        if not self.connection.spec.swap:
+            return machine
+        return replace(machine, swapped=site_machine(plan, turned(site), *known, swapped=True))
 
     def _lacking(self, plan: Plan) -> Iterator[str]:
         """A sentence each with the host's name and what to do."""
         sides: dict[str, list[Placement]] = {}
-        for arm in plan.study.arms:
-            for side, placement in arm.settings.sides.items():
-                host = self.connection.site.sut if side == "sut" else self.connection.site.client
-                sides.setdefault(host.name, []).append(placement)
+        own = self.connection.site
+        for site in (own, turned(own)) if self.connection.spec.swap else (own,):
+            for arm in plan.study.arms:
+                for side, placement in arm.settings.sides.items():
+                    host = site.sut if side == "sut" else site.client
+                    sides.setdefault(host.name, []).append(placement)
         for name, placements in sides.items():
             yield from self._lacking_on(self.reached[name], placements)
 
     def _lacking_on(self, reached: Reached, placements: list[Placement]) -> Iterator[str]:
         host, name = reached.host, reached.host.name
-        needs = {right for each in placements for right in DEPLOYMENTS[each.deployment].needs}
+        needs = {right for each in placements for right in self.deployments[each.deployment].needs}
         by_tare = any(
-            each.limits.in_cgroups and Right.ENGINE not in DEPLOYMENTS[each.deployment].needs for each in placements
+            each.limits.in_cgroups and Right.ENGINE not in self.deployments[each.deployment].needs
+            for each in placements
         )
         if (Right.ROOT in needs or by_tare) and host.run(["id", "-u"], timeout_s=_QUICK_S).text.strip() != "0":
             what = "root is needed for bare tasks and control groups"
@@ -84,12 +99,16 @@ def refuse_site(spec: SiteSpec) -> None:
         if len(spec.nodes) == 1:
             hint += ", or run tare on that host"
         raise StudyError(f"the site {spec.name} has {what}, on which no study can be run yet", hint=hint)
-    if spec.swap:
-        raise StudyError(f"the hosts of the site {spec.name} cannot change places yet", hint="leave `swap` out")
 
 
 @contextmanager
-def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedSite]:
+def reached_site(
+    spec: SiteSpec,
+    store: Path | None = None,
+    *,
+    layout: Layout | None = None,
+    deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
+) -> Iterator[ReachedSite]:
     """Connected while this lasts. `store`: whose study goes on where it was broken off.
 
     Raises `EnvironmentLacks` where a host cannot be reached, `StudyError` for a site on which no run can be made.
@@ -97,7 +116,7 @@ def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedS
     refuse_site(spec)
     session = None if store is None else session_of(store)
     with ExitStack() as stack:
-        connection = stack.enter_context(connected(spec, session=session))
+        connection = stack.enter_context(connected(spec, session=session, layout=layout))
         reached: dict[str, Reached] = {}
         no_engine: dict[str, str] = {}
         for host in connection.site.hosts:
@@ -107,7 +126,7 @@ def reached_site(spec: SiteSpec, store: Path | None = None) -> Iterator[ReachedS
             reached[host.name] = Reached(
                 host, connection.homes[host.name], None if isinstance(engine, EnvironmentLacks) else engine
             )
-        yield ReachedSite(connection, reached, no_engine)
+        yield ReachedSite(connection, reached, no_engine, deployments)
 
 
 def engine_of(connection: ConnectedSite, host: Host, stack: ExitStack) -> DockerClient | EnvironmentLacks:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from docker import DockerClient
 
@@ -12,7 +13,7 @@ from tare.deployments import MACHINES, Instance
 from tare.deployments.cgroup.placement import set_cpus
 from tare.deployments.network.between import Ends, observe_between
 from tare.deployments.network.path import Wire as PathWire
-from tare.deployments.registry import DEPLOYMENTS
+from tare.deployments.registry import DEPLOYMENTS, DeploymentFactory
 from tare.deployments.sweep import orphans, sweep
 from tare.errors import StudyError
 from tare.images import Image
@@ -36,6 +37,8 @@ from tare.sites.local import LocalHost
 from tare.workloads.registry import WORKLOADS
 
 LOCAL = "local"
+_ALIKE = {"architecture": "architecture", "cpu_model": "CPU model", "cpu_count": "CPUs"}
+"""Facts in which two hosts that change places have to agree: limits would mean different things on them."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +88,19 @@ class Home:
     ledger: Ledger
 
 
-def site_machine(
+def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made of
     plan: Plan,
     site: Site,
     reached: Mapping[str, Reached],
     home: Home,
     interrupts: Interrupts | None = None,
+    deployments: Mapping[str, DeploymentFactory] = DEPLOYMENTS,
+    *,
+    swapped: bool = False,
 ) -> Machine:
     """The machine of a site whose SUT and client stand on two hosts, `reached` by name.
 
-    Raises `StudyError` as `refuse_between` does.
+    `swapped`: these have changed places. Raises `StudyError` as `refuse_between` does.
     """
     ledger = home.ledger
     refuse_between(plan, site)
@@ -105,6 +111,7 @@ def site_machine(
         addresses=site.addresses,
         clock=SiteClock(SystemClock()),
         ledgers=dict.fromkeys(reached, ledger),
+        swapped=swapped,
     )
     parts = {name: _part(each, home) for name, each in reached.items()}
     own = parts.pop(site.sut.name)
@@ -113,7 +120,7 @@ def site_machine(
         layout=sut.layout,
         ledger=ledger,
         engine=sut.engine,
-        deployments=DEPLOYMENTS,
+        deployments=deployments,
         databases=DATABASES,
         workloads=WORKLOADS,
         prepare=own.prepare,
@@ -127,6 +134,32 @@ def site_machine(
         parts=parts,
         wire=wire,
     )
+
+
+def turned(site: Site) -> Site:
+    """The same with server and client on each other's host."""
+    return replace(site, sut=site.client, client=site.sut)
+
+
+def refuse_swap(plan: Plan, site: Site, facts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise `StudyError` where it makes no sense that server and client change hosts. `facts`: by host's name."""
+    name, study = site.labels.get("site", ""), plan.study
+
+    def refused(why: str, hint: str) -> StudyError:
+        return StudyError(f"the site {name} has `swap`, and {why}", hint=hint)
+
+    if max((run.block for run in plan.runs), default=0) < 2:
+        raise refused(f"study {study.name} has one block", "give it an even number of blocks, or leave `swap` out")
+    alone = next((arm.name for arm in study.arms if arm.settings.client is None), None)
+    if alone is not None:
+        raise refused(f"the arm {alone} has no client to change places with", "leave `swap` out")
+    for key, words in _ALIKE.items():
+        there = {host.name: facts[host.name].get(key) for host in (site.sut, site.client)}
+        if len(set(there.values())) > 1:
+            listed = ", ".join(f"{value} on {host}" for host, value in there.items())
+            raise refused(
+                f"its hosts are not alike: {words} {listed}", "give it two like hosts, or leave `swap` out"
+            )
 
 
 def sweep_site(reached: Mapping[str, Reached], ledger: Ledger) -> tuple[str, ...]:

@@ -75,6 +75,8 @@ class Between:
     throughput: Throughput | None = None
     after: Sounding | None = None
     sides: Mapping[str, Any] | None = None
+    swapped: bool = False
+    """Whether server and client had changed places: each on the host that the file of sites has for the other."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Wire:
     """By host."""
     throughput: Throughput | None = None
     devices: dict[str, Side] = field(default_factory=dict)
+    swapped: bool = False
 
     def before(self, workdir: str) -> Between:
         """Sound before a run; `workdir`: a directory that exists on both hosts. Raises `RunFailed`."""
@@ -119,6 +122,7 @@ class Wire:
             before=sounding,
             throughput=self.throughput,
             sides={side: asdict(device) for side, device in self.devices.items()},
+            swapped=self.swapped,
         )
 
     def after(self, workdir: str, between: Between) -> Between:

@@ -19,7 +19,7 @@ from tare.plan.model import Plan
 from tare.protocols.pilot import Choice
 from tare.run.attempt.context import Images
 from tare.run.events import Event, RunEnded
-from tare.run.execute import Destination, Kept, execute_block, prepare
+from tare.run.execute import Destination, Kept, execute_block, place_of, prepare
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine
 from tare.run.parity.references import References
@@ -62,7 +62,7 @@ class Post:
         self._stack = ExitStack()
         self._machine: Machine | None = None
         self._plan_digest = ""
-        self._images: dict[str, Images] = {}
+        self._images: dict[tuple[str, str], Images] = {}
 
     def make(self, task: BlockTask, tell: Tell) -> int:
         """Make what remains of a block. Returns how many times it kept something.
@@ -113,7 +113,7 @@ class Post:
         self, task: BlockTask, machine: Machine, destination: Destination, observer: Callable[[Event], None]
     ) -> None:
         """The images and the data of arms that this site has not run yet."""
-        new = [run for run in task.plan.runs if run.arm not in self._images]
+        new = [run for run in task.plan.runs if place_of(machine, run) not in self._images]
         if new:
             self._images |= prepare(task.plan, machine, destination, observer, new)
 

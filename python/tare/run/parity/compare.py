@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from tare.run.parity.exchanged import exchanged
 from tare.run.parity.properties import (
     BY_NATURE,
     ENVIRONMENT,
@@ -61,9 +62,13 @@ class Server:
 def differences(
     study: Study, reference: RunRecord, record: RunRecord, server: Server | None = None
 ) -> tuple[Difference, ...]:
-    """All in which `record` differs from `reference` that the study does not name, in a fixed order."""
+    """All in which `record` differs from `reference` that the study does not name, in a fixed order.
+
+    Where server and client have changed hosts in between, each host is held against itself: what stands in the
+    record is then compared with what the reference would say of the same two hosts in their new parts.
+    """
     named = frozenset(normal_key(key) for key in named_keys(study, reference.levels, record.levels))
-    before, after = (_readings(each, server or Server()) for each in (reference, record))
+    before, after = (_readings(each, server or Server()) for each in exchanged(reference, record))
     unlike = []
     for name in dict.fromkeys(chain(before, after)):
         there, here = before.get(name), after.get(name)

@@ -8,28 +8,36 @@ from tare.databases import Database
 from tare.errors import NotComparable
 from tare.run.events import Observer, RunEnded
 from tare.run.parity.compare import Difference, Server, differences
+from tare.run.parity.exchanged import is_swapped
 from tare.run.record import RunRecord
 from tare.study.model import Study
 
 
 class References:
-    """Knows the first good run of each arm; compares pairs of runs in no other way than `parity` does."""
+    """Knows the first good run of each arm and block; compares pairs of runs in no other way than `parity` does."""
 
     def __init__(self, records: Iterable[RunRecord] = ()) -> None:
         self._first: dict[str, RunRecord] = {}
+        self._of_block: dict[int, RunRecord] = {}
         for record in sorted(records, key=lambda one: (one.index, one.attempt)):
             self.note(record)
 
     def note(self, record: RunRecord) -> None:
-        """Keep a good run that is the first of its arm."""
+        """Keep a good run that is the first of its arm or its block."""
         if record.outcome.ok:
             self._first.setdefault(record.arm, record)
+            self._of_block.setdefault(record.block, record)
 
     def differences(self, study: Study, record: RunRecord, server: Server) -> tuple[Difference, ...]:
         """In what a run differs from the first of its arm and from the baseline's, beyond what the study names.
 
-        The baseline's own first run is held against every arm that came before it in the block.
+        The baseline's own first run is held against every arm that came before it in the block. Within a block
+        server and client never change hosts.
         """
+        beside = self._of_block.get(record.block)
+        if beside is not None and is_swapped(beside) != is_swapped(record):
+            there, here = ((each.between or {}).get("sut") for each in (beside, record))
+            return (Difference(f"the SUT's host in block {record.block}", there, beside.arm, here, record.arm),)
         own, baseline = self._first.get(record.arm), self._first.get(study.baseline_of(record.arm))
         against = [own, baseline] if own or baseline else list(self._first.values())
         for reference in against:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 from typer.testing import CliRunner
 
-from tare.calibrate.archive import Archive
 from tare.cli import app
 from tare.errors import StudyError
-from tare.knowledge.smallest import calibrated_spread, rounds_of
+from tare.knowledge.smallest import rounds_of
 from tare.plan.expand import expand
 from tare.study.reading.load import load
 from tare.study.registry import installed
@@ -99,13 +96,6 @@ def test_another_host_for_the_client_makes_other_claims_comparable() -> None:
     )
     (address,) = [each for each in tree["forecasts"] if each["arm"] == "published-address"]
     assert address["comparable"] == ["moby-11911-remote-client"]
-
-
-def test_a_calibrated_machine_s_own_spread_is_taken() -> None:
-    known = SimpleNamespace(summaries=lambda key: [SimpleNamespace(spread=0.05), SimpleNamespace(spread=None)])
-    assert calibrated_spread(cast("Archive", known), "any") == 0.05
-    empty = SimpleNamespace(summaries=lambda key: [])
-    assert calibrated_spread(cast("Archive", empty), "any") is None
 
 
 def test_rounds_grow_with_the_spread() -> None:

@@ -13,7 +13,8 @@ from tare.calibrate.kinds import KINDS
 from tare.calibrate.outcome import outcome
 from tare.calibrate.summary import Effort, Identity, Summary, summarise
 from tare.cli import app
-from tare.cli.study.calibrate import KindName, _warn_of_load, render
+from tare.cli.study.calibrate import KindName, _warn_of_load
+from tare.cli.study.calibration_text import render
 
 HERE = Identity(cpu_model="A CPU", cpu_count=2, memory_gib=8, kernel="6.1", engine="docker", engine_version="20.10")
 
