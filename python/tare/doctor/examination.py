@@ -15,12 +15,14 @@ from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
 from tare.doctor.plugins import plugin_lines
 from tare.doctor.resources import resource_lines
+from tare.doctor.rights import rights_line, socket_line
 from tare.doctor.runtimes import runtime_lines
 from tare.doctor.trials import trial_lines
 from tare.errors import TareError
 from tare.sites import Host
 from tare.sites.engine import engine_facts
 from tare.sites.facts import host_facts
+from tare.sites.file import SshSpec
 from tare.sites.layout import ADVICE, Layout, home_on
 from tare.sites.ledger import Ledger
 
@@ -48,16 +50,26 @@ class Examination:
 
 
 def examine(
-    host: Host, engine: docker.DockerClient | TareError, layout: Layout, ledger: Ledger | None
+    host: Host,
+    engine: docker.DockerClient | TareError,
+    layout: Layout,
+    ledger: Ledger | None,
+    spec: SshSpec | None = None,
 ) -> Examination:
-    """Look at everything. `engine`: a client, or why there is none; `ledger`: `None` before tare made anything."""
-    trials = tuple(trial_lines(host, layout))  # first, so that nothing else of ours runs meanwhile
+    """Look at everything. `engine`: a client, or why there is none; `ledger`: `None` before tare made anything.
+
+    `spec`: of a host over SSH.
+    """
+    own = None if spec is None else rights_line(host, spec)
+    socket = None if spec is None else socket_line(host, spec)
+    trials = tuple(trial_lines(host, layout, own))  # first, so that nothing else of ours runs meanwhile
     facts = host_facts(host, data_path=str(layout.home))
     of_engine, engine_found = _engine(engine, host)
     home = home_line(host, str(layout.home))
     lines = (
         *trials,
         *engine_found,
+        *(() if socket is None else (socket,)),
         *runtime_lines(host),
         home,
         *resource_lines(facts),

@@ -37,3 +37,9 @@ def test_each_refusal_is_one_sentence(code: int | None, words: str, begin: str) 
     sentence = str(refusal(SPEC, code, words))
     assert sentence.startswith(begin)
     assert "\n" not in sentence
+
+
+def test_sudo_s_refusal_has_the_line_for_sudoers() -> None:
+    line = "bench ALL=(root) NOPASSWD: /home/bench/.local/share/tare/agent/tare-agent-*"
+    sentence = str(refusal(SPEC, 1, "sudo: a password is required\n", line))
+    assert sentence.endswith(f"(root has to put a line into /etc/sudoers.d/tare there: {line})")

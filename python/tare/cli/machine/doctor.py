@@ -22,7 +22,7 @@ from tare.errors import EnvironmentLacks
 from tare.run.between.reaching import engine_of
 from tare.sites.connected import connected
 from tare.sites.engine import connect
-from tare.sites.file import SiteSpec
+from tare.sites.file import SiteSpec, SshSpec
 from tare.sites.layout import default_layout
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -67,7 +67,9 @@ def _doctor_site(spec: SiteSpec, *, as_json: bool) -> None:
             link = site.links.get(host.name)
             layout = site.homes[host.name]
             own = AgentLedger(link) if link is not None else SqliteLedger(layout.ledger)
-            examinations[host.name] = examine(host, engine_of(site, host, stack), layout, own)
+            known = site.host_spec(host)
+            far = known if isinstance(known, SshSpec) else None
+            examinations[host.name] = examine(host, engine_of(site, host, stack), layout, own, far)
         between = sounded(site) if site.site.sut is not site.site.client else ()
     able = all(each.able for each in examinations.values()) and all(
         line.verdict is not Verdict.CANNOT for line in between

@@ -20,7 +20,7 @@ from tare.errors import EnvironmentLacks, RunFailed, TareError
 from tare.sites.binaries import AGENT, find
 from tare.sites.file import SshSpec
 from tare.sites.local import LocalHost
-from tare.sites.ssh.refusals import refusal
+from tare.sites.ssh.refusals import by_sudo, refusal
 
 PREAMBLE = b"\ntare-agent 1\n"
 _MOST_BEFORE = 1 << 16
@@ -200,9 +200,7 @@ class SshDialer:
 
     @property
     def _place(self) -> str:
-        if self.spec.home and not self.spec.sudo:
-            return f"d={shlex.quote(self.spec.home)}"
-        return _PLACE
+        return _place_of(self.spec)
 
     @property
     def _digest(self) -> str:
@@ -242,7 +240,28 @@ class SshDialer:
             raise self._refused(done.returncode, words)
 
     def _refused(self, code: int | None, words: str) -> TareError:
-        return refusal(self.spec, code, words)
+        return refusal(self.spec, code, words, self._sudoers() if by_sudo(words) else None)
+
+    def _sudoers(self) -> str | None:
+        """For this user on that host, by the host's own word; `None` where it gives none."""
+        try:
+            asked = subprocess.run(
+                self.argv(sudoers_script(self.spec)), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                timeout=_OPEN_S, start_new_session=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return None
+        return asked.stdout.decode(errors="replace").strip() or None if asked.returncode == 0 else None
+
+
+def _place_of(spec: SshSpec) -> str:
+    return f"d={shlex.quote(spec.home)}" if spec.home and not spec.sudo else _PLACE
+
+
+def sudoers_script(spec: SshSpec) -> str:
+    """Prints, on the host, the line by which sudo starts the agent without a password, and nothing else."""
+    place = _place_of(spec.model_copy(update={"sudo": True}))  # as it will be found then
+    return f'{place}; echo "$(id -un) ALL=(root) NOPASSWD: $d/agent/tare-agent-*"'
 
 
 def ssh_argv(spec: SshSpec) -> list[str]:

@@ -6,8 +6,13 @@ from tare.errors import EnvironmentLacks
 from tare.sites.file import SshSpec
 
 
-def refusal(spec: SshSpec, code: int | None, words: str) -> EnvironmentLacks:
-    """From the exit code and what was said on standard error."""
+def by_sudo(words: str) -> bool:
+    """Whether it was sudo that refused."""
+    return "sudo:" in words or "sudo" in words.strip().rpartition("\n")[2]
+
+
+def refusal(spec: SshSpec, code: int | None, words: str, sudoers: str | None = None) -> EnvironmentLacks:
+    """From the exit code and what was said on standard error. `sudoers`: the line that lets the agent start."""
     host = spec.called
     last = words.splitlines()[-1].strip() if words.strip() else f"ssh ended with {code}"
     by_hand = f"ssh {spec.ssh}" if spec.ssh_config is None else f"ssh -F {spec.ssh_config} {spec.ssh}"
@@ -26,10 +31,11 @@ def refusal(spec: SshSpec, code: int | None, words: str) -> EnvironmentLacks:
             f"{host} lets none of this user's keys in ({last})",
             hint=f"until this works without a question, nothing else will: {by_hand} true",
         )
-    if "sudo:" in words or "sudo" in last:
+    if by_sudo(words):
+        line = "docs/guides/two-hosts.md has it" if sudoers is None else sudoers
         return EnvironmentLacks(
             f"sudo on {host} does not start tare's agent without a password ({last})",
-            hint="docs/guides/two-hosts.md has the line for sudoers",
+            hint=f"root has to put a line into /etc/sudoers.d/tare there: {line}",
         )
     if code == 255 or code is None:
         return EnvironmentLacks(f"{host} cannot be reached: {last}", hint=f"does this work? {by_hand} true")

@@ -1,0 +1,54 @@
+"""What a user who is not root lacks on a host over SSH, and the command that gives it to them."""
+
+from __future__ import annotations
+
+from tare.doctor import Line, cannot, ok
+from tare.sites import Host
+from tare.sites.file import SshSpec
+from tare.sites.reading import answer, as_int
+from tare.sites.ssh.dialing import sudoers_script
+
+_FILE = "/etc/sudoers.d/tare"
+_HOME = 'HOME=$(getent passwd "$(id -u)" | cut -d: -f6)'
+"""Programs of the agent's have no environment of a login."""
+_NOT_OURS = 'test -S "$1" && test ! -w "$1" && echo so'
+
+
+def rights_line(host: Host, spec: SshSpec) -> Line:
+    """Of the user whom SSH lets in. Root, or sudo without a password for tare's agent, is what bare arms need."""
+    user = as_int(answer(host, ["id", "-u"]).strip() or None)
+    if user == 0:
+        return ok("rights", "root by sudo" if spec.sudo else "root")
+    if user is None:
+        return cannot("rights", "cannot be found out", f"does `ssh {spec.ssh} id` work?")
+    name = answer(host, ["id", "-un"]).strip() or str(user)
+    line = answer(host, ["sh", "-c", f"{_HOME}; {sudoers_script(spec)}"]).strip()
+    agent = line.rpartition("NOPASSWD: ")[2]
+    if agent and answer(host, ["sudo", "-n", "-l", agent]).strip():
+        return cannot(
+            "rights",
+            f"{name} (user {user}); sudo starts tare's agent without a password",
+            "bare arms and cgroups need root: write `sudo: true` for this host in sites.yaml",
+        )
+    return cannot(
+        "rights",
+        f"{name} (user {user}), and sudo asks for a password",
+        f"bare arms and cgroups need root: log in as root, or as root there: echo '{line}' >{_FILE}; then write "
+        "`sudo: true` for this host in sites.yaml (container arms do not need it)",
+    )
+
+
+def socket_line(host: Host, spec: SshSpec) -> Line | None:
+    """Of the engine's socket, which SSH forwards as the user who logs in; `None` where nothing is wrong with it.
+
+    Where the agent runs by sudo it sees the socket as root does, which says nothing of that user.
+    """
+    if spec.sudo or not answer(host, ["sh", "-c", _NOT_OURS, "sh", spec.engine]):
+        return None
+    owner, _, group = answer(host, ["stat", "-L", "-c", "%U %G", spec.engine]).strip().partition(" ")
+    name = answer(host, ["id", "-un"]).strip()
+    return cannot(
+        "engine's socket",
+        f"{spec.engine} is {owner}'s and the group {group}'s, and {name} may not use it",
+        f"container arms need it; as root there: usermod -aG {group} {name}, which is as good as root to them",
+    )

@@ -1,0 +1,53 @@
+"""What a user who is not root lacks on a host over SSH, each with the command that gives it to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tare.doctor import Verdict
+from tare.doctor.rights import rights_line, socket_line
+from tare.sites import Completed
+from tare.sites.fake import FakeHost
+from tare.sites.file import SshSpec
+
+SPEC = SshSpec(ssh="bench@db")
+LINE = "bench ALL=(root) NOPASSWD: /home/bench/.local/share/tare/agent/tare-agent-*"
+
+
+def host(answers: Mapping[str, str | None]) -> FakeHost:
+    """Answers by a word of the command line; `None`: it fails."""
+
+    def answered(argv: Sequence[str], stdin: bytes) -> Completed:
+        del stdin
+        line = " ".join(argv)
+        found = next((text for word, text in answers.items() if word in line), None)
+        return Completed(tuple(argv), 1) if found is None else Completed(tuple(argv), 0, found.encode())
+
+    return FakeHost("db", {(program,): answered for program in ("id", "sh", "sudo", "stat")})
+
+
+def test_root_lacks_nothing() -> None:
+    assert rights_line(host({"id -u": "0"}), SPEC).verdict is Verdict.OK
+    assert rights_line(host({"id -u": "0"}), SPEC.model_copy(update={"sudo": True})).found == "root by sudo"
+
+
+def test_who_needs_a_password_is_given_the_line_for_sudoers() -> None:
+    line = rights_line(host({"NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"}), SPEC)
+    assert line.verdict is Verdict.CANNOT
+    assert line.found == "bench (user 1000), and sudo asks for a password"
+    assert f"echo '{LINE}' >/etc/sudoers.d/tare" in (line.advice or "")
+
+
+def test_who_needs_none_is_told_the_key_of_the_file_of_sites() -> None:
+    answers = {"sudo -n -l": "/home/bench/agent", "NOPASSWD": LINE, "id -un": "bench", "id -u": "1000"}
+    line = rights_line(host(answers), SPEC)
+    assert line.found == "bench (user 1000); sudo starts tare's agent without a password"
+    assert "`sudo: true`" in (line.advice or "")
+
+
+def test_a_socket_that_the_user_may_not_use_names_its_group() -> None:
+    line = socket_line(host({"test -S": "so", "stat": "root docker", "id -un": "bench"}), SPEC)
+    assert line is not None
+    assert line.found == "/var/run/docker.sock is root's and the group docker's, and bench may not use it"
+    assert "usermod -aG docker bench" in (line.advice or "")
+    assert socket_line(host({}), SPEC) is None
