@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tare.imports.mapping import ANY, PER_SECOND, CsvParser, MappingFile, PathPattern
 from tare.study.model import Published
+from tare.study.reading.baselines import combinations_of
 from tare.study.reading.document import Document, KeyPath, Sort, read
 from tare.study.reading.factors import Levels, whole
 from tare.study.reading.problems import checked
@@ -156,19 +157,19 @@ def published(document: Document, file: MappingFile) -> tuple[Published, ...]:
     figures = []
     for n, spec in enumerate(file.published):
         where: KeyPath = ("published", n, "levels")
-        of_arm = {factor: value for factor, value in spec.levels.items() if factor not in file.strata}
-        of_stratum = {factor: str(value) for factor, value in spec.levels.items() if factor in file.strata}
-        levels = {**whole(document, where, of_arm, names), **of_stratum}
         if spec.relative is None:
             raise document.error(("published", n), "no relative figure", hint="give relative, a fraction")
-        figures.append(
-            Published(
-                levels=levels,
-                metric=spec.metric,
-                value=spec.value,
-                unit=spec.unit,
-                relative=spec.relative,
-                where=spec.where,
+        for refs in combinations_of(spec.levels):
+            of_arm = {factor: value for factor, value in refs.items() if factor not in file.strata}
+            of_stratum = {factor: str(value) for factor, value in refs.items() if factor in file.strata}
+            figures.append(
+                Published(
+                    levels={**whole(document, where, of_arm, names), **of_stratum},
+                    metric=spec.metric,
+                    value=spec.value,
+                    unit=spec.unit,
+                    relative=spec.relative,
+                    where=spec.where,
+                )
             )
-        )
     return tuple(figures)

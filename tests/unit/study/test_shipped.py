@@ -211,7 +211,23 @@ def test_bth_s_full_scale_is_ten_iterations_of_twenty_minutes_in_buckets_of_thir
         assert {name: spec.interval_s for name, spec in arm.settings.monitors.items()} == {"sar": 30, "iostat": 30}
 
 
-SEYBOLD = ("full", "full-memory", "demo", "demo-memory", "demo-machines")
+def test_grambow_s_figures_stand_beside_a_client_behind_a_masquerade_too() -> None:
+    pair, one = grambow("pair-demo"), grambow("demo")
+
+    def figures(study: Study, docker: str) -> dict[tuple[bool, str, str], float | None]:
+        return {
+            (each.levels["client"] == docker, each.levels["sut"], each.metric): each.relative
+            for each in study.published
+            if each.levels["machine"] == "m3.medium" and each.levels["threads"] == "t10"
+        }
+
+    assert figures(pair, "masqueraded") == figures(one, "docker")
+    assert len(figures(pair, "masqueraded")) == 6
+    found = {each.levels["client"] for each in pair.published}
+    assert found == {"bare", "masqueraded"}
+
+
+SEYBOLD = ("full", "full-memory", "demo", "demo-memory", "pair-demo", "demo-machines")
 
 
 DISK_BOUND = ("full", "demo")
@@ -275,7 +291,7 @@ def test_seybold_s_models_differ_in_container_and_storage_alone() -> None:
 
 def test_seybold_s_machines_have_a_demo_of_their_own() -> None:
     models = {scale: {arm.levels["model"] for arm in seybold(scale).arms} for scale in SEYBOLD}
-    assert models["demo"] == models["demo-memory"] == {"bare", "P-C-H", "P-C-L"}
+    assert models["demo"] == models["demo-memory"] == models["pair-demo"] == {"bare", "P-C-H", "P-C-L"}
     assert models["demo-machines"] == {"bare", "VM-L", "VM-C-H", "VM-C-L"}
     assert models["full"] == models["demo"] | models["demo-machines"]
 

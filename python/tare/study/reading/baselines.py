@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from tare.study.model import Published
 from tare.study.reading.document import Document, KeyPath
 from tare.study.reading.factors import Levels, NamedLevels, resolved, whole
-from tare.study.reading.file import PublishedSpec, StudyFile
+from tare.study.reading.file import LevelRefs, LevelRule, PublishedSpec, StudyFile
 from tare.study.suggest import did_you_mean
 
 
@@ -63,23 +64,26 @@ class FileArms:
 
 def published(document: Document, file: StudyFile, arms: FileArms, baseline: Baselines) -> tuple[Published, ...]:
     """The file's published figures of the arms that are run; `relative` derived where only values are given."""
-    levels = [
-        _levels(document, ("published", n, "levels"), file, spec, arms.names)
-        for n, spec in enumerate(file.published)
-    ]
-    figures: list[Published] = []
+    specs: list[PublishedSpec] = []
+    levels: list[Levels] = []
+    places: list[KeyPath] = []
     for n, spec in enumerate(file.published):
-        where: KeyPath = ("published", n)
-        if not _any_has(arms.every, levels[n]):
+        for refs in combinations_of(spec.levels):
+            specs.append(spec)
+            levels.append(_levels(document, ("published", n, "levels"), file, refs, arms.names))
+            places.append(("published", n))
+    figures: list[Published] = []
+    for where, spec, own in zip(places, specs, levels, strict=True):
+        if not _any_has(arms.every, own):
             raise document.error((*where, "levels"), "no arm has these levels")
-        if any(other.levels == levels[n] and other.metric == spec.metric for other in figures):
+        if any(other.levels == own and other.metric == spec.metric for other in figures):
             raise document.error(where, f"a second {spec.metric} of the same arm")
         if spec.value is not None and spec.unit is None:
             raise document.error(where, "a value without its unit", hint="add unit: …")
-        reference = _of(baseline.of(levels[n]), spec.metric, file.published, levels)
+        reference = _of(baseline.of(own), spec.metric, specs, levels)
         figures.append(
             Published(
-                levels=levels[n],
+                levels=own,
                 metric=spec.metric,
                 value=spec.value,
                 unit=spec.unit,
@@ -94,13 +98,20 @@ def _any_has(arms: Sequence[NamedLevels], levels: Levels) -> bool:
     return any(levels.items() <= arm.levels.items() for arm in arms)
 
 
+def combinations_of(rule: LevelRule) -> Iterator[LevelRefs]:
+    """A figure of a source may belong to several levels of a factor that are one to the source."""
+    several = [each if isinstance(each, tuple) else (each,) for each in rule.values()]
+    for chosen in product(*several):
+        yield dict(zip(rule, chosen, strict=True))
+
+
 def _levels(
-    document: Document, where: KeyPath, file: StudyFile, spec: PublishedSpec, names: Mapping[str, Sequence[str]]
+    document: Document, where: KeyPath, file: StudyFile, refs: LevelRefs, names: Mapping[str, Sequence[str]]
 ) -> Levels:
     """A level of every factor; of conditions none but those of the strata, all or none of them."""
     asked = {factor: levels for factor, levels in names.items() if factor not in file.conditions}
-    strata = {factor: names[factor] for factor in file.strata if any(each in spec.levels for each in file.strata)}
-    return whole(document, where, spec.levels, {**asked, **strata})
+    strata = {factor: names[factor] for factor in file.strata if any(each in refs for each in file.strata)}
+    return whole(document, where, refs, {**asked, **strata})
 
 
 def _of(

@@ -96,9 +96,9 @@ class ScaleSpec(Strict):
 
 
 class PublishedSpec(Strict):
-    """One published figure, as the file has it; see `Published`."""
+    """One published figure, as the file has it; see `Published`. A list: levels that are one to the source."""
 
-    levels: LevelRefs
+    levels: LevelRule
     metric: PublishedMetric
     value: float | None = Field(default=None, gt=0, le=MOST)
     unit: Text | None = None
