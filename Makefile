@@ -48,6 +48,10 @@ fuzz-load: ## Have tare-load read CASES (20000) damaged answers of each kind fro
 chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, or CHAOS_ARGS="--study …"; print the seed
 	@$(PY) -m tools.chaos --faults $(if $(FAULTS),$(FAULTS),50) $(CHAOS_ARGS)
 
+.PHONY: chaos-fleet
+chaos-fleet: setup ## Kill tare and the processes of fake sites KILLS (50) times at random moments; print the seed
+	@$(PY) -m tools.chaos_fleet --kills $(if $(KILLS),$(KILLS),50) $(CHAOS_ARGS)
+
 .PHONY: schemas
 schemas: setup ## Renew every kept JSON Schema
 	@for kind in study report imports knowledge sites; do $(PY) -m tare.$$kind.schema; done

@@ -217,6 +217,7 @@ class Chaos(Trial):
 
     place: Path = Path()
     env: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[str, Callable[[Session], None]] = field(default_factory=lambda: FAULTS)
     played: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
 
@@ -241,10 +242,10 @@ class Chaos(Trial):
         for _ in range(most):
             with suppress(subprocess.TimeoutExpired):
                 return session.tare.wait(self.rng.uniform(0.0, self.longest_s))
-            name = self.rng.choice(sorted(FAULTS))
+            name = self.rng.choice(sorted(self.faults))
             self.played[name] += 1
             try:
-                FAULTS[name](session)
+                self.faults[name](session)
             except AssertionError as error:
                 self.problems.append(str(error))
         try:
@@ -271,7 +272,11 @@ class Chaos(Trial):
         self.problems += [
             f"{record.run_id} failed without a reason" for record in failed if not record.outcome.reason
         ]
-        self.problems += left_behind(self.opened(), self.layout)
+        self.problems += self.left()
+
+    def left(self) -> list[str]:
+        """What is still there that should be gone."""
+        return list(left_behind(self.opened(), self.layout))
 
 
 def _in_wrapper(words: str) -> bool:
@@ -314,7 +319,7 @@ def main() -> int:
             trial = _trial(given, place)
             canaries = Canaries(Path(scratch, "canaries"))
             try:
-                _play(trial, canaries, given.faults)
+                play(trial, canaries, given.faults)
             finally:
                 canaries.process.kill()
                 canaries.process.wait()
@@ -342,7 +347,8 @@ def _trial(given: argparse.Namespace, place: Path) -> Chaos:
     )
 
 
-def _play(trial: Chaos, canaries: Canaries, faults: int) -> None:
+def play(trial: Chaos, canaries: Canaries, faults: int) -> None:
+    """Session by session, until so many faults were played or one shows something; then the study to its end."""
     trial.stores.mkdir()
     while trial.played.total() < faults and not trial.problems:
         under_way = trial.session(min(3, faults - trial.played.total()))

@@ -65,6 +65,11 @@ COMMANDS: Mapping[str, Subcommand] = {
         "run",
         "Run a study, or resume an interrupted one; every finished run is kept.",
     ),
+    "worker": Subcommand(
+        "tare.cli.machine.worker",
+        "worker",
+        "Work on one site for a Dask scheduler: make the blocks that a `tare run --scheduler` gives to it.",
+    ),
     "serve": Subcommand(
         "tare.cli.study.serve",
         "serve",

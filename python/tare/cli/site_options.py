@@ -1,4 +1,4 @@
-"""The options `--sites` and `--site`, which plan, run, doctor and clean share."""
+"""The options `--sites` and `--site`, which plan, run, doctor and clean share, and those of a scheduler."""
 
 from __future__ import annotations
 
@@ -8,10 +8,39 @@ from typing import Annotated
 import typer
 
 from tare.errors import StudyError
+from tare.run.fleet.cluster import Scheduler
 from tare.sites.file import SiteSpec, load_sites
 
 SitesOption = Annotated[Path | None, typer.Option("--sites", help="File of sites: hosts other than this machine.")]
 SiteOption = Annotated[str | None, typer.Option("--site", help="Site in that file (default: the first).")]
+SchedulerOption = Annotated[
+    str | None, typer.Option("--scheduler", help="Dask scheduler whose workers make the blocks: tls://HOST:PORT.")
+]
+TlsCa = Annotated[Path | None, typer.Option("--tls-ca", help="Certificate authority of the cluster (PEM).")]
+TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="Own certificate in the cluster (PEM).")]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Key of that certificate (PEM).")]
+WaitOption = Annotated[
+    float, typer.Option("--wait", min=0.1, help="Minutes that a site's worker may be away, with --scheduler.")
+]
+WAIT_MIN = 10.0
+
+
+def chosen_scheduler(
+    address: str | None, tls: tuple[Path | None, Path | None, Path | None], wait_min: float, *, sites: bool
+) -> Scheduler | None:
+    """The scheduler that is meant; `None` for tare's own. `tls`: CA, certificate, key. Raises `StudyError`."""
+    if address is None:
+        if any(tls):
+            raise StudyError(
+                "--tls-ca, --tls-cert and --tls-key are a scheduler's", hint="add --scheduler tls://HOST:PORT"
+            )
+        return None
+    if not sites:
+        raise StudyError(
+            "--scheduler needs to know the sites", hint="add --sites FILE, the one that the workers have"
+        )
+    ca, cert, key = tls
+    return Scheduler(address, ca, cert, key, 60 * wait_min)
 
 
 def chosen_sites(sites: Path | None, site: str | None) -> tuple[SiteSpec, ...]:

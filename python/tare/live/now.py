@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from tare.run.events import Standing
 from tare.run.record import Phase, Side
 from tare.study.values import Strict
 
@@ -40,6 +41,18 @@ class Current(Strict):
     expected_s: float | None = None
     emulated: tuple[Side, ...] = ()
     """Sides of it that are known to be emulated."""
+    site: str | None = None
+    """Where, if there are several."""
+
+
+class AtSite(Strict):
+    """How one of several sites stands. `since`: seconds since the epoch; `why`: of a failure."""
+
+    site: str
+    standing: Standing
+    since: float
+    why: str = ""
+    preparing: str | None = None
 
 
 class Now(Strict):
@@ -51,6 +64,8 @@ class Now(Strict):
     work: str
     preparing: str | None = None
     runs: tuple[Current, ...] = ()
+    sites: tuple[AtSite, ...] = ()
+    """Of a study on several sites, by name."""
     log: tuple[Line, ...] = ()
     over: str | None = None
 

@@ -15,15 +15,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tare.live.drawings import grid, series, trace, trail
+from tare.live.fleet import pace_of, site_rows
 from tare.live.known import Known
 from tare.live.view import View
 from tare.plural import counted
 from tare.protocols.registry import rule_of
 from tare.protocols.stopping import Decision, Progress
 from tare.report import figures
-from tare.report.figures import duration, percent
+from tare.report.figures import duration, moment, percent
 from tare.report.plain import plain
 from tare.run.ending import ending_of
+from tare.run.events import Standing
 from tare.run.record import Phase
 
 LOG_LINES = 60
@@ -50,9 +52,19 @@ def status(view: View) -> Mapping[str, Any]:
         ("Blocks", f"{known.decision.blocks} finished, {view.cap} planned{'' if view.fixed else ' at most'}"),
         ("Machine time", duration(spent) if spent else _no_time(known)),
     ]
-    if view.running and view.left_s is not None:
+    pace = pace_of(view)
+    if pace is not None:
+        facts.append(("Pace", f"{pace.blocks_an_hour:,.1f} blocks an hour on {_sites_at_work(view)}"))
+        if pace.enough_at is not None:
+            facts.append(("Enough at about", moment(pace.enough_at)))
+    elif view.running and view.left_s is not None:
         facts.append(("Expected yet", f"about {duration(view.left_s)}"))
     return {"sentence": _sentence(view, known), "facts": facts, "standing": _standing(view, known)}
+
+
+def _sites_at_work(view: View) -> str:
+    sites = () if view.now is None else view.now.sites
+    return f"{sum(each.standing is Standing.AT_WORK for each in sites)} of {counted(len(sites), 'site')}"
 
 
 def _no_time(known: Known) -> str:
@@ -77,12 +89,13 @@ def _sentence(view: View, known: Known) -> str:
 
 
 def now(view: View) -> Mapping[str, Any]:
-    """The runs under way with their phases."""
+    """The runs under way with their phases; of several sites a row each."""
     order = list(Phase)
     return {
         "preparing": view.now.preparing if view.running and view.now is not None else None,
         "phases": order,
         "names": view.names,
+        "sites": site_rows(view),
         "place": lambda phase: -1 if phase is None else order.index(phase),
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tare.live.now import Current, Line, Now
+from tare.live.now import AtSite, Current, Line, Now
 from tare.plan.model import Plan
 from tare.plural import counted
 from tare.protocols.stopping import Decision
@@ -28,6 +28,8 @@ from tare.run.events import (
     Preparing,
     RunEnded,
     RunStarted,
+    SiteStands,
+    Standing,
 )
 from tare.run.record import RunRecord
 
@@ -49,13 +51,18 @@ class StatusWriter:
     def take(self, event: Event) -> None:
         """Note an event; two runs of a duet may tell at once."""
         with self._lock:
-            self.now = self._of_site(event) if isinstance(event, FromSite) else self._after(event)
+            if isinstance(event, SiteStands):
+                self.now = self._stands(event)
+            else:
+                self.now = self._of_site(event) if isinstance(event, FromSite) else self._after(event)
             self._write()
 
     def end(self, how: str) -> None:
         """The session is over."""
         with self._lock:
-            self.now = self._logged(how).model_copy(update={"over": how, "runs": (), "preparing": None})
+            self.now = self._logged(how).model_copy(
+                update={"over": how, "runs": (), "sites": (), "preparing": None}
+            )
             self._write()
 
     def _after(self, event: Event) -> Now:
@@ -79,12 +86,29 @@ class StatusWriter:
         """What one of several sites tells; its runs are among those of the others."""
         event = told.event
         if isinstance(event, Preparing):
-            return self._logged(f"{told.site}: preparing {event.what}")
+            return self._at(self._logged(f"{told.site}: preparing {event.what}"), told.site, preparing=event.what)
         if isinstance(event, Notice):
             return self._logged(f"{told.site}: {event.text}")
+        if isinstance(event, RunStarted):
+            others = [run for run in self.now.runs if run.run_id != event.run.id]
+            logged = self._at(self._logged(f"{event.run.id} begins on {told.site}"), told.site, preparing=None)
+            return logged.model_copy(update={"runs": (*others, self._current(event, told.site))})
         return self._after(event)
 
-    def _current(self, event: RunStarted) -> Current:
+    def _stands(self, event: SiteStands) -> Now:
+        """How a site stands; of one that is not at work, no run is under way."""
+        now = AtSite(site=event.site, standing=event.standing, since=self._clock(), why=event.why[:_LONGEST_LINE])
+        sites = {each.site: each for each in self.now.sites} | {event.site: now}
+        left = tuple(run for run in self.now.runs if run.site != event.site or event.standing is Standing.AT_WORK)
+        return self.now.model_copy(update={"sites": tuple(sites[name] for name in sorted(sites)), "runs": left})
+
+    def _at(self, now: Now, site: str, *, preparing: str | None) -> Now:
+        """The same with what a site prepares."""
+        update = {"preparing": preparing, "since": self._clock()}
+        sites = (each.model_copy(update=update) if each.site == site else each for each in now.sites)
+        return now.model_copy(update={"sites": tuple(sites)})
+
+    def _current(self, event: RunStarted, site: str | None = None) -> Current:
         run = event.run
         return Current(
             run_id=run.id,
@@ -94,6 +118,7 @@ class StatusWriter:
             token=make_token(self._store_id, run.id, event.attempt),
             began_at=self._clock(),
             workload=self._plan.arm(run.arm).settings.workload_name,
+            site=site,
         )
 
     def _in_phase(self, run: Current, event: PhaseStarted) -> Current:

@@ -15,6 +15,7 @@ from tare.analyze.metrics import PRIMARY
 from tare.report.charts import blocks as blocks_chart
 from tare.report.charts import climb, components, effects, overheads, shift, timelines, views
 from tare.report.charts import laid_over as laid_over_chart
+from tare.report.charts import sites as sites_chart
 from tare.report.charts.theme import FRAMES, Frame, draw
 from tare.report.content import Report
 from tare.report.rows.climb import climbs
@@ -43,6 +44,8 @@ def drawings(report: Report) -> dict[str, Figure]:
         drawn["blocks"] = figure(
             "blocks", partial(blocks_chart.blocks, throughput), blocks_chart.in_words(throughput)
         )
+    if several := sites_chart.drawable(throughput):
+        drawn["sites"] = figure("sites", partial(sites_chart.sites, several), sites_chart.in_words(several))
     if curves := climbs(report)[: climb.MOST_ARMS]:
         drawn["climb"] = figure("climb", partial(climb.climb, curves), climb.in_words(curves))
     if latency:

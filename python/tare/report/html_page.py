@@ -33,6 +33,7 @@ from tare.report.rows.laid_over import PANELS, hiding, laid_rows, placed
 from tare.report.rows.quantities import COLUMNS, READING, sections
 from tare.report.rows.repetitions import REPETITION_COLUMNS, REPETITION_READING, repetitions
 from tare.report.rows.shift import shift_rows
+from tare.report.rows.sites import SITE_COLUMNS, SITE_READING, site_rows
 from tare.report.rows.strata import STRATA_TITLE, strata_of
 from tare.report.rows.views import monitors
 from tare.report.setting import BY_OTHERS
@@ -101,6 +102,9 @@ def render(report: Report) -> str:
         other_metrics=[each for each in report.analysis.metrics if f"metric-{each.name}" in figure],
         shift_rows=shift_rows(report.shifts),
         shift_most=MOST_ROWS,
+        site_rows=site_rows(report),
+        site_columns=SITE_COLUMNS,
+        site_reading=SITE_READING,
         effect_rows=effect_rows(report),
         explained=explained(report),
         laid=laid_rows(report.laid_over),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from tare.plan.model import PlannedRun
 from tare.protocols.pilot import Choice
@@ -79,5 +80,35 @@ class FromSite:
     event: Preparing | RunStarted | PhaseStarted | Emulated | Notice
 
 
-Event = Preparing | RunStarted | PhaseStarted | Emulated | RunEnded | BlockEnded | MeasureChosen | Notice | FromSite
+class Standing(StrEnum):
+    """What one of several sites is at, beside the runs that it tells of."""
+
+    IDLE = "idle"
+    AWAY = "its worker is away"
+    AT_WORK = "at work"
+    FAILING = "to be tried again"
+    SET_ASIDE = "set aside"
+
+
+@dataclass(frozen=True)
+class SiteStands:
+    """A site comes to stand otherwise; each is told of once before the first block. `why`: of a failure."""
+
+    site: str
+    standing: Standing
+    why: str = ""
+
+
+Event = (
+    Preparing
+    | RunStarted
+    | PhaseStarted
+    | Emulated
+    | RunEnded
+    | BlockEnded
+    | MeasureChosen
+    | Notice
+    | FromSite
+    | SiteStands
+)
 Observer = Callable[[Event], None]

@@ -7,7 +7,7 @@ teardown or a commit waits until the next such stretch begins, and a second one 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -30,9 +30,9 @@ class Interrupts:
         self._pending: int | None = None
 
     @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Take over the signals while this lasts; an ignored one (nohup) stays ignored."""
-        before = {number: signal.getsignal(number) for number in SIGNALS}
+    def installed(self, also: Iterable[signal.Signals] = ()) -> Iterator[None]:
+        """Take over the signals and those of `also` while this lasts; an ignored one (nohup) stays ignored."""
+        before = {number: signal.getsignal(number) for number in (*SIGNALS, *also)}
         taken = {number: old for number, old in before.items() if old is not signal.SIG_IGN}
         for number in taken:
             signal.signal(number, self._handle)
@@ -52,8 +52,12 @@ class Interrupts:
         finally:
             self._open = False
 
+    def forget(self) -> None:
+        """The signal that broke something off is dealt with: what follows may be broken off again."""
+        self._pending = None
+
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
-        if self._pending is None:
+        if self._pending not in SIGNALS:  # one that ends the process outranks one that ends a block
             self._pending = number
         if self._open:
             self._break_off_if_due()

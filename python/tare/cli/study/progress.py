@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -34,12 +34,16 @@ from tare.run.events import (
     Preparing,
     RunEnded,
     RunStarted,
+    SiteStands,
+    Standing,
 )
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState, decision, plan_of
 from tare.workloads.registry import WORKLOADS
 
 _LAST_RUNS = 8
+_MOST_SITES = 16
+"""A terminal has some forty lines."""
 _REFRESH_PER_S = 4
 
 
@@ -72,8 +76,8 @@ class Tally:
     spent: list[float] = field(default_factory=list)
     run_began: float | None = None
     choice: Choice | None = None
-    sites: set[str] = field(default_factory=set)
-    """Sites that have told of anything; empty on one machine."""
+    sites: dict[str, SiteStands] = field(default_factory=dict)
+    """How each of several sites stands; empty on one machine."""
     at: dict[str, SiteRun] = field(default_factory=dict)
     """What each of several sites does."""
     last: deque[RunRecord] = field(default_factory=lambda: deque(maxlen=_LAST_RUNS))
@@ -82,13 +86,13 @@ class Tally:
         self.began = self.clock()
         self.good = set(self.done.good)
         self.decision = decision(self.plan, self.done)
+        self._blocks_before = self.decision.blocks
         self.emulated = dict(self.done.emulated)
 
     def take(self, event: Event) -> None:
         """Note an event."""
         now = self.clock()
-        if isinstance(event, FromSite):
-            self.sites.add(event.site)
+        if isinstance(event, FromSite | SiteStands):
             self._take_of(event)
         elif isinstance(event, Preparing):
             self.preparing, self.phase_began = event.what, now
@@ -99,13 +103,7 @@ class Tally:
         elif isinstance(event, Emulated):
             self.emulated[event.run.arm] = union_of_sides(self.emulated.get(event.run.arm, ()), event.sides)
         elif isinstance(event, RunEnded):
-            site = None if event.record.site is None else self.at.pop(event.record.site, None)
-            began = self.run_began if site is None else site.began
-            self.spent.append(now - (now if began is None else began))
-            self.run_began = None
-            self.last.append(event.record)
-            if event.record.outcome.ok:
-                self.good.add(event.record.run_id)
+            self._end(event.record, now)
         elif isinstance(event, BlockEnded):
             self.decision = event.decision
         elif isinstance(event, MeasureChosen):
@@ -113,8 +111,22 @@ class Tally:
             self.choice = event.choice
             self.spent.clear()
 
-    def _take_of(self, told: FromSite) -> None:
-        """Note what one of several sites tells of itself."""
+    def _end(self, record: RunRecord, now: float) -> None:
+        site = None if record.site is None else self.at.pop(record.site, None)
+        began = self.run_began if site is None else site.began
+        self.spent.append(now - (now if began is None else began))
+        self.run_began = None
+        self.last.append(record)
+        if record.outcome.ok:
+            self.good.add(record.run_id)
+
+    def _take_of(self, told: FromSite | SiteStands) -> None:
+        """Note what one of several sites tells of itself, or how it stands."""
+        if isinstance(told, SiteStands):
+            self.sites[told.site] = told
+            if told.standing is not Standing.AT_WORK:
+                self.at.pop(told.site, None)
+            return
         event, now = told.event, self.clock()
         if isinstance(event, Preparing):
             self.preparing, self.at[told.site] = None, SiteRun(now, now, preparing=event.what)
@@ -124,6 +136,17 @@ class Tally:
             site.phase, site.phase_began = event.phase, now
         elif isinstance(event, Emulated):
             self.take(event)
+
+    @property
+    def sites_left(self) -> Sequence[str]:
+        """Those that blocks are still given to, by name."""
+        return sorted(n for n, stands in self.sites.items() if stands.standing is not Standing.SET_ASIDE)
+
+    @property
+    def blocks_an_hour(self) -> float | None:
+        """Of this session, all sites together; `None` before the first."""
+        made = self.decision.blocks - self._blocks_before
+        return made / (self.elapsed_s / 3600) if made > 0 and self.elapsed_s > 0 else None
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -147,7 +170,7 @@ class Tally:
         """What is expected yet, at the mean pace of the attempts so far, or by the plan where there are none."""
         left = [run for run in self.plan.runs if run.id not in self.good and run.block <= self.blocks]
         if self.spent:
-            total = len(left) * sum(self.spent) / len(self.spent) / max(1, len(self.sites))
+            total = len(left) * sum(self.spent) / len(self.spent) / max(1, len(self.sites_left))
         else:
             arms = [plan_of(self.plan, run, self.choice).arm(run.arm) for run in left]
             total = sum(run_seconds(arm.settings, self.slow) for arm in arms)
@@ -237,16 +260,20 @@ def _doing(tally: Tally, blocks: int) -> list[Text]:
     """What is under way, a line each site where there are several, and the pace of all together."""
     if not tally.sites:
         return [Text(_now(tally, blocks))]
-    hours = tally.elapsed_s / 3600
-    made = tally.decision.blocks - decision(tally.plan, tally.done).blocks
-    pace = f", {made / hours:.1f} blocks an hour" if made > 0 and hours > 0 else ""
+    pace = "" if tally.blocks_an_hour is None else f", {tally.blocks_an_hour:,.1f} blocks an hour"
+    at_work = sum(each.standing is Standing.AT_WORK for each in tally.sites.values())
+    shown = sorted(tally.sites)[:_MOST_SITES]
+    more = len(tally.sites) - len(shown)
     return [
-        Text(f"{counted(len(tally.at), 'site')} of {len(tally.sites)} at work{pace}"),
-        *(Text(f"{site}: {_at_site(tally, run)}") for site, run in sorted(tally.at.items())),
+        Text(f"{at_work} of {counted(len(tally.sites), 'site')} at work{pace}"),
+        *(Text(f"{site}: {_at_site(tally, tally.sites[site])}") for site in shown),
+        *([Text(f"and {counted(more, 'more site')}")] if more else []),
     ]
 
 
-def _at_site(tally: Tally, site: SiteRun) -> str:
+def _at_site(tally: Tally, stands: SiteStands) -> str:
+    if (site := tally.at.get(stands.site)) is None:
+        return f"{stands.standing}{f': {stands.why}' if stands.why else ''}"
     in_phase = spoken(tally.clock() - site.phase_began)
     if site.run is None:
         return f"preparing {site.preparing or 'to start'} ({in_phase})"

@@ -11,7 +11,18 @@ import typer
 from rich.console import Console
 
 from tare.calibrate.quote import quote_for
-from tare.cli.site_options import SiteOption, SitesOption, chosen_sites
+from tare.cli.site_options import (
+    WAIT_MIN,
+    SchedulerOption,
+    SiteOption,
+    SitesOption,
+    TlsCa,
+    TlsCert,
+    TlsKey,
+    WaitOption,
+    chosen_scheduler,
+    chosen_sites,
+)
 from tare.cli.study.running import carried_out, planned
 from tare.cli.study.serve import page_beside
 from tare.report import EXPORTERS, build_report, terminal
@@ -50,13 +61,19 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any free port.")] = 0,
     sites: SitesOption = None,
     site: SiteOption = None,
+    scheduler: SchedulerOption = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    wait: WaitOption = WAIT_MIN,
 ) -> None:
     """Run a study, or resume an interrupted one; every finished run is kept."""
     where = chosen_sites(sites, site)
+    cluster = chosen_scheduler(scheduler, (tls_ca, tls_cert, tls_key), wait, sites=bool(where))
     plan = planned(study, scale, seed, blocks, profile=profile)
     path = store or Path(f"{plan.study.name}-{plan.study.scale}-store")
     page = page_beside(path, wanted=serve, port=port)
-    with carried_out(plan, path, quiet=quiet, beside=page, sites=where) as writer:
+    with carried_out(plan, path, quiet=quiet, beside=page, sites=where, cluster=cluster) as writer:
         done = StudyState.from_records(writer.records())
         ending = ending_of(plan, done)
         if ending is not None:

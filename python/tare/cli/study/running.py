@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -34,6 +36,10 @@ from tare.study.model import Arm, MonitorSpec, Study
 from tare.study.reading.load import load
 from tare.study.registry import Registry, installed
 from tare.workloads.registry import WORKLOADS
+
+if TYPE_CHECKING:
+    from tare.run.fleet.cluster import Scheduler
+    from tare.run.fleet.crew import Crew
 
 
 def planned(study: str, scale: str | None, seed: int | None, blocks: int | None, *, profile: bool = False) -> Plan:
@@ -90,22 +96,23 @@ SIGNALLED = 128
 
 
 @contextmanager
-def carried_out(
+def carried_out(  # noqa: PLR0913 - all that a command may choose
     plan: Plan,
     path: Path,
     *,
     quiet: bool,
     beside: AbstractContextManager[object] | None = None,
     sites: Sequence[SiteSpec] = (),
+    cluster: Scheduler | None = None,
 ) -> Iterator[Writer]:
     """The store at `path`, held, once all remaining runs are made; a signal ends the command with its number.
 
     `beside`: entered for as long as runs are made. `sites`: where, if not on this machine alone; on
-    several of them blocks are made at once.
+    several of them blocks are made at once. `cluster`: whose workers make them, if not processes of tare's own.
     """
     interrupts = Interrupts()
     with (
-        _site_for(plan, path, sites) as reached,  # before there is a store
+        _site_for(plan, path, sites, fleet=cluster is not None) as reached,  # before there is a store
         resume_store(path, plan) as writer,
         interrupts.installed(),
     ):
@@ -113,8 +120,9 @@ def carried_out(
             done = StudyState.from_records(writer.records())
             if remaining(plan, done):
                 with beside or nullcontext():
-                    if len(sites) > 1:
-                        _run_on(plan, writer, done, interrupts, sites, quiet=quiet)
+                    if len(sites) > 1 or cluster is not None:
+                        crew = partial(_crew_of, sites, cluster)
+                        _run_on(plan, writer, done, interrupts, crew, [each.name for each in sites], quiet=quiet)
                     else:
                         _run(plan, writer, done, interrupts, reached, quiet=quiet)
         except Interrupted as interrupted:
@@ -128,14 +136,14 @@ def carried_out(
 
 
 @contextmanager
-def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec]) -> Iterator[ReachedSite | None]:
+def _site_for(plan: Plan, path: Path, sites: Sequence[SiteSpec], *, fleet: bool) -> Iterator[ReachedSite | None]:
     """The one site, connected; `None` for this machine and for several, each of which has a process of its own.
 
     Raises where what is meant cannot run the plan.
     """
     if _finished(path, plan):
         yield None
-    elif len(sites) > 1:
+    elif len(sites) > 1 or fleet:
         from tare.run.fleet.coordinator import refuse_one_order
 
         refuse_one_order(plan)
@@ -187,24 +195,33 @@ def _run(  # noqa: PLR0913 - all that runs are made of
             writer.commit_all(records)
 
 
-def _run_on(  # noqa: PLR0913 - all that runs are made of
+def _crew_of(sites: Sequence[SiteSpec], cluster: Scheduler | None) -> Crew:
+    from tare.run.fleet.cluster import ClusterCrew  # most commands do without
+    from tare.run.fleet.crew import OwnCrew
+
+    if cluster is None:
+        return OwnCrew(sites)
+    return ClusterCrew([site.name for site in sites], cluster)
+
+
+def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
     plan: Plan,
     writer: Writer,
     done: StudyState,
     interrupts: Interrupts,
-    sites: Sequence[SiteSpec],
+    crew: Callable[[], Crew],
+    sites: Sequence[str],
     *,
     quiet: bool,
 ) -> None:
     """As `_run`, on several sites at once."""
     from tare.run.fleet.coordinator import Fleet, execute_on, refuse_one_order  # most commands do without
-    from tare.run.fleet.crew import OwnCrew
 
     herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     made = writer.records()
     with progress(plan, done, quiet=quiet) as shown, with_status_file(herald, shown) as observer:
         refuse_one_order(plan, made)
-        fleet = Fleet([site.name for site in sites], OwnCrew(sites), writer.path, interrupts)
+        fleet = Fleet(sites, crew(), writer.path, interrupts)
         runs = execute_on(fleet, plan, Destination(writer.id, done, writer.staging), made, observer)
         for records in until_refused(runs, observer):
             writer.commit_all(records)

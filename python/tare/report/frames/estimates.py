@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from tare.analyze import Analysis, Finding
+from tare.analyze.estimate import OverSites
 from tare.protocols.registry import PROTOCOLS, as_published
 from tare.report.words.verdicts import short
 from tare.study.model import Study
@@ -32,7 +33,8 @@ COLUMNS = {
     "below_resolution": pl.Boolean, "levels": pl.String, "control": pl.Boolean, "valid": pl.Boolean,
     "stratum": pl.String, "as_published": pl.Float64, "margin": pl.Float64, "verdict": pl.String,
     "p_zero": pl.Float64, "p_outside": pl.Float64, "family": pl.Int64, "different_operating_point": pl.Boolean,
-    "published_baseline": pl.Boolean, "emulated": pl.Boolean,
+    "published_baseline": pl.Boolean, "emulated": pl.Boolean, "sites": pl.Int64, "between_sites": pl.Float64,
+    "next_low": pl.Float64, "next_high": pl.Float64,
 }  # fmt: skip
 """Beside those of the factors; keys as in the JSON findings, docs/reference/findings.md."""
 
@@ -75,8 +77,15 @@ def _row(study: Study, analysis: Analysis, finding: Finding) -> list[object]:
         PROTOCOLS[study.protocol.name].at_once,
         as_published(study),
         finding.mark is not None,
+        *_over_sites(finding.over_sites),
         *factor_cells(study, {**finding.levels, **finding.stratum}),
     ]
+
+
+def _over_sites(over: OverSites | None) -> list[object]:
+    if over is None:
+        return [None, None, None, None]
+    return [len(over.sites), over.between, over.next_low, over.next_high]
 
 
 def _levels(levels: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ COLUMNS: dict[str, type[pl.DataType] | pl.DataType] = {
     "run_id": pl.String, "attempt": pl.Int64, "began_at": pl.Datetime("us", "UTC"), "measured_s": pl.Float64,
     "arm": pl.String, "baseline": pl.String, "is_baseline": pl.Boolean, "control": pl.Boolean,
     "metric": pl.String, "value": pl.Float64, "unit": pl.String, "resolution": pl.Float64,
-    "emulated": pl.Boolean,
+    "emulated": pl.Boolean, "site": pl.String,
 }  # fmt: skip
 """Beside those of the factors; docs/reference/python.md tells each."""
 
@@ -59,6 +59,7 @@ def _rows(study: Study, run: RunRecord, metrics: Sequence[Metric]) -> Iterator[l
             _unit(run, metric),
             resolution_of(run.measurement, metric) if metric.bucketed else None,
             bool(run.emulated),
+            run.site,
             *factor_cells(study, run.levels),
         ]
 

@@ -6,32 +6,32 @@ only that there is something.
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.plan.model import Plan
 from tare.protocols.pilot import Choice
 from tare.run.attempt.context import Images
 from tare.run.events import Event, RunEnded
-from tare.run.execute import Destination, Kept, execute_block, place_of, prepare
+from tare.run.execute import Destination, execute_block, place_of, prepare
+from tare.run.fleet.handover import hand_over
 from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine
 from tare.run.parity.references import References
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.file import SiteSpec
+from tare.version import __version__
 
 Machines = Callable[[SiteSpec, Plan, Path, Interrupts], AbstractContextManager[Machine]]
 """Site, plan, store and signals → the site as a machine, for as long as it is connected."""
 Tell = Callable[[Mapping[str, Any]], None]
 """Has a message of a few hundred bytes brought to tare."""
-KEPT = "kept-*.json"
 _ANSWER_S = 60.0
 
 
@@ -45,12 +45,29 @@ class BlockTask:
     block: int
     store: str
     store_id: str
-    spool: str
-    """Directory of this task, on the machine that tare runs on."""
+    spool: str | None
+    """Directory of this task, where the worker shares a disk with tare; `None`: in the worker's outbox."""
     done: StudyState
     choice: Choice | None = None
     references: tuple[RunRecord, ...] | None = None
     """Good runs of the site that later ones are held against; `None`: those that its process knows."""
+    tare: str = __version__
+    """Of which version it comes."""
+
+
+class Maker(Protocol):
+    """What makes blocks on a site."""
+
+    def make(self, task: BlockTask, tell: Tell) -> int:
+        """Make what remains of a block. Returns how many times it kept something.
+
+        Raises whatever keeps it from going on; what was kept before stays kept.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Disconnect; the next block connects anew."""
+        ...
 
 
 class Post:
@@ -65,12 +82,8 @@ class Post:
         self._images: dict[tuple[str, str], Images] = {}
 
     def make(self, task: BlockTask, tell: Tell) -> int:
-        """Make what remains of a block. Returns how many times it kept something.
-
-        Raises whatever keeps it from going on; what was kept before stays kept.
-        """
-        spool = Path(task.spool)
-        spool.mkdir(parents=True, exist_ok=True)
+        """As `Maker`."""
+        spool = spool_of(task)
 
         def observer(event: Event) -> None:
             if not isinstance(event, RunEnded):  # that is said when the run is committed
@@ -83,7 +96,7 @@ class Post:
             times = 0
             for kept in execute_block(task.plan, machine, destination, observer, self._images, task.choice):
                 times += 1
-                _hand_over(spool, times, kept)
+                hand_over(spool, times, kept)
                 tell({"what": "kept", "task": task.name})
                 if not all(record.outcome.ok for record in kept):
                     refuse_lost(machine)
@@ -93,7 +106,7 @@ class Post:
         return times
 
     def leave(self) -> None:
-        """Disconnect; the next block connects anew."""
+        """As `Maker`."""
         self._machine, self._images = None, {}
         stack, self._stack = self._stack, ExitStack()
         stack.close()
@@ -127,20 +140,12 @@ def refuse_lost(machine: Machine) -> None:
             raise EnvironmentLacks(f"{host.name} stopped answering: {error}") from error
 
 
-def _hand_over(spool: Path, times: int, kept: Kept) -> None:
-    """Write records down as one, whole or not at all; their raw files lie beside them."""
-    target = spool / KEPT.replace("*", f"{times:05d}")
-    scratch = target.with_suffix(".part")
-    scratch.write_text(json.dumps([record.model_dump_json() for record in kept]))
-    scratch.rename(target)
-
-
-def handed_over(spool: Path) -> list[tuple[Path, Kept]]:
-    """What a task has kept so far and nobody has taken yet, in its order."""
-    found = sorted(spool.glob(KEPT))
-    return [
-        (path, tuple(RunRecord.model_validate_json(one) for one in json.loads(path.read_text()))) for path in found
-    ]
+def spool_of(task: BlockTask) -> Path:
+    """The directory that a task hands over in, made where it is not there."""
+    assert task.spool is not None  # noqa: S101 - `make_block` gives it one
+    spool = Path(task.spool)
+    spool.mkdir(parents=True, exist_ok=True)
+    return spool
 
 
 def make_block(task: BlockTask) -> int:
@@ -148,5 +153,15 @@ def make_block(task: BlockTask) -> int:
     from distributed import get_worker  # slow to import, and most commands do without
 
     worker = get_worker()
-    post: Post = worker.extensions["site"]
-    return post.make(task, lambda message: worker.log_event(task.topic, dict(message)))
+    maker: Maker = worker.extensions["site"]
+    if task.tare != __version__:
+        what = f"the worker is tare {__version__}, the study is run by tare {task.tare}"
+        raise EnvironmentLacks(what, hint="install one version on both")
+
+    def tell(message: Mapping[str, Any]) -> None:
+        worker.log_event(task.topic, dict(message))
+
+    if task.spool is not None:
+        return maker.make(task, tell)
+    with worker.extensions["outbox"](task.name) as place:
+        return maker.make(replace(task, spool=str(place)), tell)

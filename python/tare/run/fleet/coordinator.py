@@ -7,6 +7,8 @@ import queue
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +18,21 @@ from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.model import Plan, PlannedRun
 from tare.run.attempt.job import unmade_record
 from tare.run.clock import Clock, SystemClock
-from tare.run.events import BlockEnded, FromSite, MeasureChosen, Notice, Observer, RunEnded
+from tare.run.events import (
+    BlockEnded,
+    FromSite,
+    MeasureChosen,
+    Notice,
+    Observer,
+    RunEnded,
+    SiteStands,
+    Standing,
+)
 from tare.run.execute import Destination, Kept
-from tare.run.fleet.block_task import BlockTask, handed_over, make_block
+from tare.run.fleet.block_task import BlockTask, make_block
 from tare.run.fleet.crew import Crew
 from tare.run.fleet.dealing import last_block, places_of, site_of_block
+from tare.run.fleet.handover import handed_over, staged_name
 from tare.run.fleet.site_process import resource_of
 from tare.run.interrupts import Interrupts
 from tare.run.record import RunRecord
@@ -51,7 +63,10 @@ class Fleet:
 
 @dataclass
 class _UnderWay:
+    """`spool`: tare's own directory of the task."""
+
     task: BlockTask
+    spool: Path
     future: Future[int]
 
 
@@ -63,6 +78,7 @@ class _Site:
     not_before: float = 0.0
     fresh: bool = True
     under_way: _UnderWay | None = None
+    told: Standing | None = None
 
 
 def execute_on(
@@ -112,6 +128,10 @@ class _Coordinator:
         self._tried: set[int] = set()
         self._messages: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
         self._topic = f"tare-{uuid4().hex}"
+        self._couriers = {name: ThreadPoolExecutor(1, f"from-{name}") for name in fleet.sites}
+        """One a site, so that a long delivery from one keeps no other waiting, and messages stay in order."""
+        self._under_way: dict[str, tuple[str, Path]] = {}
+        """Task → its site and spool, for the threads that bring something."""
         self._blocks: dict[int, list[PlannedRun]] = {}
         for run in plan.runs:
             self._blocks.setdefault(run.block, []).append(run)
@@ -120,10 +140,18 @@ class _Coordinator:
 
     def run(self) -> Iterator[Kept]:
         """Until nothing is left to do that could be done."""
+        try:
+            yield from self._made()
+        finally:
+            for courier in self._couriers.values():
+                courier.shutdown(wait=False, cancel_futures=True)
+
+    def _made(self) -> Iterator[Kept]:
         self._fleet.crew.client.subscribe_topic(self._topic, self._heard)
         while True:
             yield from self._given_up()
             self._begin()
+            self._tell_standings()
             if not any(site.under_way for site in self._sites.values()) and not self._waiting():
                 break
             yield from self._next()
@@ -137,11 +165,29 @@ class _Coordinator:
         if choice is not None and not self._chosen:
             self._chosen = True
             self._observer(MeasureChosen(choice))
-        idle = {name for name, site in self._sites.items() if site.under_way is None and site.not_before <= now}
+        idle = {
+            name
+            for name, site in self._sites.items()
+            if site.under_way is None and site.not_before <= now and self._fleet.crew.ready(name)
+        }
         for block in list(self._open(last_block(self._plan, self._decided, choice))) if idle else ():
             if (name := self._site_of(block)) in idle:
                 idle.remove(name)
                 self._submit(name, self._sites[name], block, choice)
+
+    def _tell_standings(self) -> None:
+        for name, site in self._sites.items():
+            if site.under_way is not None:
+                self._tell_standing(name, site, Standing.AT_WORK)
+            elif not self._fleet.crew.ready(name):
+                self._tell_standing(name, site, Standing.AWAY)
+            elif not site.strikes:
+                self._tell_standing(name, site, Standing.IDLE)
+
+    def _tell_standing(self, name: str, site: _Site, standing: Standing, why: str = "") -> None:
+        if site.told is not standing:
+            site.told = standing
+            self._observer(SiteStands(name, standing, why))
 
     def _open(self, last: int) -> Iterator[int]:
         """Blocks up to `last` with a run that is not good yet and that was not tried in this session, in order."""
@@ -169,6 +215,8 @@ class _Coordinator:
 
     def _submit(self, name: str, site: _Site, block: int, choice: Any) -> None:
         runs, key = self._blocks[block], f"block-{block}-{uuid4().hex[:8]}"
+        spool = self._destination.staging / key
+        spool.mkdir()
         task = BlockTask(
             name=key,
             topic=self._topic,
@@ -176,7 +224,7 @@ class _Coordinator:
             block=block,
             store=str(self._fleet.store),
             store_id=self._destination.store_id,
-            spool=str(self._destination.staging / key),
+            spool=str(spool) if self._fleet.crew.shares_disk else None,
             done=StudyState(
                 good=frozenset(run.id for run in runs if run.id in self._done.good),
                 attempts=Counter({run.id: self._done.attempts[run.id] for run in runs}),
@@ -187,15 +235,39 @@ class _Coordinator:
         future = self._fleet.crew.client.submit(
             make_block, task, key=task.name, resources={resource_of(name): 1}, pure=False, retries=0
         )
-        site.under_way, site.fresh = _UnderWay(task, future), False
-        future.add_done_callback(lambda _: self._messages.put(("over", task.name, None)))
+        site.under_way, site.fresh = _UnderWay(task, spool, future), False
+        self._under_way[key] = (name, spool)
+        future.add_done_callback(lambda _: self._deliver("over", key))
 
     # What comes in
 
     def _heard(self, message: tuple[float, Mapping[str, Any]]) -> None:
         """In the thread of Dask's client."""
         _, body = message
-        self._messages.put((body["what"], body["task"], body.get("event")))
+        if body["what"] == "kept":
+            self._deliver("kept", body["task"])
+        else:
+            self._messages.put((body["what"], body["task"], body.get("event")))
+
+    def _deliver(self, what: str, task: str) -> None:
+        """Have a message come after what it tells of. In any thread."""
+        if (found := self._under_way.get(task)) is None:
+            return
+        name, spool = found
+        if self._fleet.crew.shares_disk:
+            self._messages.put((what, task, None))
+            return
+
+        def brought() -> None:
+            try:
+                self._fleet.crew.bring(name, task, spool)
+            except Exception as error:  # noqa: BLE001 - the coordinator's to judge
+                self._messages.put(("failed", task, error))
+            else:
+                self._messages.put((what, task, None))
+
+        with suppress(RuntimeError):  # the study is over
+            self._couriers[name].submit(brought)
 
     def _next(self) -> Iterator[Kept]:
         with self._fleet.interrupts.allowed():
@@ -211,6 +283,8 @@ class _Coordinator:
                 yield from self._taken(name)
             if what == "over":
                 self._over(name)
+            elif what == "failed":
+                self._strike(name, str(event))
         for lost, why in self._fleet.crew.lost().items():
             yield from self._taken(lost)
             self._strike(lost, why)
@@ -225,16 +299,20 @@ class _Coordinator:
         site = self._sites.get(name)
         if site is None or site.under_way is None:
             return
-        task = site.under_way.task
-        for path, kept in handed_over(Path(task.spool)):
-            for record in kept:
-                staged = f"{record.run_id}-{record.attempt}"
-                if (source := Path(task.spool) / staged).exists():
-                    source.rename(self._destination.staging / staged)
+        for path, kept in handed_over(site.under_way.spool):
             path.unlink()
+            if any(self._known(record) for record in kept):
+                continue
+            for record in kept:
+                if (source := path.parent / staged_name(record)).exists():
+                    source.rename(self._destination.staging / staged_name(record))
             yield self._noted(name, kept)
             for record in kept:
                 self._observer(RunEnded(record))
+
+    def _known(self, record: RunRecord) -> bool:
+        """Whether it is there already: a scheduler of others gives a lost worker's task to the next."""
+        return record.run_id in self._done.good or record.attempt <= self._done.attempts[record.run_id]
 
     def _noted(self, name: str, kept: Kept) -> Kept:
         self._done = self._done.plus(*kept)
@@ -267,7 +345,8 @@ class _Coordinator:
         if site.under_way is not None:
             site.under_way.future.cancel()
             site.under_way.future.release()
-            shutil.rmtree(site.under_way.task.spool, ignore_errors=True)
+            self._under_way.pop(site.under_way.task.name, None)
+            shutil.rmtree(site.under_way.spool, ignore_errors=True)
             site.under_way = None
 
     def _strike(self, name: str, why: str) -> None:
@@ -279,9 +358,11 @@ class _Coordinator:
         site.strikes, site.fresh = site.strikes + 1, True
         site.not_before = self._fleet.clock.monotonic() + self._fleet.patience_s * site.strikes
         if site.strikes < STRIKES:
+            self._tell_standing(name, site, Standing.FAILING, why)
             self._observer(Notice(f"{name} failed ({site.strikes} of {STRIKES} times in a row): {why}"))
             return
         del self._sites[name]
+        self._tell_standing(name, site, Standing.SET_ASIDE, why)
         self._dealt.clear()
         self._fleet.crew.dismiss(name)
         self._observer(Notice(f"{name} is set aside after {STRIKES} failures in a row: {why}"))

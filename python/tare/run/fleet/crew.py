@@ -9,10 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from tare.run.fleet.site_process import Orders
+from tare.run.fleet.site_process import Orders, quiet
 from tare.sites.file import SiteSpec
 
 if TYPE_CHECKING:
@@ -31,8 +32,21 @@ class Crew(Protocol):
         """A client of the scheduler."""
         ...
 
+    @property
+    def shares_disk(self) -> bool:
+        """Whether the processes of the sites see this machine's directories."""
+        ...
+
+    def ready(self, site: str) -> bool:
+        """Whether a block may be given to the site."""
+        ...
+
+    def bring(self, site: str, task: str, spool: Path) -> None:
+        """Bring what a task has handed over into `spool`; may take long, in a thread of its own."""
+        ...
+
     def lost(self) -> Mapping[str, str]:
-        """Sites whose process has ended since the last call, with its last words; it is begun anew where wanted."""
+        """Sites whose process has gone since the last call, and why. `EnvironmentLacks` without a scheduler."""
         ...
 
     def dismiss(self, site: str) -> None:
@@ -59,8 +73,7 @@ class OwnCrew:
         from distributed import Client, LocalCluster
         from distributed.security import Security
 
-        for name in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        quiet()
         self._command = tuple(command)
         self._security = Security.temporary()
         with config.set({"distributed.admin.low-level-log-length": 100}):
@@ -74,6 +87,18 @@ class OwnCrew:
             )
         self.client = Client(self._cluster, set_as_default=False)
         self._members = {spec.name: self._started(spec) for spec in sites}
+
+    @property
+    def shares_disk(self) -> bool:
+        """As `Crew`: all run on this machine."""
+        return True
+
+    def ready(self, site: str) -> bool:
+        """As `Crew`: a process that is still starting takes it when it is there."""
+        return site in self._members
+
+    def bring(self, site: str, task: str, spool: Path) -> None:
+        """As `Crew`: it lies there."""
 
     @property
     def pids(self) -> Mapping[str, int]:

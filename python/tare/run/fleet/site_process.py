@@ -20,23 +20,30 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.run.between.reaching import reached_site
-from tare.run.fleet.block_task import Machines, Post
+from tare.run.fleet.block_task import Maker, Post
+from tare.run.fleet.outbox import Outbox
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.local import local_engine, local_machine
 from tare.run.machine import Machine
 from tare.sites.file import SiteSpec
 from tare.sites.layout import default_layout
 
+if TYPE_CHECKING:
+    from distributed import Worker
+
 _FREE_S = 180.0
 """How long an earlier process of the site may take to clear up: an agent's lease is two minutes."""
 _POLL_S = 0.2
+_UNWANTED_S = 1.0
+_END_S = 30.0
 
 
 def resource_of(site: str) -> str:
@@ -58,6 +65,10 @@ class Orders:
         return SiteSpec.model_validate(self.site)
 
 
+BREAK_OFF = signal.SIGUSR1
+"""Breaks off a block that nobody waits for any more; the process goes on."""
+
+
 class MainThreadPoolExecutor(Executor):
     """Runs calls one after the other in the thread that calls `serve`.
 
@@ -66,6 +77,7 @@ class MainThreadPoolExecutor(Executor):
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._serving, self._lock = False, threading.Lock()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have it called later."""
@@ -77,11 +89,30 @@ class MainThreadPoolExecutor(Executor):
         """Let `serve` return after the calls that are there."""
         self._calls.put(None)
 
+    def break_off(self) -> None:
+        """Have the call under way broken off. In any thread."""
+        with self._lock:  # once `serve` is over, nobody would handle the signal
+            if self._serving:
+                os.kill(os.getpid(), BREAK_OFF)
+
     def serve(self, interrupts: Interrupts) -> None:
-        """Until `shutdown`. Raises `Interrupted`."""
+        """Until `shutdown`. Raises `Interrupted`, but for `BREAK_OFF`, which ends a call alone."""
+        with self._lock:
+            self._serving = True
+        try:
+            self._serve(interrupts)
+        finally:
+            with self._lock:
+                self._serving = False
+
+    def _serve(self, interrupts: Interrupts) -> None:
         while True:
-            with interrupts.allowed():
-                call = self._next()
+            try:
+                with interrupts.allowed():
+                    call = self._next()
+            except Interrupted as interrupted:
+                _unless_broken_off(interrupted, interrupts)  # the block was over already
+                continue
             if call is None:
                 return
             future, function = call
@@ -91,7 +122,7 @@ class MainThreadPoolExecutor(Executor):
                 future.set_result(function())
             except Interrupted as interrupted:
                 future.set_exception(EnvironmentLacks(f"the site's process was ended by {interrupted}"))
-                raise
+                _unless_broken_off(interrupted, interrupts)
             except BaseException as error:  # noqa: BLE001 - the caller's to judge
                 future.set_exception(error)
 
@@ -104,6 +135,12 @@ class MainThreadPoolExecutor(Executor):
                 continue
 
 
+def _unless_broken_off(interrupted: Interrupted, interrupts: Interrupts) -> None:
+    if interrupted.number != BREAK_OFF:
+        raise interrupted
+    interrupts.forget()
+
+
 @contextmanager
 def reached(spec: SiteSpec, plan: Plan, store: Path, interrupts: Interrupts) -> Iterator[Machine]:
     """The site of a file of sites, connected and found fit for the plan."""
@@ -112,29 +149,53 @@ def reached(spec: SiteSpec, plan: Plan, store: Path, interrupts: Interrupts) -> 
         yield found.machine(plan, local_machine(plan, engine, interrupts), interrupts)
 
 
-def serve(orders: Orders, machines: Machines = reached) -> None:
+Makers = Callable[[SiteSpec, Interrupts], Maker]
+"""Site and signals → what makes blocks there."""
+
+
+def by_ssh(spec: SiteSpec, interrupts: Interrupts) -> Maker:
+    """The site itself."""
+    return Post(spec, reached, interrupts)
+
+
+def serve(orders: Orders, makers: Makers = by_ssh) -> None:
     """Make blocks on the site until the scheduler has gone or a signal comes. Raises `EnvironmentLacks`."""
-    _quiet()
+    quiet()
     interrupts = Interrupts()
     calls = MainThreadPoolExecutor()
-    post = Post(orders.spec, machines, interrupts)
-    with interrupts.installed(), _alone(orders.spec), TemporaryDirectory(prefix="tare-site-") as scratch:
+    maker = makers(orders.spec, interrupts)
+    outbox = Outbox(_home_of(orders.spec, "outbox"))
+    with (
+        interrupts.installed(also=(BREAK_OFF,)),
+        _alone(orders.spec),
+        TemporaryDirectory(prefix="tare-site-") as scratch,
+    ):
+        outbox.clear()
         trouble: list[BaseException] = []
-        life = threading.Thread(target=_live, args=(orders, post, calls, scratch, trouble), daemon=True)
+        extensions = {"site": maker, "outbox": partial(outbox.of, interrupts=interrupts)}
+        life = threading.Thread(
+            target=_live, args=(orders, extensions, outbox.calls(), calls, scratch, trouble), daemon=True
+        )
         life.start()
         try:
             calls.serve(interrupts)
+            life.join(_END_S)  # its loop is closing: Python aborts where it is still at work at the end
         except Interrupted:
             pass
         finally:
-            post.leave()
+            maker.leave()
         if trouble:
             what = f"the scheduler at {orders.scheduler} cannot be reached: {trouble[0]}"
             raise EnvironmentLacks(what, hint="is it running, and is its address the one that it printed?")
 
 
-def _live(
-    orders: Orders, post: Post, calls: MainThreadPoolExecutor, scratch: str, trouble: list[BaseException]
+def _live(  # noqa: PLR0913, PLR0917 - all that a worker is made of
+    orders: Orders,
+    extensions: Mapping[str, object],
+    answers: Mapping[str, Callable[..., Any]],
+    calls: MainThreadPoolExecutor,
+    scratch: str,
+    trouble: list[BaseException],
 ) -> None:
     """The worker's own thread and event loop."""
     from distributed import Worker
@@ -147,7 +208,7 @@ def _live(
             name=orders.spec.name,
             resources={resource_of(orders.spec.name): 1},
             executor={"default": calls},
-            extensions={"site": lambda _: post},  # type: ignore[dict-item] # called with the worker, as a type is
+            extensions={name: _given(each) for name, each in extensions.items()},
             security=Security(**orders.security) if orders.security else None,
             local_directory=scratch,
             memory_limit=0,
@@ -155,21 +216,49 @@ def _live(
             dashboard_address="127.0.0.1:0",
             death_timeout=30,
         )
+        worker.handlers.update(answers)
+        watch = asyncio.create_task(_break_off_unwanted(worker, calls))
         await worker.finished()
+        watch.cancel()
 
     try:
         asyncio.run(live())
     except Exception as error:  # noqa: BLE001 - told by the main thread
         trouble.append(error)
     finally:
+        calls.break_off()  # with the scheduler goes whoever waits for it
         calls.shutdown()
+
+
+def _given(extension: object) -> Any:
+    """As Dask takes it: it calls what it is given with the worker, as a type is called."""
+    return lambda _: extension
+
+
+async def _break_off_unwanted(worker: Worker, calls: MainThreadPoolExecutor) -> None:
+    """A block that its tare gave up, or whose tare has gone, must not go on for hours."""
+    told: frozenset[object] = frozenset()
+    while True:
+        await asyncio.sleep(_UNWANTED_S)
+        state = worker.state.tasks.values()
+        unwanted = frozenset[object](
+            task.key for task in state if task.state == "cancelled" and task.previous == "executing"
+        )
+        if unwanted - told:
+            calls.break_off()
+        told = unwanted
+
+
+def _home_of(spec: SiteSpec, what: str) -> Path:
+    """What the processes of a site keep on this machine."""
+    digest = hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:12]
+    return default_layout().home / "fleet" / f"{spec.name}-{digest}.{what}"
 
 
 @contextmanager
 def _alone(spec: SiteSpec) -> Iterator[None]:
     """One process a site on this machine: an earlier one may still be clearing up."""
-    digest = hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:12]
-    path = default_layout().home / "fleet" / f"{spec.name}-{digest}.lock"
+    path = _home_of(spec, "lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -188,8 +277,11 @@ def _alone(spec: SiteSpec) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _quiet() -> None:
-    for name in ("distributed", "tornado", "asyncio"):
+def quiet() -> None:
+    """What Dask logs is no message of tare's; what it means for a study, tare says itself."""
+    import distributed  # noqa: F401 - it sets levels of its own when it is first imported
+
+    for name in ("distributed", "distributed.client", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
@@ -197,19 +289,19 @@ def end_with_parent() -> None:
     """Read standard input until it ends, as it does when the tare that started this one has gone; then end too."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(1):
+        while os.read(0, 1):  # `sys.stdin` has a lock, which a thread must not hold when Python ends
             pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(machines: Machines = reached) -> int:
+def main(makers: Makers = by_ssh) -> int:
     """The process as tare starts it: one line of JSON on standard input says what to do."""
     orders = Orders(**json.loads(sys.stdin.buffer.readline()))
     end_with_parent()
     try:
-        serve(orders, machines)
+        serve(orders, makers)
     except EnvironmentLacks as error:
         sys.stderr.write(f"{error}\n")
         return 3

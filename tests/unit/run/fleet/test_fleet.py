@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tare.analyze import analyze
 from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.model import Plan
 from tare.run.events import Event, Notice
@@ -23,17 +24,18 @@ from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.file import SiteSpec
 from tare.store import open_store, resume_store
-from tare.study.protocol_spec import FixedSpec
+from tare.study.protocol_spec import FixedSpec, InterleaveSpec
 
 ROOT = Path(__file__).resolve().parents[4]
-COMMAND = (sys.executable, "-m", "tests.unit.run.fleet.fake_site")
+FAKES = (sys.executable, "-m", "tests.unit.run.fleet.fake_site")
+MADE_UP = (sys.executable, "-m", "bench.fleet.made_up")
 
 
 class Run:
     """A study on fake sites, into a store; what is killed when is the test's."""
 
-    def __init__(self, room: Path, plan: Plan, sites: tuple[str, ...]) -> None:
-        self.store, self.plan, self.sites = room / "store", plan, sites
+    def __init__(self, room: Path, plan: Plan, sites: tuple[str, ...], command: tuple[str, ...] = FAKES) -> None:
+        self.store, self.plan, self.sites, self.command = room / "store", plan, sites, command
         self.events: list[Event] = []
         self.crew: OwnCrew | None = None
 
@@ -41,7 +43,9 @@ class Run:
         """Each record once it is committed."""
         with resume_store(self.store, self.plan) as writer:
             made = writer.records()
-            self.crew = OwnCrew([SiteSpec(name=site, sut="local", client="local") for site in self.sites], COMMAND)
+            self.crew = OwnCrew(
+                [SiteSpec(name=site, sut="local", client="local") for site in self.sites], self.command
+            )
             fleet = Fleet(self.sites, self.crew, self.store, patience_s=0.05)
             destination = Destination(writer.id, StudyState.from_records(made), writer.staging)
             for kept in execute_on(fleet, self.plan, destination, made, self.events.append):
@@ -144,15 +148,26 @@ def test_nothing_is_left_running_when_the_study_is_broken_off(room: Path, plans:
     assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
 
 
-@pytest.mark.slow
-def test_one_site_and_four_give_the_same_set_of_runs(room: Path, plans: Any) -> None:
-    plan = plans(blocks=4, arms=("a", "b"))
-    one, four = Run(room / "1", plan, ("north",)), Run(room / "4", plan, ("north", "south", "east", "west"))
+def test_one_site_and_four_give_the_same_set_of_runs_and_the_same_estimates(room: Path, plans: Any) -> None:
+    plan = plans(blocks=12, arms=("a", "b", "c"), protocol=InterleaveSpec(blocks=12, target=None))
+    one = Run(room / "1", plan, ("north",), MADE_UP)
+    four = Run(room / "4", plan, ("north", "south", "east", "west"), MADE_UP)
     for run in (one, four):
         run.store.parent.mkdir()
         list(run.go())
     made = [{(r.run_id, r.block, r.position, r.arm, r.seed) for r in run.records} for run in (one, four)]
     assert made[0] == made[1]
+    assert Counter(record.site for record in four.records) == dict.fromkeys(four.sites, len(plan.runs) // 4)
+    alone, together = (analyze(plan.study, run.records).findings for run in (one, four))
+    assert [each.arm for each in alone] == [each.arm for each in together]
+    known = [pair for pair in zip(alone, together, strict=True) if pair[0].estimate.point is not None]
+    assert {single.metric for single, _ in known} >= {"throughput", "latency_p95"}
+    for single, several in known:
+        assert several.over_sites is not None
+        pooled = several.over_sites.pooled  # the interval over sites asks more than that over blocks
+        same = [(each.point, each.low, each.high, each.n) for each in (single.estimate, pooled)]
+        assert same[0] == pytest.approx(same[1], rel=1e-9)
+        assert several.estimate.point == pytest.approx(single.estimate.point, rel=1e-9)
 
 
 def test_runs_that_have_to_follow_each_other_take_one_site(room: Path, plans: Any) -> None:

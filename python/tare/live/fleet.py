@@ -1,0 +1,101 @@
+"""What several sites do at one moment, and how fast they make blocks together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tare.live.known import Known
+from tare.live.now import AtSite, Current
+from tare.live.view import View
+from tare.run.events import Standing
+
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class SiteRow:
+    """`run`: under way; `since`: of the run's phase, or of how it stands; `blocks`: with a good run made there."""
+
+    site: str
+    standing: Standing | None
+    doing: str
+    since: float | None
+    run: Current | None
+    blocks: int
+    good: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Blocks an hour of this session, up to its last run; `enough_at`: since the epoch, at that pace."""
+
+    blocks_an_hour: float
+    enough_at: float | None
+
+
+def site_rows(view: View) -> Sequence[SiteRow]:
+    """Every site that runs were made on or that is at work now, by name; none where all was made on one machine."""
+    if view.known is None:
+        return ()
+    made = _made(view.known)
+    standing = {each.site: each for each in view.now.sites} if view.running and view.now is not None else {}
+    runs = {run.site: run for run in view.under_way if run.site is not None}
+    names = sorted({*made, *standing})
+    return [_row(name, standing.get(name), runs.get(name), made.get(name, _Made())) for name in names]
+
+
+@dataclass(frozen=True)
+class _Made:
+    blocks: int = 0
+    good: int = 0
+    failed: int = 0
+
+
+def _made(known: Known) -> Mapping[str, _Made]:
+    records = [outline.record for made in known.attempts.values() for outline in made]
+    records = [record for record in records if record.site is not None]
+    good = Counter(record.site for record in records if record.outcome.ok)
+    failed = Counter(record.site for record in records if not record.outcome.ok)
+    blocks = Counter(site for site, _ in {(record.site, record.block) for record in records if record.outcome.ok})
+    return {site: _Made(blocks[site], good[site], failed[site]) for site in (*good, *failed) if site is not None}
+
+
+def _row(name: str, at: AtSite | None, run: Current | None, made: _Made) -> SiteRow:
+    doing, since = "", None if at is None else at.since
+    if run is not None:
+        doing, since = run.phase or "to start", run.phase_began_at or run.began_at
+    elif at is not None:
+        doing = f"preparing {at.preparing}" if at.preparing else str(at.standing)
+    return SiteRow(
+        name, None if at is None else at.standing, doing, since, run, made.blocks, made.good, made.failed
+    )
+
+
+def pace_of(view: View) -> Pace | None:
+    """`None` outside a session on several sites, and before its first block is finished."""
+    if view.known is None or view.now is None or not view.running or not view.now.sites:
+        return None
+    began = view.now.began_at
+    ended = _ended_at(view.known)
+    here = [ended[block.block] for block in view.known.blocks if ended[block.block] > began]
+    if not here:
+        return None
+    last = max(here)
+    pace = len(here) / ((last - began) / _HOUR_S)
+    expected = view.blocks
+    if expected is None or view.known.decision.end is not None:
+        return Pace(pace, None)
+    left = max(0, expected - view.known.decision.blocks)
+    return Pace(pace, last + left / pace * _HOUR_S)
+
+
+def _ended_at(known: Known) -> Mapping[int, float]:
+    """Block → when its last attempt was committed."""
+    ended: dict[int, float] = {}
+    for outline in (one for made in known.attempts.values() for one in made):
+        block = outline.record.block
+        ended[block] = max(ended.get(block, 0.0), outline.committed_at)
+    return ended

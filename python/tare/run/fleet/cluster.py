@@ -1,0 +1,182 @@
+"""A Dask cluster that is there: its scheduler, and the workers that `tare worker` started beside sites."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from tare.errors import EnvironmentLacks, StudyError
+from tare.run.fleet.delivery import Delivery, Line
+from tare.run.fleet.site_process import quiet, resource_of
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.security import Security
+
+WAIT_S = 600.0
+_COMPLAINTS = 3
+"""After each third of that its absence counts as a failure: three in a row set a site aside."""
+_LOOK_S = 1.0
+_GONE_S = 5.0
+_CONNECT_S = 15
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Where a scheduler listens, and the files of TLS; where none is given, Dask's own configuration tells them.
+
+    `wait_s`: how long a site's worker may be away before the site is set aside.
+    """
+
+    address: str
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    wait_s: float = WAIT_S
+
+    def __post_init__(self) -> None:
+        url = urlsplit(self.address)
+        if url.scheme not in ("tcp", "tls") or not url.hostname or not re.search(r":\d+\Z", url.netloc):
+            what = f"{self.address} is no address of a scheduler"
+            raise StudyError(what, hint="write tcp://HOST:PORT or tls://HOST:PORT, as the scheduler printed it")
+        given = [path for path in (self.ca, self.cert, self.key) if path is not None]
+        if given and (len(given) < 3 or url.scheme != "tls"):
+            what = "--tls-ca, --tls-cert and --tls-key belong together, with an address that begins with tls://"
+            raise StudyError(what, hint="give all three, or leave them to Dask's configuration")
+        for path in given:
+            if not path.is_file():
+                raise StudyError(
+                    f"there is no file {path}", hint="give --tls-ca, --tls-cert and --tls-key as PEM files"
+                )
+
+    @property
+    def security(self) -> Mapping[str, Any]:
+        """As Dask's `Security` takes it, for a client and for a worker."""
+        if urlsplit(self.address).scheme == "tcp":
+            return {}
+        files = (
+            {} if self.ca is None else {"tls_ca_file": str(self.ca), **self._own("client"), **self._own("worker")}
+        )
+        return {"require_encryption": True, **files}
+
+    def _own(self, role: str) -> Mapping[str, str]:
+        return {f"tls_{role}_cert": str(self.cert), f"tls_{role}_key": str(self.key)}
+
+
+@dataclass
+class _Post:
+    """A site's worker: where it is, and since when it was not there."""
+
+    worker: str | None = None
+    line: Line | None = None
+    away_since: float = field(default_factory=time.monotonic)
+
+
+class ClusterCrew:
+    """Sites whose workers are somebody else's: tare neither starts nor ends them, and shares no disk with them."""
+
+    def __init__(self, sites: Sequence[str], scheduler: Scheduler) -> None:
+        quiet()
+        self._scheduler = scheduler
+        self.client = connected_client(scheduler)
+        self._posts = {site: _Post() for site in sites}
+        self._looked_at, self._running_at = 0.0, time.monotonic()
+        self._look()
+
+    @property
+    def shares_disk(self) -> bool:
+        """As `Crew`: workers are on machines of their own, or may be."""
+        return False
+
+    def ready(self, site: str) -> bool:
+        """As `Crew`."""
+        post = self._posts.get(site)
+        return post is not None and post.worker is not None
+
+    def bring(self, site: str, task: str, spool: Path) -> None:
+        """As `Crew`. Raises `EnvironmentLacks` where the worker is not to be had."""
+        post = self._posts.get(site)
+        if post is None or post.line is None:
+            raise EnvironmentLacks(f"the worker of {site} has gone")
+        Delivery(task, spool, post.line.ask).fetch()
+
+    def lost(self) -> Mapping[str, str]:
+        """As `Crew`: of a site whose worker went, and again for each third of the time that it may be away."""
+        now = time.monotonic()
+        if self.client.status == "running":
+            self._running_at = now
+        elif self.client.status == "closed" or now - self._running_at > _GONE_S:
+            raise self._scheduler_gone()
+        else:
+            return {}
+        if now - self._looked_at < _LOOK_S:
+            return {}
+        return self._look()
+
+    def dismiss(self, site: str) -> None:
+        """As `Crew`: its worker stays, for others."""
+        self._posts.pop(site, None)
+
+    def close(self) -> None:
+        """As `Crew`: blocks under way are released, by which their workers break them off."""
+        self.client.close()
+
+    def _look(self) -> dict[str, str]:
+        try:
+            workers = _workers_of(self.client)
+        except OSError:
+            return {}  # `lost` tells at its next call whether the scheduler has gone
+        self._looked_at = now = time.monotonic()
+        gone: dict[str, str] = {}
+        for site, post in self._posts.items():
+            worker = workers.get(site)
+            if worker is None and post.worker is not None:
+                gone[site] = f"its worker at {post.worker} has gone"
+                post.away_since = now
+            elif worker is None and now - post.away_since > self._scheduler.wait_s / _COMPLAINTS:
+                gone[site] = f"no worker of it is at {self._scheduler.address}: start one by `tare worker`"
+                post.away_since = now
+            elif worker is not None and post.worker not in (None, worker):
+                gone[site] = f"its worker at {post.worker} has gone; another one is at {worker}"
+            if worker != post.worker:
+                post.worker = worker
+                post.line = None if worker is None else Line(self.client, worker)
+        return gone
+
+    def _scheduler_gone(self) -> EnvironmentLacks:
+        what = f"the scheduler at {self._scheduler.address} has gone"
+        return EnvironmentLacks(what, hint="start it and the workers again, then give the same command: it goes on")
+
+
+def connected_client(scheduler: Scheduler) -> Client:
+    """A client of the scheduler. Raises `EnvironmentLacks` where there is none or it does not take us."""
+    from distributed import Client
+
+    try:
+        return Client(scheduler.address, security=security_of(scheduler), set_as_default=False, timeout=_CONNECT_S)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        what = f"the scheduler at {scheduler.address} cannot be reached: {error}"
+        raise EnvironmentLacks(what, hint="is it running, and is this the address that it printed?") from error
+
+
+def security_of(scheduler: Scheduler) -> Security | None:
+    """Dask's, which looks into its own configuration for what is not given."""
+    from distributed.security import Security
+
+    given = scheduler.security
+    return Security(**given) if given else None
+
+
+def _workers_of(client: Client) -> Mapping[str, str]:
+    """Site → the address of its worker."""
+    found: dict[str, str] = {}
+    for address, worker in client.scheduler_info()["workers"].items():
+        for resource in worker.get("resources", {}):
+            if resource.startswith(resource_of("")):
+                found[resource.removeprefix(resource_of(""))] = address
+    return found

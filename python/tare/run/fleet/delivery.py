@@ -1,0 +1,116 @@
+"""Tare's side of a delivery: files from a worker's outbox, in pieces, resumed where they were broken off."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from tare.errors import EnvironmentLacks
+from tare.run.fleet.outbox import PIECE_BYTES, Listing, inside
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Ask = Callable[..., Any]
+"""Calls the worker: name of the call and its arguments → answer. Raises `OSError` where it cannot be reached."""
+_TIMES = 5
+"""Calls in a row that may fail before a worker counts as lost."""
+_PAUSE_S = 1.0
+_DIRECT_S = 5.0
+_ANSWER_S = 120.0
+
+
+@dataclass
+class Line:
+    """How a worker is spoken to: straight, or through the scheduler where this machine cannot reach it."""
+
+    client: Client
+    worker: str
+    direct: bool | None = None
+    """`None` until it was tried."""
+
+    def ask(self, call: str, **given: Any) -> Any:
+        """The worker's answer. Raises `OSError`."""
+        if self.direct is None:
+            self.direct = self._reached()
+        return self.client.sync(self._ask, call, direct=self.direct, timeout_s=_ANSWER_S, **given)
+
+    def _reached(self) -> bool:
+        try:
+            self.client.sync(self._ask, "identity", direct=True, timeout_s=_DIRECT_S)
+        except OSError:
+            return False
+        return True
+
+    async def _ask(self, call: str, *, direct: bool, timeout_s: float, **given: Any) -> Any:
+        async def asked() -> Any:
+            if direct:
+                return await getattr(self.client.rpc(self.worker), call)(**given)
+            return await cast("Any", self.client.scheduler).proxy(msg={"op": call, **given}, worker=self.worker)
+
+        return await asyncio.wait_for(asked(), timeout_s)  # its TimeoutError is an OSError
+
+
+@dataclass
+class Delivery:
+    """Of one task into `spool`, tare's own directory for it."""
+
+    task: str
+    spool: Path
+    ask: Ask
+    pause_s: float = _PAUSE_S
+    _have: dict[str, Path] = field(default_factory=dict)
+
+    def fetch(self) -> None:
+        """Bring what was handed over; the file of records comes last, so that what it names is there.
+
+        Raises `EnvironmentLacks` where the worker is out of reach for good or a file is not what it was said to be.
+        """
+        listing = cast("Listing", self._patiently("tare_handed_over", task=self.task))
+        for each in listing:
+            records, *raw = each["files"]
+            for file in (*raw, records):
+                self._file(str(file["name"]), int(file["bytes"]), str(file["sha256"]))
+            self._patiently("tare_fetched", task=self.task, kept=each["kept"])
+
+    def _file(self, name: str, size: int, sha256: str) -> None:
+        target = inside(self.spool, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (same := self._have.get(sha256)) is not None:
+            with suppress(FileNotFoundError):  # it is in the store by now
+                shutil.copyfile(same, target)
+                return
+        part = self.spool / f"{sha256}.part"
+        digest = hashlib.sha256()
+        with part.open("a+b") as file:
+            file.seek(0)
+            while read := file.read(PIECE_BYTES):
+                digest.update(read)
+            while (offset := file.tell()) < size:
+                piece = cast("bytes", self._patiently("tare_piece", task=self.task, name=name, offset=offset))
+                if not piece:
+                    break
+                file.write(piece)
+                digest.update(piece)
+        if digest.hexdigest() != sha256:
+            part.unlink()
+            raise EnvironmentLacks(f"{name} did not arrive as the worker sent it: its sha256 is another one")
+        part.rename(target)
+        self._have[sha256] = target
+
+    def _patiently(self, call: str, **given: Any) -> Any:
+        for time_ in range(1, _TIMES + 1):
+            try:
+                return self.ask(call, **given)
+            except OSError as error:
+                if time_ == _TIMES:
+                    raise EnvironmentLacks(f"its worker cannot be reached: {error}") from error
+                time.sleep(self.pause_s * time_)
+        raise AssertionError  # the loop returns or raises

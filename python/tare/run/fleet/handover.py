@@ -1,0 +1,32 @@
+"""Records that a task hands over: files beside their raw files, each whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tare.run.execute import Kept
+from tare.run.record import RunRecord
+
+KEPT = "kept-*.json"
+
+
+def staged_name(record: RunRecord) -> str:
+    """The directory of an attempt's raw files, beside its record and in a store's staging area."""
+    return f"{record.run_id}-{record.attempt}"
+
+
+def hand_over(spool: Path, times: int, kept: Kept) -> None:
+    """Write records down as one, whole or not at all; their raw files lie beside them."""
+    target = spool / KEPT.replace("*", f"{times:05d}")
+    scratch = target.with_suffix(".part")
+    scratch.write_text(json.dumps([record.model_dump_json() for record in kept]))
+    scratch.rename(target)
+
+
+def handed_over(spool: Path) -> list[tuple[Path, Kept]]:
+    """What a task has kept so far and nobody has taken yet, in its order."""
+    found = sorted(spool.glob(KEPT))
+    return [
+        (path, tuple(RunRecord.model_validate_json(one) for one in json.loads(path.read_text()))) for path in found
+    ]
