@@ -119,6 +119,20 @@ def pair() -> Iterator[tuple[TestHost, ...]]:
         yield both
 
 
+@pytest.fixture
+def four() -> Iterator[tuple[TestHost, ...]]:
+    """Four test hosts without engines, made anew."""
+    with hosts.made(4) as all_four:
+        yield all_four
+
+
+@pytest.fixture(scope="module")
+def engine_four() -> Iterator[tuple[TestHost, ...]]:
+    """Four test hosts with an engine each, which the tests of a module share."""
+    with hosts.made(4, engines=True) as all_four:
+        yield all_four
+
+
 @pytest.fixture(scope="module")
 def engine_pair() -> Iterator[tuple[TestHost, ...]]:
     """Two test hosts with an engine each, which the tests of a module share."""

@@ -32,6 +32,8 @@ class Member:
     of: int
     seed: str
     own_port: int
+    peer_port: int | None = None
+    """At which nodes on hosts of their own find each other; `None`: the database's usual one."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What lies between the two hosts of a site: clocks, round trip, throughput, routes, offloads."""
+"""What lies between the hosts of a site: clocks, round trip, throughput, routes, offloads."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from tare.deployments.directories import remove_tree
-from tare.doctor import Line, cannot, ok, warning
+from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.errors import TareError
 from tare.run.between.clocks import SiteClock
-from tare.run.between.sounding import Between, RoundTrip, Throughput, Wire
+from tare.run.between.sounding import Between, Link, RoundTrip, Throughput, Wire
 from tare.run.between.wire import Side
 from tare.run.clock import SystemClock
 from tare.sites import Host
@@ -32,22 +32,24 @@ _OFFLOADS = {
 
 
 def sounded(found: ConnectedSite) -> tuple[Line, ...]:
-    """Sound the wire between SUT and client, and say what it is like."""
+    """Sound the wires between client and SUT, and among the hosts of a cluster, and say what they are like."""
     site = found.site
     ledgers = dict.fromkeys(found.homes, found.ledger)
-    wire = Wire(site.sut, site.client, site.addresses, SiteClock(SystemClock()), ledgers)
-    room = f"{found.homes[site.sut.name].work}/doctor"
+    wire = Wire(site.sut, site.client, site.addresses, SiteClock(SystemClock()), ledgers, site.nodes)
+    rooms = {host.name: f"{found.homes[host.name].work}/doctor" for host in site.sut_hosts}
     try:
-        found.ledger.note(Kind.PATH, room, host=site.sut.name)
-        site.sut.run(["mkdir", "-p", "--", room], timeout_s=_QUICK_S)
-        between = wire.before(room)
+        for host in site.sut_hosts:
+            found.ledger.note(Kind.PATH, rooms[host.name], host=host.name)
+            host.run(["mkdir", "-p", "--", rooms[host.name]], timeout_s=_QUICK_S)
+        between = wire.before(rooms)
     except TareError as error:
         return (cannot("wire", error.what, error.hint or "let the measured network carry all ports between them"),)
     finally:
-        with suppress(TareError):
-            remove_tree(site.sut, room)
-            found.ledger.forget(Kind.PATH, room, host=site.sut.name)
-    hosts = {"sut": site.sut, "client": site.client}
+        for host in site.sut_hosts:
+            with suppress(TareError):
+                remove_tree(host, rooms[host.name])
+                found.ledger.forget(Kind.PATH, rooms[host.name], host=host.name)
+    hosts = {"client": site.client, **{wire.side_of_host(host): host for host in site.sut_hosts}}
     features = {part: offloads(host, wire.devices[part].device) for part, host in hosts.items()}
     return tuple(between_lines(between, wire.devices, features))
 
@@ -57,23 +59,49 @@ def between_lines(
 ) -> Iterator[Line]:
     """`features`: what each side says of its offloads."""
     if between.one_boot:
+        hosts, machines = ("hosts", "machines of their own") if between.links else ("both hosts", "two machines")
         yield warning(
             "kernels",
-            "both hosts run on one kernel: they share CPUs, and figures from them are not of two machines",
+            f"{hosts} run on one kernel: they share CPUs, and figures from them are not of {machines}",
             "use two machines for figures between two machines",
         )
     yield _clocks(between)
     yield _round_trip(between.before.round_trip)
     if between.throughput is not None:
         yield _throughput(between.throughput)
-    for part, name in (("sut", between.sut), ("client", between.client)):
+    for link in between.links:
+        yield from _link(link)
+    for part, name in _named(between).items():
         yield _route(name, between.addresses[name], sides[part])
         yield ok(f"offloads of {name}", features[part] or "cannot be read: ethtool is not there")
-    mtus = {sides[part].mtu for part in ("sut", "client")} - {None}
+    mtus = {side.mtu for side in sides.values()} - {None}
     if len(mtus) > 1:
         yield warning(
-            "MTU", f"{' and '.join(map(str, sorted(filter(None, mtus))))}", "give both interfaces the same"
+            "MTU", f"{' and '.join(map(str, sorted(filter(None, mtus))))}", "give all interfaces the same"
         )
+
+
+def _named(between: Between) -> Mapping[str, str]:
+    """Side, or further node → its host, that of the client last; a further node's asks the first node's."""
+    others = [link.asks for link in between.links if link.answers == between.sut]
+    nodes = {f"sut-{number}": name for number, name in enumerate(others, 2)}
+    return {"sut": between.sut, **nodes, "client": between.client}
+
+
+def _link(link: Link) -> Iterator[Line]:
+    """Between two more hosts of a cluster's site; the kernel's route is told where it is none."""
+    name, clocks = f"{link.asks} to {link.answers}", link.before.clocks
+    if link.route.device is None:
+        yield cannot(f"route from {name}", "there is none", "give both an `address` on one network")
+    trip, rates = _round_trip(link.before.round_trip), link.throughput
+    there, back = 8e-6 * rates.to_sut, 8e-6 * rates.to_client
+    found = f"{trip.found}; {there:.0f} Mbit/s there, {back:.0f} Mbit/s back; clocks ±{1e6 * clocks.bound_s:.0f} µs"
+    if trip.verdict is not Verdict.OK:
+        yield warning(name, found, trip.advice or "")
+    elif clocks.bound_s > _LOOSE_CLOCK_S:
+        yield warning(name, found, "use a network with shorter round trips")
+    else:
+        yield ok(name, found)
 
 
 def _clocks(between: Between) -> Line:

@@ -78,9 +78,10 @@ def prepare(
     with machine.interrupts.allowed():
         for line in machine.sweep():
             observer(Notice(f"removed what a dead run left: {line}"))
-    for server in {each.site.sut.name: each.site.sut for each in map(session.machine_of, runs)}.values():
-        for line in lowered(plan.study, server):
-            observer(Notice(line))
+    machines = {each.site.sut.name: each for each in map(session.machine_of, runs)}
+    for host in (host for each in machines.values() for host in each.site.sut_hosts):
+        for line in lowered(plan.study, host):
+            observer(Notice(f"{line} ({host.name})" if machine.site.nodes else line))
     images = _prepare_images(session, runs)
     _prepare_data(session, runs, images)
     return images
@@ -153,6 +154,7 @@ def _prepare_images(session: _Session, runs: Sequence[PlannedRun]) -> Ready:
         return Images(
             sut=on(machine, machine.site.sut, settings.sut),
             client=None if settings.client is None else on(machine, machine.site.client, settings.client),
+            nodes=tuple(on(machine, host, settings.sut) for host in machine.site.nodes),
         )
 
     return {place: images_of(run) for place, run in places.items()}

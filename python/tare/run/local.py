@@ -112,7 +112,7 @@ def local_machine(
         databases=DATABASES,
         workloads=WORKLOADS,
         prepare=_preparer(plan, host, engine.client, ledger, layout, deployments),
-        observe_path=lambda server, client: _path(host, server, client),
+        observe_path=lambda server, client, _: _path(host, server, client),
         host_facts=lambda: host_facts(host, data_path=str(layout.home)),
         engine_facts=lambda: None if engine.client is None else engine_facts(engine.client, host),
         engines=engine.others,

@@ -42,6 +42,14 @@ def cannot_repin(instance: Instance, cpus: str) -> None:
 
 
 @dataclass(frozen=True)
+class EndHosts:
+    """On which of a site's hosts the two ends of a path stand."""
+
+    server: Host
+    client: Host
+
+
+@dataclass(frozen=True)
 class HostPart:
     """What a host of a site has of its own, where it is not the SUT's: each as in `Machine`, of this host."""
 
@@ -62,9 +70,9 @@ class Machine:
     the server, `None` while there is none to see. `host_facts`, `engine_facts`: what the record keeps of the
     host and, where there is one, of its engine. `sweep` removes what dead processes left and says what.
     `set_cpus` moves a running task to the CPUs of a list. `references`: the runs made so far that later ones are
-    held against. `parts`: the hosts other than the SUT's, by name; empty where one host plays both parts.
-    `engines`: those that arms name, of the SUT's host. `swapped`: the same with server and client on each other's
-    host, where they change places every other block.
+    held against. `parts`: the hosts other than that of the SUT or its first node, by name; empty where one host
+    plays all parts. `engines`: those that arms name, of the SUT's host. `swapped`: the same with server and client
+    on each other's host, where they change places every other block.
     """
 
     site: Site
@@ -75,7 +83,7 @@ class Machine:
     databases: Mapping[str, Database]
     workloads: Mapping[str, Workload[Any]]
     prepare: Callable[[str], Image]
-    observe_path: Callable[[Instance, Instance], Tree | None]
+    observe_path: Callable[[Instance, Instance, EndHosts], Tree | None]
     host_facts: Callable[[], Tree]
     engine_facts: Callable[[], Tree | None]
     sweep: Callable[[], tuple[str, ...]]
@@ -89,7 +97,7 @@ class Machine:
     storages: Mapping[str, StorageFactory] = field(default_factory=lambda: STORAGES)
     parts: Mapping[str, HostPart] = field(default_factory=dict)
     wire: Wire | None = None
-    """Between the two hosts; `None` where one plays both parts."""
+    """Between the hosts; `None` where one plays all parts."""
     engines: Engines = field(default_factory=Engines)
     swapped: Machine | None = None
 
@@ -104,10 +112,24 @@ class Machine:
         """What belongs to the client's host, `None` where that is the SUT's."""
         return self.parts.get(self.site.client.name)
 
-    @property
-    def sut_address(self) -> str | None:
-        """At which clients on another host find the SUT's; `None` where there is no other host."""
-        return self.site.addresses[self.site.sut.name] if self.client_part is not None else None
+    def address_of(self, host: Host) -> str | None:
+        """At which the site's other hosts find this one; `None` where there is no other."""
+        return self.site.addresses[host.name] if self.client_part is not None else None
+
+    def ledger_on(self, host: Host) -> Ledger:
+        """Of what is made on one of the site's hosts."""
+        part = self.parts.get(host.name)
+        return self.ledger if part is None else part.ledger
+
+    def layout_on(self, host: Host) -> Layout:
+        """TARE_HOME of one of the site's hosts."""
+        part = self.parts.get(host.name)
+        return self.layout if part is None else part.layout
+
+    def facts_of(self, host: Host) -> Tree:
+        """What the record keeps of one of the site's hosts."""
+        part = self.parts.get(host.name)
+        return self.host_facts() if part is None else part.host_facts()
 
     def image_on(self, host: Host, placed: Placement) -> Image:
         """A side's image, ready on one of the site's hosts and in the engine that the side names."""
@@ -130,22 +152,24 @@ class Machine:
             host if part is None else part.host, *self._engine_of(placed, host)
         )
 
-    def storage(self, sut: SutSpec) -> Storage:
-        """What the SUT's data lie on, on its host."""
-        return self.storages[sut.storage.kind](self.site.sut, *self._engine_of(sut, self.site.sut))
+    def storage(self, sut: SutSpec, host: Host) -> Storage:
+        """What the data of the SUT, or of one of its nodes, lie on, on its host."""
+        return self.storages[sut.storage.kind](host, *self._engine_of(sut, host))
 
     def engine_lost(self, settings: ArmSettings) -> str | None:
         """Why an engine does not answer any more, `None` where all do or no side needs one."""
-        hosts = {"sut": self.site.sut, "client": self.site.client}
-        for side, placed in settings.sides.items():
+        every: list[tuple[Placement, Host]] = [(settings.sut, host) for host in self.site.sut_hosts]
+        if settings.client is not None:
+            every.append((settings.client, self.site.client))
+        for placed, host in every:
             if Right.ENGINE not in self.deployments[placed.deployment].needs:
                 continue
             try:
-                _, engine = self._engine_of(placed, hosts[side])
+                _, engine = self._engine_of(placed, host)
                 if engine is not None:
                     engine.ping()
             except (DockerException, RequestException, EnvironmentLacks) as error:
-                return f"{error} (on {hosts[side].name})" if self.parts else str(error)
+                return f"{error} (on {host.name})" if self.parts else str(error)
         return None
 
     def _engine_of(self, placed: Placement, host: Host) -> tuple[Ledger, DockerClient | None]:

@@ -107,6 +107,15 @@ class Site:
     """Name of a host → the address by which the others reach it on the measured network."""
 
     @property
+    def sut_hosts(self) -> tuple[Host, ...]:
+        """The hosts of the SUT: one a node of a cluster, else the one on which all of it stands."""
+        return self.nodes or (self.sut,)
+
+    def host_of(self, number: int) -> Host:
+        """The host of a SUT's node, counted from 1."""
+        return self.nodes[number - 1] if self.nodes else self.sut
+
+    @property
     def hosts(self) -> tuple[Host, ...]:
         """Every host once, those of the SUT first."""
         return tuple({host.name: host for host in (self.sut, *self.nodes, self.client)}.values())

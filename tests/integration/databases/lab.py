@@ -187,7 +187,7 @@ def make_lab(
         databases=DATABASES,
         workloads=WORKLOADS,
         prepare=lambda _: sut,
-        observe_path=lambda _server, _client: None,
+        observe_path=lambda _server, _client, _host: None,
         host_facts=dict,
         engine_facts=lambda: None,
         sweep=lambda: (),

@@ -82,12 +82,11 @@ def engine() -> Iterator[DockerClient]:
 def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     host, cache = LocalHost(), default_layout()
     cache_ledger = SqliteLedger(cache.ledger)
-    images = Images(
-        *(
-            prepare(name, host=host, layout=cache, ledger=cache_ledger, engine=engine)
-            for name in ("mariadb", "sysbench")
-        )
+    sut, client = (
+        prepare(name, host=host, layout=cache, ledger=cache_ledger, engine=engine)
+        for name in ("mariadb", "sysbench")
     )
+    images = Images(sut, client)
     layout = Layout(tmp_path_factory.mktemp("home"))
     machine = Machine(
         site=Site(sut=host, client=host),
@@ -98,7 +97,7 @@ def lab(engine: DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Lab:
         databases=DATABASES,
         workloads=WORKLOADS,
         prepare=lambda _: images.sut,
-        observe_path=lambda _server, _client: None,
+        observe_path=lambda _server, _client, _host: None,
         host_facts=dict,
         engine_facts=lambda: None,
         sweep=lambda: (),

@@ -39,23 +39,23 @@ def fake_image(reference: str) -> Image:
     return Image(reference, hashlib.sha256(reference.encode()).hexdigest(), "/", None, ImageConfig())
 
 
-def plan_of_one_run() -> Plan:
+def plan_of_one_run(nodes: int = 1, retries: int = 0) -> Plan:
     parameters = WORKLOADS["fake"].parameters.model_validate({"measure_s": 2, "window_s": 0.5})
     settings = ArmSettings(
-        sut=SutSpec(image="tar:fake", deployment="fake", database="fake"),
+        sut=SutSpec(image="tar:fake", deployment="fake", database="fake", nodes=nodes),
         client=ClientSpec(image="tar:fake", deployment="fake"),
         workload_name="fake",
         workload=parameters.model_dump(mode="json"),
     )
     study = Study(
-        name="fake-pair",
+        name="fakes-apart",
         scale="full",
-        question="Do a server and its client meet between two hosts?",
+        question="Do servers and their client meet between hosts?",
         source=None,
         arms=(Arm(name="plain", levels={"arm": "plain"}, settings=settings),),
         baseline="plain",
         factors={"arm": ("plain",)},
-        protocol=FixedSpec(name="fixed", blocks=1, retries=0, control=False),
+        protocol=FixedSpec(name="fixed", blocks=1, retries=retries, control=False),
         published=(),
         deviations=(),
         text="format: 1\n",
@@ -63,13 +63,15 @@ def plan_of_one_run() -> Plan:
     return expand(study, 1)
 
 
-def machine_of_fakes(plan: Plan, pair: tuple[TestHost, ...], home: Path, stack: ExitStack) -> Machine:
+def machine_of_fakes(plan: Plan, there: tuple[TestHost, ...], home: Path, stack: ExitStack) -> Machine:
+    """The last of the hosts is the client's."""
     layout = Layout(home)
     ledger = SqliteLedger(layout.ledger)
-    both = [stack.enter_context(closing(NamespaceHost(each))) for each in pair]
-    reached = {host.name: Reached(host, Layout(Path("/var/lib/tare")), None) for host in both}
-    server, client = both
-    site = Site(server, client, addresses={each.name: each.measured for each in pair})
+    reached_hosts = [stack.enter_context(closing(NamespaceHost(each))) for each in there]
+    reached = {host.name: Reached(host, Layout(Path("/var/lib/tare")), None) for host in reached_hosts}
+    *servers, client = reached_hosts
+    nodes = tuple(servers) if len(servers) > 1 else ()
+    site = Site(servers[0], client, nodes=nodes, addresses={each.name: each.measured for each in there})
     machine = site_machine(plan, site, reached, Home(fake_image, ImageStore(layout, ledger), ledger))
     parts = {name: replace(part, prepare=fake_image) for name, part in machine.parts.items()}
     return replace(machine, deployments={"fake": FakeDeployment}, prepare=fake_image, parts=parts)

@@ -115,7 +115,7 @@ def make_rig(directory: Path) -> Rig:
         workloads=WORKLOADS,
         monitors={"probe": FakeMonitor()},
         prepare=fake_image,
-        observe_path=lambda server, client: {"server": server.address, "client": client.address},
+        observe_path=lambda server, client, host: {"server": server.address, "client": client.address},
         host_facts=lambda: {"name": "test"},
         engine_facts=lambda: None,
         sweep=tuple,

@@ -204,7 +204,7 @@ def test_no_password_is_kept_anywhere(rig: Any, plans: Any, monkeypatch: pytest.
     monkeypatch.setattr("secrets.token_hex", lambda count: "5ec2e7" * (count // 3))
     password = "5ec2e7" * 8
 
-    def telling(server: Any, client: Any) -> Any:
+    def telling(server: Any, client: Any, host: Any) -> Any:
         Path(server.task.output.stderr).write_text(f"connecting with {password}\n")
         return {"hop": "loopback"}
 

@@ -38,7 +38,7 @@ def test_it_stands_in_the_trace_with_all_that_it_starts() -> None:
 def test_its_time_is_told_apart() -> None:
     host = FakeHost()
     sut, client, *servers = (host.spawn() for _ in range(4))
-    meter = Meter(host, SystemClock(), (instance(sut),), None, tuple(servers))
+    meter = Meter(host, SystemClock(), (instance(sut),), {}, {host.name: tuple(servers)})
     meter.begin(instance(client))
     worked(host, servers[0], 150)
     worked(host, servers[1], 50)
@@ -53,7 +53,7 @@ def test_one_that_has_ended_or_is_another_leaves_it_unknown() -> None:
         host = FakeHost()
         sut, client, server = (host.spawn() for _ in range(3))
         named = replace(server, started_ticks=1) if change == "another" else server
-        meter = Meter(host, SystemClock(), (instance(sut),), None, () if change == "none" else (named,))
+        meter = Meter(host, SystemClock(), (instance(sut),), {}, {} if change == "none" else {host.name: (named,)})
         meter.begin(instance(client))
         if change == "ended":
             host.end(server)

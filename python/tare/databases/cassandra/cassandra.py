@@ -136,7 +136,7 @@ def _own(plan: ServerPlan) -> Mapping[str, object]:
         "cluster_name": "tare",
         "authenticator": "AllowAllAuthenticator",
         "authorizer": "AllowAllAuthorizer",
-        "storage_port": _STORAGE_PORT,
+        "storage_port": _STORAGE_PORT if plan.member is None else plan.member.peer_port or _STORAGE_PORT,
         "start_native_transport": True,
         "native_transport_port": plan.port,
         **_found_at(plan),

@@ -16,6 +16,7 @@ PER_RUN: frozenset[str] = frozenset(
         "rpc_address",
         "seed_provider",
         "seed_provider.parameters",
+        "storage_port",
     }
 )
 """Where this server listens."""

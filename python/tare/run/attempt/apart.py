@@ -1,60 +1,78 @@
-"""What an attempt does more where its client stands on another host than its server."""
+"""What an attempt does more where its client, and the nodes of its SUT, stand on hosts of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from tare.run.attempt.context import RunContext, client_workdir_for
-from tare.run.attempt.directory import clear_work_directory, make_work_directory
+from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs
+from tare.run.attempt.directory import take_work_directory
 from tare.run.attempt.job import Draft
 from tare.run.attempt.server import Sut
 from tare.run.attempt.teardown import Teardown
 from tare.run.between.clocks import must_agree
+from tare.run.between.sounding import clock_of_node
 from tare.run.between.wire import counters, growth
 from tare.run.record import to_tree
+from tare.sites import Host
 from tare.study.values import NetworkKind
 
 Counters = Mapping[str, Mapping[str, int | None]]
-"""Side → counters of its host: see `run.between.wire.counters`. Empty where one host plays both parts."""
+"""Side, or further node → counters of its host: see `run.between.wire.counters`. Empty where there is one host."""
 
 
-def with_client_workdir(context: RunContext, draft: Draft, teardown: Teardown) -> RunContext:
-    """Add a work directory on the client's host, and measure the wire; unchanged on a shared host."""
-    machine = context.machine
-    part = machine.client_part
-    workdir = client_workdir_for(machine, context.settings, context.token)
-    if part is None or workdir is None:
+def with_other_hosts(context: RunContext, draft: Draft, teardown: Teardown) -> RunContext:
+    """Add a work directory on each other host, and measure the wire; unchanged where one host plays all parts."""
+    machine, settings = context.machine, context.settings
+    client_workdir = client_workdir_for(machine, settings, context.token)
+    if client_workdir is None or machine.client_part is None:
         return context
-    draft.client_host, draft.client_engine = part.host_facts(), part.engine_facts()
-    teardown.add("removing the client's work directory", lambda: clear_work_directory(workdir, part.ledger))
-    make_work_directory(workdir, part.ledger)
+    draft.client_host, draft.client_engine = machine.client_part.host_facts(), machine.client_part.engine_facts()
+    for node in context.nodes if machine.site.nodes else ():
+        host = machine.site.host_of(node.number)
+        part = machine.parts.get(host.name)
+        draft.of_nodes("on", {node.name: host.name})
+        draft.of_nodes("host", {node.name: draft.host if part is None else part.host_facts()})
+        draft.of_nodes("engine", {node.name: draft.engine if part is None else part.engine_facts()})
+    for workdir in other_workdirs(machine, settings, context.token):
+        take_work_directory(workdir, machine.ledger_on(workdir.host), teardown, named=True)
     if machine.wire is not None:
-        draft.between = machine.wire.before(context.workdir.path)
-    return replace(context, client_workdir=workdir)
+        draft.between = machine.wire.before(rooms(context))
+    return replace(context, client_workdir=client_workdir)
+
+
+def rooms(context: RunContext) -> Mapping[str, str]:
+    """Host of the SUT → the attempt's work directory there."""
+    places = (context.workdir_of(node) for node in context.nodes)
+    return {workdir.host.name: workdir.path for workdir in places}
 
 
 def sound_again(context: RunContext, draft: Draft) -> None:
-    """Whether the clocks of both hosts can be laid on one over the whole run; `RunFailed` where they cannot."""
+    """Whether the clocks of all hosts can be laid on one over the whole run; `RunFailed` where they cannot."""
     wire, before = context.machine.wire, draft.between
     if wire is None or before is None:
         return
-    draft.between = sounded = wire.after(context.workdir.path, before)
+    draft.between = sounded = wire.after(rooms(context), before)
     if sounded.after is not None:
         must_agree(sounded.before.clocks, sounded.after.clocks, (sounded.sut, sounded.client))
+    for link in sounded.links:
+        if link.after is not None:
+            must_agree(link.before.clocks, link.after.clocks, (link.answers, link.asks))
 
 
 def counted_so_far(context: RunContext, draft: Draft, sut: Sut | None) -> Counters:
-    """TCP's counters are the server's own where it has a network namespace; of a client they are its host's."""
+    """TCP's counters are a server's own where it has a network namespace; of a client they are its host's."""
     wire = context.machine.wire
     if wire is None or draft.between is None:
         return {}
     boxed = sut is not None and context.settings.sut.network is not NetworkKind.HOST
-    pid = sut.first.instance.process.pid if sut is not None and boxed else None
-    return {
-        "sut": counters(wire.sut, wire.devices["sut"].device, pid),
-        "client": counters(wire.client, wire.devices["client"].device, None),
+    pids = [server.instance.process.pid for server in sut.servers] if sut is not None and boxed else []
+    counted = {
+        side: counters(host, wire.devices[side].device, pids[number] if number < len(pids) else None)
+        for number, (side, host) in enumerate(_sides(context))
     }
+    return {**counted, "client": counters(wire.client, wire.devices["client"].device, None)}
 
 
 def note_counters(context: RunContext, draft: Draft, sut: Sut | None, before: Counters) -> None:
@@ -67,3 +85,24 @@ def note_counters(context: RunContext, draft: Draft, sut: Sut | None, before: Co
         for side, after in counted_so_far(context, draft, sut).items()
     }
     draft.between = replace(between, sides=sides)
+
+
+def walls_ahead(draft: Draft) -> Mapping[str, float]:
+    """Further node on a host of its own → what that host's wall clock is ahead of the trace's clock."""
+    clocks = {
+        name: None if draft.between is None else clock_of_node(draft.between, node.get("on", ""))
+        for name, node in draft.nodes.items()
+    }
+    return {name: clock.wall_s for name, clock in clocks.items() if clock is not None}
+
+
+def proxies_of(draft: Draft) -> Mapping[int, Mapping[str, Any]]:
+    """Number of a node, from 0, → the docker-proxy before it, where there is one."""
+    found = [(node.get("path") or {}).get("proxy") for node in draft.nodes.values()]
+    return {number: proxy for number, proxy in enumerate(found) if proxy is not None}
+
+
+def _sides(context: RunContext) -> Iterator[tuple[str, Host]]:
+    """The SUT's hosts by what they are called in the record: `sut`, then `sut-2`, `sut-3` and so on."""
+    for number, host in enumerate(context.machine.site.sut_hosts, 1):
+        yield "sut" if number == 1 else f"sut-{number}", host

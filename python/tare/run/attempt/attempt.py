@@ -8,19 +8,20 @@ from typing import TypeVar
 
 from tare.databases import Secrets
 from tare.errors import NotComparable, TareError
-from tare.run.attempt.context import client_workdir_for
-from tare.run.attempt.directory import WorkDirectory
+from tare.run.attempt.context import other_workdirs, workdir_on
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.phases import Phases
 from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
 from tare.run.attempt.teardown import Teardown
+from tare.run.between.sounding import clock_of_node
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
-from tare.run.monitoring.monitors import Monitors, client_trace_of, trace_of
+from tare.run.monitoring.monitors import Monitors, client_trace_of, node_trace_of, trace_of
 from tare.run.record import Outcome, Phase, RunRecord
 from tare.run.usage.disk import with_disk_limit, with_disk_use, with_sut_io
-from tare.run.usage.saturation import Elsewhere, with_saturation
+from tare.run.usage.saturation import with_saturation
+from tare.run.usage.trace import Elsewhere
 
 T = TypeVar("T")
 
@@ -122,10 +123,9 @@ class Attempt:
         )
 
     def _bring_home(self) -> None:
-        machine, draft = self._machine, self._draft
-        workdirs = [WorkDirectory(machine.site.sut, f"{machine.layout.work}/{self.job.token}")]
-        if (of_client := client_workdir_for(machine, self.job.arm.settings, self.job.token)) is not None:
-            workdirs.append(of_client)
+        machine, draft, token = self._machine, self._draft, self.job.token
+        first = workdir_on(machine, machine.site.sut, token)
+        workdirs = (first, *other_workdirs(machine, self.job.arm.settings, token))
         try:
             for workdir in workdirs:
                 draft.raw = collect(
@@ -146,12 +146,21 @@ class Attempt:
             draft.monitors = self._monitors.read(staging, draft.usage)
             draft.raw = raw_names(staging)
             trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
-            between = draft.between
+            nodes, between = self._traces_of_nodes(), draft.between
             client = (
                 None if between is None else Elsewhere(client_trace_of(staging), between.before.clocks.offset_s)
             )
-            used = with_disk_use(with_saturation(with_sut_io(draft.usage, staging), trace, client), trace)
-            draft.usage = with_disk_limit(used, trace, limit)
+            used = with_saturation(with_sut_io(draft.usage, staging, nodes), trace, client, nodes)
+            draft.usage = with_disk_limit(with_disk_use(used, trace, nodes), trace, limit, nodes)
         except (TareError, OSError) as error:
             if self.outcome.ok:
                 self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)
+
+    def _traces_of_nodes(self) -> tuple[Elsewhere, ...]:
+        """Of further nodes' hosts, where they have their own."""
+        draft, traces = self._draft, []
+        for name, node in list(draft.nodes.items())[1:]:
+            clock = None if draft.between is None else clock_of_node(draft.between, node.get("on", ""))
+            if clock is not None:
+                traces.append(Elsewhere(node_trace_of(self.job.staging, name), clock.monotonic_s, name))
+        return tuple(traces)

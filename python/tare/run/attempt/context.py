@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -27,9 +28,10 @@ from tare.images import Image
 from tare.run.attempt.client import Client
 from tare.run.attempt.death import oom_kills
 from tare.run.attempt.directory import WorkDirectory
+from tare.run.attempt.ports import free_ports
 from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut, gone, nodes_of
 from tare.run.machine import Machine
-from tare.sites import Process
+from tare.sites import Host, Process
 from tare.storage import DataMount
 from tare.study.model import ArmSettings, LimitsSpec, Placement, VmSpec
 from tare.study.values import NetworkKind, size_bytes
@@ -47,6 +49,12 @@ class Images:
 
     sut: Image
     client: Image | None
+    nodes: tuple[Image, ...] = ()
+    """The SUT's, as the host of each node has it; empty where one host has all of them."""
+
+    def of_node(self, number: int) -> Image:
+        """As the host of a node has it, counted from 1."""
+        return self.nodes[number - 1] if self.nodes else self.sut
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,8 @@ class RunContext:
     workdir: WorkDirectory
     token: str
     ports: tuple[int, ...]
-    """One for each node: at the first all of them listen, each at an address of its own."""
+    """One for each node: at the first all of them listen, each at an address of its own. Of nodes on hosts of their
+    own there is one more, at which they find each other."""
     secrets: Secrets
     data_mounts: tuple[DataMount, ...] = ()
     """Where each node's data are; empty: in the work directory, as during loading."""
@@ -67,6 +76,11 @@ class RunContext:
     """The token of the attempt whose server it goes on with; `None` where it has its own."""
     client_workdir: WorkDirectory | None = None
     """The work directory on the client's host; `None` where client and SUT share a host and a directory."""
+
+    def workdir_of(self, node: Node) -> WorkDirectory:
+        """The work directory on a node's host: that of all where they share a host."""
+        host = self.machine.site.host_of(node.number)
+        return self.workdir if host is self.machine.site.sut else workdir_on(self.machine, host, self.token)
 
     @property
     def workdir_for_client(self) -> WorkDirectory:
@@ -80,14 +94,18 @@ class RunContext:
 
     def data_mount_of(self, node: Node) -> DataMount:
         """Where a node's data are and how its task gets at them."""
-        return (
-            self.data_mounts[node.number - 1] if self.data_mounts else DataMount(node.below(self.workdir.data), "")
-        )
+        if self.data_mounts:
+            return self.data_mounts[node.number - 1]
+        return DataMount(node.below(self.workdir_of(node).data), "")
 
     @property
-    def storages(self) -> tuple[Process, ...]:
-        """What serves the nodes' data, where there is something that does."""
-        return tuple(each.server for each in self.data_mounts if each.server is not None)
+    def storages(self) -> Mapping[str, tuple[Process, ...]]:
+        """Host → what serves the data of its nodes, where there is something that does."""
+        serving: dict[str, tuple[Process, ...]] = {host.name: () for host in self.machine.site.sut_hosts}
+        for number, mount in enumerate(self.data_mounts, 1):
+            if mount.server is not None:
+                serving[self.machine.site.host_of(number).name] += (mount.server,)
+        return serving
 
     @property
     def database(self) -> Database:
@@ -101,8 +119,18 @@ class RunContext:
 
     @cached_property
     def sut_deployment(self) -> Deployment:
-        """How the server is placed."""
+        """How the server is placed, or the first node of a cluster."""
         return self.machine.deployment(self.settings.sut, self.machine.site.sut)
+
+    @cached_property
+    def _other_deployments(self) -> Mapping[str, Deployment]:
+        """Of nodes on hosts of their own, by host."""
+        site = self.machine.site
+        return {host.name: self.machine.deployment(self.settings.sut, host) for host in site.nodes[1:]}
+
+    def deployment_of(self, node: Node) -> Deployment:
+        """How a node is placed on its host."""
+        return self._other_deployments.get(self.machine.site.host_of(node.number).name, self.sut_deployment)
 
     @cached_property
     def client_deployment(self) -> Deployment:
@@ -132,7 +160,7 @@ class RunContext:
         alone = ServerPlan(
             data_dir=self.data_dir(node),
             run_dir=_RUN_DIR if own_root else run_dir,
-            listen=self._host_address if sut.network is NetworkKind.HOST else _ANY,
+            listen=self._listen_address(node) if sut.network is NetworkKind.HOST else _ANY,
             port=self.ports[0],
             settings=sut.settings,
             secrets=self.secrets,
@@ -141,7 +169,9 @@ class RunContext:
             return alone
         own = self._address(node)
         seed = own if first is None else first.address
-        return replace(alone, listen=own, member=Member(node.number, sut.nodes, seed, self.ports[node.number - 1]))
+        peer_port = self.ports[-1] if self.machine.site.nodes else None
+        member = Member(node.number, sut.nodes, seed, self.ports[node.number - 1], peer_port)
+        return replace(alone, listen=own, member=member)
 
     def start_sut(self) -> Sut:
         """Start the first node; the others come in turn while it is waited for."""
@@ -151,26 +181,26 @@ class RunContext:
 
     def start_server(self, node: Node, first: Instance | None = None, *, initialise: bool = False) -> Server:
         """Start a node on its data directory, or the command that fills an empty one."""
-        sut, image = self.settings.sut, self.images.sut
-        plan = self.server_plan(node, f"{self.workdir.path}/{node.name}", first)
+        sut, image, workdir = self.settings.sut, self.images.of_node(node.number), self.workdir_of(node)
+        host, deployment = workdir.host, self.deployment_of(node)
+        plan = self.server_plan(node, f"{workdir.path}/{node.name}", first)
         command = self.database.initialise(plan) if initialise else self.database.serve(plan)
-        run_dir = self._run_dir(node.name, command, image, self.workdir)
+        run_dir = self._run_dir(node.name, command, image, workdir)
         task = replace(
-            self._task(node.name, sut, image, command, self.workdir),
+            self._task(node.name, sut, image, command, workdir),
             binds=(Bind(run_dir, plan.run_dir),),
             port=plan.port,
-            listen=plan.listen if plan.member is not None else self._host_address,
-            publish_at=self.machine.sut_address if self.client_workdir is not None else None,
+            listen=plan.listen if plan.member is not None else self._listen_address(node),
+            publish_at=self.machine.address_of(host) if self.client_workdir is not None else None,
             machine=machine_of(sut.vm),
         )
         task = self.data_mount_of(node).add_to(task, plan.data_dir)
-        host = self.machine.site.sut
         before = oom_kills(host)
         try:
-            instance = self.sut_deployment.start(task)
+            instance = deployment.start(task)
         except EndedAtOnce as error:  # seen to end now or a moment later: told alike
             raise gone(node, f"the server ended with {error.how}", BEFORE_AN_ANSWER, error.words) from error
-        return Server(host, self.sut_deployment, self.database, plan, node, instance, before)
+        return Server(host, deployment, self.database, plan, node, instance, before)
 
     def client_run_dir(self, name: str) -> str:
         """The run directory of a client as the client sees it."""
@@ -207,9 +237,9 @@ class RunContext:
 
     def _address(self, node: Node) -> str:
         """A member's own, or a name for it, which engines put into the /etc/hosts of its container."""
-        if self.settings.sut.network is NetworkKind.HOST:
-            return node_address(self.ports[0], node.number)
-        return self._task_name(node.name)
+        if self.settings.sut.network is not NetworkKind.HOST:
+            return self._task_name(node.name)
+        return self._listen_address(node) if self.machine.site.nodes else node_address(self.ports[0], node.number)
 
     def _start_program(self, name: str, command: ClientCommand) -> Client:
         image = self.images.sut
@@ -222,10 +252,11 @@ class RunContext:
         task = self.data_mount_of(node).add_to(task, self.data_dir(node))
         return Client(self.machine.site.sut, self.sut_deployment, self.sut_deployment.start(task))
 
-    @property
-    def _host_address(self) -> str:
+    def _listen_address(self, node: Node) -> str:
         """At which a server in its host's network namespace listens."""
-        return _LOOPBACK if self.client_workdir is None else self.machine.sut_address or _LOOPBACK
+        if self.client_workdir is None:
+            return _LOOPBACK
+        return self.machine.address_of(self.machine.site.host_of(node.number)) or _LOOPBACK
 
     def _run_dir(
         self, name: str, command: ServerCommand | ClientCommand, image: Image, workdir: WorkDirectory
@@ -270,6 +301,24 @@ def client_workdir_for(machine: Machine, settings: ArmSettings, token: str) -> W
     if part is None or settings.client is None:
         return None
     return WorkDirectory(part.host, f"{part.layout.work}/{token}")
+
+
+def workdir_on(machine: Machine, host: Host, token: str) -> WorkDirectory:
+    """An attempt's work directory on one of the site's hosts."""
+    return WorkDirectory(host, f"{machine.layout_on(host).work}/{token}")
+
+
+def other_workdirs(machine: Machine, settings: ArmSettings, token: str) -> tuple[WorkDirectory, ...]:
+    """The work directories on hosts other than the SUT's or its first node's: of other nodes, then of clients."""
+    client = client_workdir_for(machine, settings, token)
+    nodes = (workdir_on(machine, host, token) for host in machine.site.nodes[1:])
+    return (*nodes, *(() if client is None else (client,)))
+
+
+def ports_for(machine: Machine, settings: ArmSettings, token: str) -> tuple[int, ...]:
+    """Free ports for the SUT's nodes, on the hosts of all of them: see `RunContext.ports`."""
+    first, *others = machine.site.sut_hosts
+    return free_ports(first, token, settings.sut.nodes + bool(others), others)
 
 
 def make_token(*parts: object) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tare.deployments.directories import remove_tree
 from tare.images import Image
+from tare.run.attempt.teardown import Teardown
 from tare.sites import Host, Output
 from tare.sites.ledger import Kind, Ledger
 
@@ -75,6 +76,13 @@ def make_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:
     ledger.note(Kind.PATH, workdir.path, host=workdir.host.name)
     remove_tree(workdir.host, workdir.path)
     workdir.host.run(["install", "-d", "-m", "0755", "--", workdir.path, workdir.raw], timeout_s=_TIMEOUT_S)
+
+
+def take_work_directory(workdir: WorkDirectory, ledger: Ledger, teardown: Teardown, *, named: bool = False) -> None:
+    """Make the directory, to be cleared away in the teardown. `named`: it is one of several hosts'."""
+    on = f" on {workdir.host.name}" if named else ""
+    teardown.add(f"removing the work directory{on}", lambda: clear_work_directory(workdir, ledger))
+    make_work_directory(workdir, ledger)
 
 
 def clear_work_directory(workdir: WorkDirectory, ledger: Ledger) -> None:

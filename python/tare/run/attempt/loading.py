@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tare.databases.abilities import tell
 from tare.deployments import MACHINES
 from tare.errors import RunFailed
 from tare.plan.model import Plan
-from tare.run.attempt.context import Images, RunContext, client_workdir_for, make_token, parameters_of
+from tare.run.attempt.context import (
+    Images,
+    RunContext,
+    client_workdir_for,
+    make_token,
+    other_workdirs,
+    parameters_of,
+    ports_for,
+    workdir_on,
+)
 from tare.run.attempt.death import last_words as words_of
-from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
-from tare.run.attempt.ports import free_ports
+from tare.run.attempt.directory import WorkDirectory, take_work_directory
 from tare.run.attempt.raw_files import new_secrets
 from tare.run.attempt.server import Sut, nodes_of
 from tare.run.attempt.snapshot import Contents, Shelf, Snapshot
+from tare.run.attempt.spread_snapshot import SpreadShelf
 from tare.run.attempt.teardown import Teardown
 from tare.run.machine import Machine
+from tare.sites import Host
 from tare.study.model import ArmSettings
 from tare.study.values import NetworkKind
 from tare.workloads import ClientCommand
@@ -34,18 +43,29 @@ def contents_of(machine: Machine, settings: ArmSettings, images: Images) -> Cont
         database=settings.sut.database,
         settings=settings.sut.settings,
         workload=settings.workload_name,
-        dataset=_spread(workload.dataset(parameters_of(workload, settings)), settings.sut.nodes),
+        dataset=_spread(
+            workload.dataset(parameters_of(workload, settings)), settings.sut.nodes, machine.site.nodes
+        ),
     )
 
 
-def _spread(dataset: Mapping[str, str | int], nodes: int) -> Mapping[str, str | int]:
-    """A data set over several nodes is another one; over one it is called what it was before there were more."""
-    return {**dataset, "nodes": nodes} if dataset and nodes > 1 else dataset
+def _spread(dataset: Mapping[str, str | int], nodes: int, hosts: Sequence[Host]) -> Mapping[str, str | int]:
+    """A data set over several nodes is another one, and over other hosts too.
+
+    Over one it is called what it was before there were more.
+    """
+    if not dataset or nodes == 1:
+        return dataset
+    over = {"hosts": " ".join(host.name for host in hosts)} if hosts else {}
+    return {**dataset, "nodes": nodes, **over}
 
 
-def shelf_of(machine: Machine) -> Shelf:
-    """Where the snapshots of the SUT's host stand."""
-    return Shelf(machine.site.sut, machine.ledger, machine.layout)
+def shelf_of(machine: Machine) -> Shelf | SpreadShelf:
+    """Where the snapshots of the SUT's host stand, or of its nodes' hosts."""
+    shelves = tuple(
+        Shelf(host, machine.ledger_on(host), machine.layout_on(host)) for host in machine.site.sut_hosts
+    )
+    return SpreadShelf(shelves) if machine.site.nodes else shelves[0]
 
 
 def loader_of(plan: Plan, settings: ArmSettings) -> ArmSettings:
@@ -96,23 +116,20 @@ def _unhindered(settings: ArmSettings) -> ArmSettings:
 
 
 def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Contents) -> Snapshot:
-    host, token = machine.site.sut, make_token("load", contents.key, os.getpid())
+    token = make_token("load", contents.key, os.getpid())
     teardown = Teardown()
-    workdir = WorkDirectory(host, f"{machine.layout.work}/{token}")
+    workdir = workdir_on(machine, machine.site.sut, token)
+    client_workdir = client_workdir_for(machine, settings, token)
     try:
-        teardown.add("removing the work directory", lambda: clear_work_directory(workdir, machine.ledger))
-        make_work_directory(workdir, machine.ledger)
-        ports = free_ports(host, token, settings.sut.nodes)
-        context = RunContext(machine, settings, images, workdir, token, ports, new_secrets())
-        if (client_workdir := client_workdir_for(machine, settings, token)) is not None:
-            ledger = machine.parts[client_workdir.host.name].ledger
-            teardown.add(
-                "removing the loader's work directory", lambda: clear_work_directory(client_workdir, ledger)
-            )
-            make_work_directory(client_workdir, ledger)
-            context = replace(context, client_workdir=client_workdir)
+        for each in (workdir, *other_workdirs(machine, settings, token)):
+            take_work_directory(each, machine.ledger_on(each.host), teardown, named=bool(machine.parts))
+        ports = ports_for(machine, settings, token)
+        context = RunContext(
+            machine, settings, images, workdir, token, ports, new_secrets(), client_workdir=client_workdir
+        )
         for node in context.nodes:
-            workdir.empty_data(images.sut, node.below(workdir.data))
+            place = context.workdir_of(node)
+            place.empty_data(images.of_node(node.number), node.below(place.data))
         if settings.sut.database is None:
             load_data(context, None, teardown)
         else:
@@ -122,19 +139,22 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
             side: {"deployment": placement.deployment, "network": placement.network.value}
             for side, placement in settings.sides.items()
         }
-        return shelf_of(machine).keep(contents, workdir.data, made_by, [node.part for node in context.nodes])
+        shelf = shelf_of(machine)
+        if isinstance(shelf, SpreadShelf):
+            return shelf.keep(contents, [context.workdir_of(node).data for node in context.nodes], made_by)
+        return shelf.keep(contents, workdir.data, made_by, [node.part for node in context.nodes])
     finally:
         teardown.run()
 
 
 def _initialise(context: RunContext, teardown: Teardown) -> None:
-    workdir = context.workdir
     for node in nodes_of(context.settings.sut.nodes, "initialise"):
         one_shot = context.start_server(node, initialise=True)
         teardown.add("stopping the initialisation", one_shot.stop)
         code = one_shot.deployment.wait(one_shot.instance, INITIALISE_S)
         if code != 0:
-            raise RunFailed(f"initialising the data directory ended with {code}: {last_words(workdir, node.name)}")
+            words = last_words(context.workdir_of(node), node.name)
+            raise RunFailed(f"initialising the data directory ended with {code}: {words}")
         one_shot.stop()
 
 

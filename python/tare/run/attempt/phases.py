@@ -11,15 +11,22 @@ from tare.databases import Secrets
 from tare.deployments import Instance
 from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
-from tare.run.attempt.apart import counted_so_far, note_counters, sound_again, with_client_workdir
+from tare.run.attempt.apart import (
+    counted_so_far,
+    note_counters,
+    proxies_of,
+    sound_again,
+    walls_ahead,
+    with_other_hosts,
+)
 from tare.run.attempt.client import Started
-from tare.run.attempt.context import RunContext, parameters_of
-from tare.run.attempt.directory import WorkDirectory, clear_work_directory, make_work_directory
+from tare.run.attempt.context import RunContext, parameters_of, ports_for, workdir_on
+from tare.run.attempt.directory import take_work_directory
 from tare.run.attempt.disk_space import telling_of_full_disks
 from tare.run.attempt.job import Draft, Job, record_of
 from tare.run.attempt.loading import contents_of, ensure_snapshot, judge, last_words, loader_of
 from tare.run.attempt.pace import ALONE, Pace, Stopwatch
-from tare.run.attempt.ports import free_ports
+from tare.run.attempt.peers import peers_of, unseen
 from tare.run.attempt.server import Sut
 from tare.run.attempt.snapshot import copy_snapshot, size_of
 from tare.run.attempt.teardown import Teardown
@@ -33,8 +40,8 @@ from tare.run.monitoring.chronicle import ask_all
 from tare.run.monitoring.monitors import Monitors
 from tare.run.parity.compare import Server as Known
 from tare.run.parity.compare import as_sentence, changed_during, unlike_nodes
-from tare.run.parity.declared import storage_mismatch, undeclared
-from tare.run.parity.observed import RunObserver, by_node, observation
+from tare.run.parity.declared import storage_mismatch, undeclared, undeclared_peers
+from tare.run.parity.observed import RunObserver, by_node, observation, why_unseen
 from tare.run.parity.references import server_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.unreadable import read_or_failed
@@ -121,6 +128,10 @@ class Phases:
         self.draft.effective = dict(effective[sut.first.node.name])
         self.draft.of_nodes("effective", effective)
         self.draft.of_nodes("address", {name: each.address for name, each in sut.instances.items()})
+        if self.machine.site.nodes:
+            peers = peers_of(self.machine, sut)
+            self.draft.of_nodes("peers", peers)
+            self.draft.notices += [f"the way between {pair} could not be seen" for pair in unseen(peers)]
 
     def conduct(self, ready: Ready) -> None:
         """Warm-up, measure and cool-down; another attempt may be under way at the same pace."""
@@ -149,7 +160,8 @@ class Phases:
     def _ask(self, sut: Sut) -> None:
         """What the servers did by themselves: asked when nothing is watched any more."""
         chronicler = self.machine.chroniclers.get(self.job.arm.settings.sut.database or "")
-        asked = ask_all(sut, chronicler, self.machine.clock, self.watch.times[0].began_at)
+        began_at, ahead_s = self.watch.times[0].began_at, walls_ahead(self.draft)
+        asked = ask_all(sut, chronicler, self.machine.clock, began_at, ahead_s)
         self.draft.chronicle = asked.tree
         self.draft.of_nodes("chronicle", asked.of_nodes)
         self.draft.notes.update(asked.files)
@@ -158,14 +170,13 @@ class Phases:
     def _provision(self) -> RunContext:
         """A directory, names, ports and a password of its own."""
         job, machine = self.job, self.machine
-        self.draft.host, self.draft.engine = machine.host_facts(), machine.facts_of_engine(job.arm.settings)
-        host = machine.site.sut
-        workdir = WorkDirectory(host, f"{machine.layout.work}/{job.token}")
-        self.teardown.add("removing the work directory", lambda: clear_work_directory(workdir, machine.ledger))
-        make_work_directory(workdir, machine.ledger)
-        ports = free_ports(host, job.token, job.arm.settings.sut.nodes)
-        context = RunContext(machine, job.arm.settings, job.images, workdir, job.token, ports, self.secrets)
-        return with_client_workdir(context, self.draft, self.teardown)
+        settings = job.arm.settings
+        self.draft.host, self.draft.engine = machine.host_facts(), machine.facts_of_engine(settings)
+        workdir = workdir_on(machine, machine.site.sut, job.token)
+        take_work_directory(workdir, machine.ledger, self.teardown, named=bool(machine.parts))
+        ports = ports_for(machine, settings, job.token)
+        context = RunContext(machine, settings, job.images, workdir, job.token, ports, self.secrets)
+        return with_other_hosts(context, self.draft, self.teardown)
 
     def _load(self, context: RunContext) -> Sut | None:
         """A server that answers on the data; `None` where the workload's own program is the SUT."""
@@ -180,26 +191,21 @@ class Phases:
 
     def _with_data(self, context: RunContext) -> RunContext:
         """Loaded data in place: an identical copy of the snapshot, on the storage that the arm names."""
-        loader, host, spec = (
-            loader_of(self.job.plan, context.settings),
-            context.workdir.host,
-            context.settings.sut.storage,
-        )
+        loader, spec = loader_of(self.job.plan, context.settings), context.settings.sut.storage
         snapshot = None
         if contents_of(self.machine, loader, self.job.images).dataset:
             snapshot = ensure_snapshot(self.machine, loader, self.job.images)
-            self.draft.snapshot = {key: value for key, value in to_tree(snapshot).items() if key != "data"}
-        storage = self.machine.storage(self.job.arm.settings.sut)
+            self.draft.snapshot = snapshot.described
         for node in context.nodes:
+            workdir = context.workdir_of(node)
+            host, storage = workdir.host, self.machine.storage(self.job.arm.settings.sut, workdir.host)
             data_bytes = 0 if snapshot is None else size_of(host, snapshot, node.part)
-            request = DataRequest(
-                node.below(context.workdir.storage), node.named(f"tare-{context.token}"), data_bytes
-            )
+            request = DataRequest(node.below(workdir.storage), node.named(f"tare-{context.token}"), data_bytes)
             self.teardown.add("removing the data", partial(storage.clear, request))
             data_mount = storage.prepare(request, spec)
             context = replace(context, data_mounts=(*context.data_mounts, data_mount))
             if snapshot is None:
-                context.workdir.empty_data(self.job.images.sut, data_mount.path)
+                workdir.empty_data(self.job.images.of_node(node.number), data_mount.path)
             else:
                 copy_snapshot(host, snapshot, data_mount.path, node.part, warmed=spec.cache == "warmed")
                 if data_mount.entry is not None and spec.cache == "warmed":
@@ -227,15 +233,15 @@ class Phases:
         under_way: Started | None,
     ) -> None:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
-        proxy = (self.draft.path or {}).get("proxy")
         apart = context.client_workdir is not None
         meter = Meter(
             context.workdir.host,
             self.machine.clock,
             _instances(sut),
-            proxy,
+            proxies_of(self.draft),
             context.storages,
             client_host=context.workdir_for_client.host if apart else None,
+            hosts=self.machine.site.nodes,
         )
         counted = counted_so_far(context, self.draft, sut)
         if under_way is None:
@@ -333,7 +339,7 @@ class Phases:
 
     def _unseen(self) -> str | None:
         """Why it is not known by which way the connections went to a node; `None` where it is."""
-        reasons = (_why_unseen(node.get("path")) for node in self.draft.nodes.values())
+        reasons = (why_unseen(node.get("path")) for node in self.draft.nodes.values())
         return next((why for why in reasons if why is not None), None)
 
     def _check_before(self, context: RunContext) -> None:
@@ -342,6 +348,7 @@ class Phases:
         nodes = by_node(self._so_far(), self.draft.nodes)
         for node, alone in zip(context.nodes, nodes.values(), strict=True):
             wrong += undeclared(settings, alone.parity, alone.path, context.group)
+            wrong += undeclared_peers(settings, node.name, self.draft.nodes.get(node.name, {}).get("peers"))
             wrong += storage_mismatch(
                 settings.sut.storage, context.data_mount_of(node), context.data_dir(node), alone.parity
             )
@@ -358,7 +365,8 @@ class Phases:
 
         A program that was itself the SUT has ended by then, and only the host is left to be looked at.
         """
-        nodes, host = by_node(self._so_far(), self.draft.nodes), self.machine.host_facts()
+        nodes = by_node(self._so_far(), self.draft.nodes)
+        hosts = {host.name: self.machine.facts_of(host) for host in self.machine.site.sut_hosts}
         seen, effective = dict[str, Any](), dict[str, Mapping[str, str]]()
         if sut is not None:
             notices = list[str]()
@@ -371,7 +379,8 @@ class Phases:
         changed = list[str]()
         for name, before in nodes.items():
             again = before.parity if seen.get(name) is None else {**before.parity, "sut": seen[name]}
-            after = {"host": host, "parity": again, "effective": effective.get(name, before.effective)}
+            host = self.draft.nodes.get(name, {}).get("on", self.machine.site.sut.name)
+            after = {"host": hosts[host], "parity": again, "effective": effective.get(name, before.effective)}
             changed += changed_during(before, before.model_copy(update=after), self._server(), moved_to)
         if changed:
             raise NotComparable(
@@ -387,9 +396,3 @@ class Phases:
 
 def _instances(sut: Sut | None) -> tuple[Instance, ...]:
     return () if sut is None else tuple(sut.instances.values())
-
-
-def _why_unseen(path: Mapping[str, Any] | None) -> str | None:
-    if path is None:
-        return "no connection was there to look at"
-    return "the connections could not be matched" if path.get("hop", "") is None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tare.errors import RunFailed
@@ -20,18 +20,19 @@ _TRUSTED = 10
 """How often in turn an unchanged count is believed: one socket may have come as another went."""
 
 
-def free_ports(host: Host, token: str, count: int = 1) -> tuple[int, ...]:
-    """Ports that no socket of the host uses; where to begin the search is taken from `token` (hex).
+def free_ports(host: Host, token: str, count: int = 1, others: Sequence[Host] = ()) -> tuple[int, ...]:
+    """Ports that no socket of the host uses, nor of `others`; where the search begins is taken from `token` (hex).
 
     Two stores begin at different places, so two runs that search at the same moment do not meet.
     """
-    taken = used_ports(host)
+    taken = frozenset[int]().union(*(used_ports(each) for each in (host, *others)))
     places = LAST - FIRST
     start = int(token, 16) % places
     every = (FIRST + (start + step) % places for step in range(places))
     free = tuple(islice((port for port in every if port not in taken), count))
     if len(free) < count:
-        raise RunFailed(f"not {count} of the ports between {FIRST} and {LAST} are free on {host.name}")
+        on = " and ".join(each.name for each in (host, *others))
+        raise RunFailed(f"not {count} of the ports between {FIRST} and {LAST} are free on {on}")
     return free
 
 

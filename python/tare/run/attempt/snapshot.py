@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tare.deployments.directories import sync_and_evict
@@ -55,6 +55,21 @@ class Snapshot:
     content: str
     made_by: Mapping[str, Any]
     parts: Mapping[str, str]
+    load: str | None = None
+    """Of nodes on hosts of their own: by which their data are known to have been stopped together."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """The same: part → its directory on the host of its node, of all but the first's."""
+
+    def source_of(self, part: str) -> str:
+        """The directory of a node's part, on that node's host."""
+        return self.elsewhere.get(part) or _within(self.data, part)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What a record keeps of it: paths are the hosts' own."""
+        tree = asdict(self)
+        kept = {key: tree[key] for key in ("key", "listing", "content", "made_by", "parts")}
+        return kept if self.load is None else {**kept, "load": self.load}
 
 
 @dataclass(frozen=True)
@@ -67,7 +82,7 @@ class Shelf:
 
     def find(self, contents: Contents) -> Snapshot | None:
         """The snapshot of these contents, `None` where it has not been made."""
-        home = self._home(contents)
+        home = self.home(contents)
         raw = self.host.read(f"{home}/snapshot.json")
         if raw is None:
             return None
@@ -79,6 +94,7 @@ class Shelf:
             content=kept["content"],
             made_by=kept["made_by"],
             parts=kept.get("parts", {"": kept["listing"]}),
+            load=kept.get("load"),
         )
 
     def keep(
@@ -88,15 +104,24 @@ class Shelf:
 
         `data` must lie on the layout's file system. Should another tare have been faster, its snapshot stands.
         """
-        host, home, scratch = self.host, self._home(contents), f"{data}.snapshot"
-        described = {
-            "format": FORMAT,
-            **asdict(contents),
-            "made_by": dict(made_by),
+        host = self.host
+        told = {
             "listing": listing_digest(host, data),
             "content": content_digest(host, data),
             "parts": {part: listing_digest(host, _within(data, part)) for part in parts},
         }
+        why = self.put(data, description_of(contents, made_by, told), self.home(contents))
+        kept = self.find(contents)
+        if kept is None:
+            raise RunFailed(f"the snapshot {self.home(contents)} could not be put in place: {why}")
+        return kept
+
+    def put(self, data: str, described: Mapping[str, Any], home: str) -> str:
+        """Move a data directory into its home, with its description; what mv(1) said.
+
+        Where there is one already, that stands.
+        """
+        host, scratch = self.host, f"{data}.snapshot"
         host.run(["install", "-d", "-m", "0755", "--", str(self.layout.snapshots), scratch], timeout_s=_QUICK_S)
         host.run(["mv", "-T", "--", data, f"{scratch}/data"], timeout_s=_QUICK_S)
         host.put(json.dumps(described, indent=1, sort_keys=True).encode(), f"{scratch}/snapshot.json")
@@ -104,19 +129,21 @@ class Shelf:
         self.ledger.note(Kind.PATH, home, host=host.name, keep=True)
         moved = host.run(["mv", "-T", "--", scratch, home], timeout_s=_QUICK_S, check=False)
         host.run(["sync", "-f", "--", str(self.layout.snapshots)], timeout_s=_COPY_S)
-        kept = self.find(contents)
-        if kept is None:
-            words = moved.stderr.decode(errors="replace").strip()
-            raise RunFailed(f"the snapshot {home} could not be put in place: {words}")
-        return kept
+        return moved.stderr.decode(errors="replace").strip()
 
-    def _home(self, contents: Contents) -> str:
+    def home(self, contents: Contents) -> str:
+        """Where the snapshot of these contents stands, or is to stand."""
         return f"{self.layout.snapshots}/{contents.key}"
+
+
+def description_of(contents: Contents, made_by: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A snapshot's own description."""
+    return {"format": FORMAT, **asdict(contents), "made_by": dict(made_by), **told}
 
 
 def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *, warmed: bool = False) -> None:
     """An identical copy of a node's part at `target`, and the page cache alike: every run starts from the same."""
-    source = _within(snapshot.data, part)
+    source = snapshot.source_of(part)
     host.run(["cp", "-a", "--reflink=auto", "-T", "--", source, target], timeout_s=_COPY_S)
     sync_and_evict(host, target, warmed=warmed)
     if listing_digest(host, target) != snapshot.parts[part]:
@@ -125,7 +152,7 @@ def copy_snapshot(host: Host, snapshot: Snapshot, target: str, part: str = "", *
 
 def size_of(host: Host, snapshot: Snapshot, part: str = "") -> int:
     """Bytes that a copy of a node's part takes on a disk."""
-    printed = host.run(["du", "-s", "-B1", "--", _within(snapshot.data, part)], timeout_s=_QUICK_S).text
+    printed = host.run(["du", "-s", "-B1", "--", snapshot.source_of(part)], timeout_s=_QUICK_S).text
     return int(printed.split()[0])
 
 

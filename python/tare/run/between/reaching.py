@@ -68,8 +68,8 @@ class ReachedSite:
         for site in (own, turned(own)) if self.connection.spec.swap else (own,):
             for arm in plan.study.arms:
                 for side, placement in arm.settings.sides.items():
-                    host = site.sut if side == "sut" else site.client
-                    sides.setdefault(host.name, []).append(placement)
+                    for host in site.sut_hosts if side == "sut" else (site.client,):
+                        sides.setdefault(host.name, []).append(placement)
         for name, placements in sides.items():
             yield from self._lacking_on(self.reached[name], placements)
 
@@ -93,10 +93,11 @@ class ReachedSite:
 
 def refuse_site(spec: SiteSpec) -> None:
     """Raise `StudyError` for a site on which no run can be made, as its file tells."""
-    if len(spec.nodes) > 1 or spec.nodes[0] == spec.client:
-        what = "several hosts for the SUT" if len(spec.nodes) > 1 else "one host for both parts"
-        hint = "name one host for `sut` and another for `client`"
-        if len(spec.nodes) == 1:
+    if spec.client in spec.nodes:
+        alone = len(spec.nodes) == 1
+        what = "one host for both parts" if alone else "its client on the host of a node"
+        hint = "name one host for `sut` and another for `client`" if alone else "give the client a host of its own"
+        if alone:
             hint += ", or run tare on that host"
         raise StudyError(f"the site {spec.name} has {what}, on which no study can be run yet", hint=hint)
 

@@ -1,4 +1,4 @@
-"""A site of two hosts as a machine that runs are made on."""
+"""A site of several hosts as a machine that runs are made on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tare.run.between.clocks import SiteClock
 from tare.run.between.sounding import Wire
 from tare.run.clock import SystemClock
 from tare.run.interrupts import Interrupts
-from tare.run.machine import HostPart, Machine, Tree
+from tare.run.machine import EndHosts, HostPart, Machine, Tree
 from tare.run.parity.declared import promised_between
 from tare.run.record import to_tree
 from tare.sites import Host, Site
@@ -34,6 +34,7 @@ from tare.sites.facts import host_facts
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
+from tare.study.model import Arm
 from tare.workloads.registry import WORKLOADS
 
 LOCAL = "local"
@@ -51,21 +52,21 @@ class Reached:
 
 
 def refuse_between(plan: Plan, site: Site) -> None:
-    """Raise `StudyError` with the first thing of a plan that cannot be done between a site's two hosts."""
+    """Raise `StudyError` with the first thing of a plan that cannot be done between a site's hosts."""
     if PROTOCOLS[plan.study.protocol.name].at_once:
         raise StudyError(
-            f"study {plan.study.name}: a duet runs both arms on one machine at once, and this site has two",
+            f"study {plan.study.name}: a duet runs both arms on one machine at once, and this site has "
+            f"{len(site.hosts)}",
             hint="use another protocol, or run it without --sites",
         )
     for arm in plan.study.arms:
+        _refuse_count(plan, arm, len(site.sut_hosts))
         sut, client = arm.settings.sut, arm.settings.client
         if client is None:
             continue
         why = None
         if client.deployment in MACHINES or sut.deployment in MACHINES:
             why = "virtual machines can only be reached from their own host"
-        elif sut.nodes > 1 and not site.nodes:
-            why = f"its {sut.nodes} nodes find each other at 127.0.0.0/8, where no other host finds them"
         elif not promised_between(sut.network, client.network):
             why = f"from {sut.network.value} (SUT) to {client.network.value} (client) no other host is reached"
         if why is not None:
@@ -74,6 +75,20 @@ def refuse_between(plan: Plan, site: Site) -> None:
                 hint="leave the arm out (`only`, `exclude`), use host or published-address for the SUT, or run it "
                 "without --sites",
             )
+
+
+def _refuse_count(plan: Plan, arm: Arm, hosts: int) -> None:
+    """Each node of a cluster has a host of its own, and each host a node."""
+    nodes = arm.settings.sut.nodes
+    if nodes == hosts:
+        return
+    here = f"{hosts} hosts for the SUT" if hosts > 1 else "one host for the SUT"
+    wanted = f"{nodes} nodes, each of which needs a host of its own" if nodes > 1 else "one server"
+    listed = "one host" if nodes == 1 else f"a list of {nodes} hosts"
+    raise StudyError(
+        f"study {plan.study.name}: the arm {arm.name} has {wanted}, and the site has {here}",
+        hint=f"give `sut` in sites.yaml {listed}, or run it without --sites",
+    )
 
 
 @dataclass(frozen=True)
@@ -98,9 +113,9 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
     *,
     swapped: bool = False,
 ) -> Machine:
-    """The machine of a site whose SUT and client stand on two hosts, `reached` by name.
+    """The machine of a site on which the SUT, or each of its nodes, and the client have a host of their own.
 
-    `swapped`: these have changed places. Raises `StudyError` as `refuse_between` does.
+    `reached`: these, by name; `swapped`: they have changed places. Raises `StudyError` as `refuse_between` does.
     """
     ledger = home.ledger
     refuse_between(plan, site)
@@ -112,6 +127,7 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
         clock=SiteClock(SystemClock()),
         ledgers=dict.fromkeys(reached, ledger),
         swapped=swapped,
+        nodes=tuple(reached[host.name].host for host in site.nodes),
     )
     parts = {name: _part(each, home) for name, each in reached.items()}
     own = parts.pop(site.sut.name)
@@ -124,7 +140,7 @@ def site_machine(  # noqa: PLR0913, PLR0917 - all that a site's machine is made 
         databases=DATABASES,
         workloads=WORKLOADS,
         prepare=own.prepare,
-        observe_path=lambda server, started: _path(site, wire, server, started),
+        observe_path=lambda server, started, hosts: _path(site, wire, (server, started), hosts),
         host_facts=own.host_facts,
         engine_facts=own.engine_facts,
         sweep=lambda: sweep_site(reached, ledger),
@@ -192,9 +208,14 @@ def _part(reached: Reached, home: Home) -> HostPart:
     )
 
 
-def _path(site: Site, wire: Wire, server: Instance, client: Instance) -> Tree | None:
-    devices, names = wire.devices, site.addresses
-    between = PathWire(site.client.name, devices["client"].device, site.sut.name, devices["sut"].device)
-    ends = Ends(site.client, names[site.client.name], site.sut, names[site.sut.name], between)
+def _path(site: Site, wire: Wire, pair: tuple[Instance, Instance], hosts: EndHosts) -> Tree | None:
+    """`pair`: the server and who has connected to it."""
+    (server, client), names = pair, site.addresses
+    there, back = (
+        wire.routes[one.name, other.name].device
+        for one, other in ((hosts.client, hosts.server), (hosts.server, hosts.client))
+    )
+    between = PathWire(hosts.client.name, there, hosts.server.name, back)
+    ends = Ends(hosts.client, names[hosts.client.name], hosts.server, names[hosts.server.name], between)
     seen = observe_between(ends, client, server)
     return None if seen is None else to_tree(seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,10 @@ class RoundTrip:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Bytes a second that one TCP connection carried, each way, measured once a session."""
+    """Bytes a second that one TCP connection carried, each way, measured once a session.
+
+    Of a `Link`: to the host that answers, and to the one that asks.
+    """
 
     to_sut: float
     to_client: float
@@ -51,6 +54,7 @@ class Sounding:
     """At one moment.
 
     `clocks`: the client's host's less the SUT's. `client_ahead_s`: on the client's host, wall less monotonic clock.
+    Of a `Link`: of the host that asks, less that of the one that answers.
     """
 
     clocks: Offset
@@ -59,8 +63,20 @@ class Sounding:
 
 
 @dataclass(frozen=True)
+class Link:
+    """Between two hosts that are not client and first node. `route`: how the one that asks sends."""
+
+    asks: str
+    answers: str
+    route: Side
+    before: Sounding
+    throughput: Throughput
+    after: Sounding | None = None
+
+
+@dataclass(frozen=True)
 class Between:
-    """What the record keeps. `one_boot`: both hosts have one kernel, so that figures are not of two machines.
+    """What the record keeps. `one_boot`: two hosts have one kernel, so that figures are not of two machines.
 
     `tare_bound_s`: how well tare, which tells when phases begin and end, knows the SUT's clock. `sides`: what
     counters of each host grew by in the measure phase, with the interface by which it reaches the other.
@@ -77,6 +93,8 @@ class Between:
     sides: Mapping[str, Any] | None = None
     swapped: bool = False
     """Whether server and client had changed places: each on the host that the file of sites has for the other."""
+    links: tuple[Link, ...] = ()
+    """Of a SUT whose nodes have hosts of their own: from the client to its further nodes, and among the nodes."""
 
 
 @dataclass(frozen=True)
@@ -98,37 +116,84 @@ class Wire:
     clock: SiteClock
     ledgers: Mapping[str, Ledger]
     """By host."""
-    throughput: Throughput | None = None
+    nodes: tuple[Host, ...] = ()
+    """Of a SUT whose nodes have hosts of their own, `sut` the first."""
+    carried: dict[tuple[str, str], Throughput] = field(default_factory=dict)
     devices: dict[str, Side] = field(default_factory=dict)
+    """How the SUT's host and the client's reach each other, by `sut`, `client` and, of further nodes, `sut-2`, …"""
+    routes: dict[tuple[str, str], Side] = field(default_factory=dict)
+    """How one host reaches another, by their names."""
     swapped: bool = False
 
-    def before(self, workdir: str) -> Between:
-        """Sound before a run; `workdir`: a directory that exists on both hosts. Raises `RunFailed`."""
+    @property
+    def answering(self) -> tuple[Host, ...]:
+        """The hosts on which a sounder answers: those of the SUT."""
+        return self.nodes or (self.sut,)
+
+    def before(self, rooms: Mapping[str, str]) -> Between:
+        """Sound before a run; `rooms`: host of the SUT → a directory that exists there. Raises `RunFailed`."""
         self._set_clock()
-        with self._served(workdir) as port:
-            sounding = self._sound(port)
-            if self.throughput is None:
-                self.throughput = self._fill(port)
-        self.devices = {
-            "sut": side_of(self.sut, self.addresses[self.client.name]),
-            "client": side_of(self.client, self.addresses[self.sut.name]),
-        }
+        self._look_up_routes()
+        with self._served(rooms) as ports:
+            sounding = self._sound(self.client, self.sut, ports)
+            throughput = self._fill(self.client, self.sut, ports)
+            links = tuple(
+                Link(
+                    asks.name,
+                    answers.name,
+                    self.routes[asks.name, answers.name],
+                    self._sound(asks, answers, ports),
+                    self._fill(asks, answers, ports),
+                )
+                for asks, answers in self._further()
+            )
+        kernels = [boot_id(host) for host in (*self.answering, self.client)]
         return Between(
             sut=self.sut.name,
             client=self.client.name,
             addresses=self.addresses,
-            one_boot=boot_id(self.sut) == boot_id(self.client),
+            one_boot=len(set(kernels)) < len(kernels),
             tare_bound_s=self.clock.bound_s,
             before=sounding,
-            throughput=self.throughput,
+            throughput=throughput,
             sides={side: asdict(device) for side, device in self.devices.items()},
             swapped=self.swapped,
+            links=links,
         )
 
-    def after(self, workdir: str, between: Between) -> Between:
+    def after(self, rooms: Mapping[str, str], between: Between) -> Between:
         """Sound once more when the run is over."""
-        with self._served(workdir) as port:
-            return replace(between, after=self._sound(port))
+        hosts = {host.name: host for host in (*self.answering, self.client)}
+        with self._served(rooms) as ports:
+            again = self._sound(self.client, self.sut, ports)
+            links = tuple(
+                replace(link, after=self._sound(hosts[link.asks], hosts[link.answers], ports))
+                for link in between.links
+            )
+        return replace(between, after=again, links=links)
+
+    def side_of_host(self, host: Host) -> str:
+        """What a host of the SUT is called in `devices`."""
+        number = next((number for number, each in enumerate(self.nodes, 1) if each.name == host.name), 1)
+        return "sut" if number == 1 else f"sut-{number}"
+
+    def _look_up_routes(self) -> None:
+        hosts = (*self.answering, self.client)
+        self.routes = {
+            (one.name, other.name): side_of(one, self.addresses[other.name])
+            for one in hosts
+            for other in hosts
+            if one is not other
+        }
+        of_nodes = {self.side_of_host(host): self.routes[host.name, self.client.name] for host in self.answering}
+        self.devices = {**of_nodes, "client": self.routes[self.client.name, self.sut.name]}
+
+    def _further(self) -> Iterator[tuple[Host, Host]]:
+        """Who asks whom beside client and first node: the client every node, each node those before it."""
+        for number, host in enumerate(self.nodes):
+            if number:
+                yield self.client, host
+            yield from ((host, earlier) for earlier in self.nodes[:number])
 
     def _set_clock(self) -> None:
         """Lay tare's own clock on the SUT's host's, by the quickest of some exchanges."""
@@ -151,56 +216,68 @@ class Wire:
         return _Clocks(**json.loads(self._python(self.sut, "now")))
 
     @contextmanager
-    def _served(self, workdir: str) -> Iterator[int]:
-        """The port at which a sounder answers at the SUT's measured address while this lasts."""
-        output = Output(f"{workdir}/sounder.stdout", f"{workdir}/sounder.stderr")
-        self.sut.put(SOUNDER, f"{workdir}/sounder.py")
-        words = ("serve", self.addresses[self.sut.name], f"{_SERVE_S:g}")
-        argv = ["python3", "-I", "-S", f"{workdir}/sounder.py", *words]
-        ledger = self.ledgers[self.sut.name]
-        process = self.sut.start(argv, output=output, announce=noting(ledger, self.sut))
-        try:
-            yield self._port(process, output)
-        finally:
-            self.sut.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=_CALL_S, check=False)
-            ledger.forget(Kind.PROCESS, to_ident(process), host=self.sut.name)
+    def _served(self, rooms: Mapping[str, str]) -> Iterator[Mapping[str, int]]:
+        """Host → the port at which a sounder answers at its measured address while this lasts."""
+        with ExitStack() as stack:
+            yield {
+                host.name: stack.enter_context(self._served_on(host, rooms[host.name])) for host in self.answering
+            }
 
-    def _port(self, process: Process, output: Output) -> int:
+    @contextmanager
+    def _served_on(self, host: Host, room: str) -> Iterator[int]:
+        output = Output(f"{room}/sounder.stdout", f"{room}/sounder.stderr")
+        host.put(SOUNDER, f"{room}/sounder.py")
+        words = ("serve", self.addresses[host.name], f"{_SERVE_S * len(self.answering) ** 2:g}")
+        argv = ["python3", "-I", "-S", f"{room}/sounder.py", *words]
+        ledger = self.ledgers[host.name]
+        process = host.start(argv, output=output, announce=noting(ledger, host))
+        try:
+            yield self._port(host, process, output)
+        finally:
+            host.run(["kill", "-s", "KILL", str(process.pid)], timeout_s=_CALL_S, check=False)
+            ledger.forget(Kind.PROCESS, to_ident(process), host=host.name)
+
+    def _port(self, host: Host, process: Process, output: Output) -> int:
         deadline = Deadline(self.clock.own, _START_S)
-        while not (printed := self.sut.read(output.stdout) or b"").endswith(b"\n"):
-            if not alive(self.sut, process):
-                words = (self.sut.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
-                at = self.addresses[self.sut.name]
+        while not (printed := host.read(output.stdout) or b"").endswith(b"\n"):
+            if not alive(host, process):
+                words = (host.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
                 raise RunFailed(
-                    f"cannot listen at {at} on {self.sut.name}: {words[-1] if words else 'it printed nothing'}",
+                    f"cannot listen at {self.addresses[host.name]} on {host.name}: "
+                    f"{words[-1] if words else 'it printed nothing'}",
                     hint="`address` in sites.yaml must be that host's own, on the measured network",
                 )
             if deadline.passed:
-                raise TimedOut(f"the sounder on {self.sut.name} was not at work within {_START_S:g} s")
+                raise TimedOut(f"the sounder on {host.name} was not at work within {_START_S:g} s")
             self.clock.own.sleep(_POLL_S)
         return int(printed)
 
-    def _sound(self, port: int) -> Sounding:
-        answer = json.loads(self._ask("ask", port, _ROUND_TRIPS))
+    def _sound(self, asks: Host, answers: Host, ports: Mapping[str, int]) -> Sounding:
+        answer = json.loads(self._ask(asks, answers, ports, "ask", _ROUND_TRIPS))
         exchanges = [Exchange(*(moment * _NS for moment in each)) for each in answer["exchanges"]]
         if not exchanges:
             raise RunFailed(
-                f"{self.client.name} gets no answer by UDP from {self.addresses[self.sut.name]} on {self.sut.name}",
+                f"{asks.name} gets no answer by UDP from {self.addresses[answers.name]} on {answers.name}",
                 hint="let the measured network carry all ports between the two hosts",
             )
         trips = [each.round_trip_s for each in exchanges]
         offset = offset_of(exchanges)
-        # The client asks, so the offset is the SUT's clock less the client's: turned round.
+        # The offset is the answering clock less the asking one: turned round.
         clocks = Offset(-offset.offset_s, offset.bound_s, offset.at_s + offset.offset_s)
         trip = RoundTrip(min(trips), statistics.median(trips), len(exchanges), answer["lost"])
         return Sounding(clocks, answer["own_ahead_ns"] * _NS, trip)
 
-    def _fill(self, port: int) -> Throughput:
-        answer = json.loads(self._ask("fill", port, _FILL_S))
-        return Throughput(answer["to_bytes_per_s"], answer["from_bytes_per_s"])
+    def _fill(self, asks: Host, answers: Host, ports: Mapping[str, int]) -> Throughput:
+        """Measured once a session."""
+        pair = asks.name, answers.name
+        if pair not in self.carried:
+            answer = json.loads(self._ask(asks, answers, ports, "fill", _FILL_S))
+            self.carried[pair] = Throughput(answer["to_bytes_per_s"], answer["from_bytes_per_s"])
+        return self.carried[pair]
 
-    def _ask(self, what: str, port: int, how_much: float) -> bytes:
-        return self._python(self.client, what, self.addresses[self.sut.name], str(port), f"{how_much:g}")
+    def _ask(self, asks: Host, answers: Host, ports: Mapping[str, int], what: str, how_much: float) -> bytes:
+        words = (self.addresses[answers.name], str(ports[answers.name]), f"{how_much:g}")
+        return self._python(asks, what, *words)
 
     def _python(self, host: Host, *words: str) -> bytes:
         argv = ["python3", "-I", "-S", "-", *words]
@@ -215,6 +292,23 @@ def on_sut_clock(between: Between, client_s: float) -> float:
 def client_word_ahead_s(between: Between) -> float:
     """What the client's wall clock is ahead of the SUT's host's CLOCK_MONOTONIC."""
     return between.before.client_ahead_s + between.before.clocks.offset_s
+
+
+@dataclass(frozen=True)
+class HostClock:
+    """What a host's clocks, monotonic and wall, are ahead of CLOCK_MONOTONIC of the first node's host."""
+
+    monotonic_s: float
+    wall_s: float
+
+
+def clock_of_node(between: Between, host: str) -> HostClock | None:
+    """Of the host of a further node, as known before the run; `None` of any other."""
+    to_first = (link for link in between.links if (link.asks, link.answers) == (host, between.sut))
+    sounding = next((link.before for link in to_first), None)
+    if sounding is None:
+        return None
+    return HostClock(sounding.clocks.offset_s, sounding.client_ahead_s + sounding.clocks.offset_s)
 
 
 def clock_of(own: Clock) -> SiteClock:

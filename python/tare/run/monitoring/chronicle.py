@@ -26,8 +26,16 @@ class Asked:
     notices: tuple[str, ...] = ()
 
 
-def ask_all(sut: Sut, chronicler: Chronicler | None, clock: Clock, since: float) -> Asked:
+def ask_all(
+    sut: Sut,
+    chronicler: Chronicler | None,
+    clock: Clock,
+    since: float,
+    wall_ahead_s: Mapping[str, float] | None = None,
+) -> Asked:
     """Ask servers that have something to tell; of events, those that ended after `since` (wall clock).
+
+    `wall_ahead_s`: node on a host of its own → what that host's wall clock is ahead of the trace's clock.
 
     What goes wrong here is a notice: the run was measured all the same. Where a node does not tell, there
     is nothing of all of them together.
@@ -35,6 +43,7 @@ def ask_all(sut: Sut, chronicler: Chronicler | None, clock: Clock, since: float)
     if chronicler is None:
         return Asked()
     offset_s = clock.monotonic() - clock.wall()
+    began_s = since + offset_s
     trees, files, notices = dict[str, Mapping[str, Any] | None](), dict[str, str](), list[str]()
     for server in sut.servers:
         name = server.node.name
@@ -44,7 +53,8 @@ def ask_all(sut: Sut, chronicler: Chronicler | None, clock: Clock, since: float)
             trees[name] = None
             notices.append(f"what the server did by itself could not be asked{_which(server)}: {error}")
             continue
-        trees[name] = _tree(chronicle, offset_s, since)
+        own_s = -(wall_ahead_s or {}).get(name, -offset_s)
+        trees[name] = _tree(chronicle, own_s, began_s - own_s)
         files |= {server.node.before(file): text for file, text in chronicle.files.items()}
     return Asked(_of_all(trees), trees, files, tuple(notices))
 
@@ -56,7 +66,7 @@ def _of_all(trees: Mapping[str, Mapping[str, Any] | None]) -> Mapping[str, Any] 
     if any(tree is None for tree in trees.values()):
         return None
     events = [{**event, "node": name} for name, tree in trees.items() for event in (tree or {})["events"]]
-    return {"events": sorted(events, key=lambda event: float(event["ended_at"]))}
+    return {"events": sorted(events, key=lambda event: float(event["ended_monotonic_s"]))}
 
 
 def _which(server: Server) -> str:

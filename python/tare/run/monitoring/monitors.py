@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from tare.monitors import SUT, Monitor, MonitorContext, WatchedProcess
 from tare.monitors.probe import TRACE
 from tare.plan.model import Plan
 from tare.run.attempt.context import RunContext
+from tare.run.attempt.directory import WorkDirectory
 from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.monitoring.scene import ENGINE, around, side
@@ -32,8 +34,9 @@ TRACER = "probe"
 phase."""
 CLIENT_TRACER = "client-host"
 """The same of the client's host, where that is not the SUT's; on that host's own clock."""
+_NODE_TRACER = re.compile(r"sut-\d+-host")
+"""The same of the host of a cluster's further node (`sut-2-host`), where that is its own; on that host's clock."""
 INTERVAL_S = 1.0
-_TRACERS = (TRACER, CLIENT_TRACER)
 MOST_SAMPLES = 6000
 _INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _SPARE_S, _SPARE = 3600.0, 4.0
@@ -84,6 +87,15 @@ def _sum(values: Mapping[str, int], words: tuple[str, ...]) -> int | None:
     return sum(values[pid] for pid in pids) if all(pid in values for pid in pids) else None
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a monitor works, what it watches there, and which of the machine's monitors it is."""
+
+    workdir: WorkDirectory
+    watched: tuple[WatchedProcess, ...]
+    monitor: str
+
+
 @dataclass
 class Monitors:
     """Started and stopped by the phases; `running` is empty before and after. `absent`: monitor → why it is not."""
@@ -93,29 +105,47 @@ class Monitors:
     ended: list[Watch] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
     watched: tuple[WatchedProcess, ...] = ()
+    around: dict[int, tuple[WatchedProcess, ...]] = field(default_factory=dict)
+    """Of nodes on hosts of their own: node, from 1 → what there is to watch on its host."""
     later: tuple[WatchedProcess, ...] = ()
     before: Look | None = None
     after: Look | None = None
 
     def begin(self, context: RunContext, servers: Mapping[str, Instance], parameters: Parameters) -> None:
         """Begin the trace: engine and host, and the servers, by name. Returns once it is at work."""
-        apart = bool(self.machine.parts)
-        self.watched = around(context.workdir.host, servers, context.storages, with_tare=not apart)
-        self._start(context, parameters, TRACER, tracer_of(context.settings))
+        apart, site, spec = bool(self.machine.parts), self.machine.site, tracer_of(context.settings)
+        for node in context.nodes if site.nodes else ():
+            host = site.host_of(node.number)
+            own = {name: instance for name, instance in servers.items() if name == node.name}
+            self.around[node.number] = around(host, own, context.storages[host.name], with_tare=False)
+        here = context.workdir.host
+        self.watched = (
+            self.around[1]
+            if site.nodes
+            else around(here, servers, context.storages[here.name], with_tare=not apart)
+        )
+        self._start(context, parameters, TRACER, spec)
+        for node in context.nodes[1:] if site.nodes else ():
+            place = Place(context.workdir_of(node), self.around[node.number], TRACER)
+            self._start(context, parameters, node_tracer(node.name), spec, place)
         if context.client_workdir is not None:
-            self._start(context, parameters, CLIENT_TRACER, tracer_of(context.settings))
+            place = Place(
+                context.workdir_for_client, around(context.workdir_for_client.host, {}, with_tare=False), TRACER
+            )
+            self._start(context, parameters, CLIENT_TRACER, spec, place)
 
     def begin_measure(self, context: RunContext, parameters: Parameters) -> None:
         """Start the monitors that the study names; those that it can do without, where they can be had."""
         for name, spec in others_of(context.settings).items():
-            why = self.machine.monitors[name].why_unavailable(
-                context.workdir.host, interval_of(name, spec, 0.0), spec.options
-            )
+            why = self._why_unavailable(name, spec)
             if why is not None and spec.optional:
                 self.absent[name] = why
-            else:
-                self._start(context, parameters, name, spec)
-        if any(name not in _TRACERS for name in self.running):
+                continue
+            self._start(context, parameters, name, spec)
+            for node in context.nodes[1:] if self.machine.site.nodes else ():
+                place = Place(context.workdir_of(node), self.around[node.number], name)
+                self._start(context, parameters, on_node(name, node.name), spec, place)
+        if any(not is_tracer(name) for name in self.running):
             self.before = self._look()
 
     def client_started(self, phase: str, client: Instance, *, alone: bool) -> None:
@@ -132,6 +162,14 @@ class Monitors:
         for watch in self.running.values():
             watch.hand(self.later)
 
+    def _why_unavailable(self, name: str, spec: MonitorSpec) -> str | None:
+        """Why a host of the SUT cannot have it; `None` where all can."""
+        reasons = (
+            self.machine.monitors[name].why_unavailable(host, interval_of(name, spec, 0.0), spec.options)
+            for host in self.machine.site.sut_hosts
+        )
+        return next((why for why in reasons if why is not None), None)
+
     def must_live(self) -> None:
         """Raise `RunFailed` when one has ended before it was told to."""
         for watch in self.running.values():
@@ -140,7 +178,7 @@ class Monitors:
     def end_measure(self) -> None:
         """Stop all but the trace, having seen that they lasted, and read what each cost before the first stops."""
         self.must_live()
-        others = [name for name in self.running if name not in _TRACERS]
+        others = [name for name in self.running if not is_tracer(name)]
         if others:
             self.after = self._look()
         for name in others:
@@ -166,25 +204,32 @@ class Monitors:
         return figures | {name: {"absent": why} for name, why in self.absent.items()}
 
     def _look(self) -> Look:
-        programs = {name: watch.counted for name, watch in self.running.items() if name != CLIENT_TRACER}
+        here = self.machine.site.sut
+        programs = {name: watch.counted for name, watch in self.running.items() if watch.scene.host is here}
         asked = {name: words for name, words in programs.items() if words}
         return look(self.machine.site.sut, self.machine.clock, asked)
 
-    def _start(self, context: RunContext, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
+    def _start(
+        self,
+        context: RunContext,
+        parameters: Parameters,
+        name: str,
+        spec: MonitorSpec,
+        place: Place | None = None,
+    ) -> None:
+        """`place`: elsewhere than on the host of the SUT or of its first node."""
         seconds = parameters.warmup_s + parameters.measure_s + parameters.cooldown_s
-        on_client = name == CLIENT_TRACER
-        workdir = context.workdir_for_client if on_client else context.workdir
+        place = place or Place(context.workdir, self.watched, name)
+        workdir = place.workdir
         scene = MonitorContext(
             host=workdir.host,
             directory=f"{workdir.raw}/{DIRECTORY}/{name}",
-            interval_s=interval_of(TRACER if on_client else name, spec, seconds),
+            interval_s=interval_of(place.monitor, spec, seconds),
             most_s=_SPARE * seconds + _SPARE_S,
-            watched=around(workdir.host, {}, with_tare=False) if on_client else self.watched,
+            watched=place.watched,
             options=spec.options,
         )
-        monitor = self.machine.monitors[TRACER if on_client else name]
-        part = self.machine.parts.get(workdir.host.name)
-        ledger = self.machine.ledger if part is None else part.ledger
+        monitor, ledger = self.machine.monitors[place.monitor], self.machine.ledger_on(workdir.host)
         watch = Watch(name, monitor, scene, spec, ledger, self.machine.clock)
         self.running[name] = watch
         watch.start()
@@ -205,6 +250,26 @@ def trace_of(raw: Path) -> Path:
 def client_trace_of(raw: Path) -> Path:
     """The same of the trace of the client's host."""
     return raw / DIRECTORY / CLIENT_TRACER / TRACE
+
+
+def node_tracer(node: str) -> str:
+    """What the trace of a further node's host is called: `sut-2-host`."""
+    return f"{node}-host"
+
+
+def node_trace_of(raw: Path, node: str) -> Path:
+    """Where it lies."""
+    return raw / DIRECTORY / node_tracer(node) / TRACE
+
+
+def on_node(name: str, node: str) -> str:
+    """What a monitor of the study is called that works on the host of a further node: `sar-sut-2`."""
+    return f"{name}-{node}"
+
+
+def is_tracer(name: str) -> bool:
+    """Whether it is the trace of a host, and no monitor that the study names."""
+    return name in (TRACER, CLIENT_TRACER) or _NODE_TRACER.fullmatch(name) is not None
 
 
 def tracer_of(settings: ArmSettings) -> MonitorSpec:

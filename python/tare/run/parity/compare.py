@@ -112,11 +112,11 @@ def changed_during(
 
 
 def unlike_nodes(nodes: Mapping[str, RunRecord], server: Server | None = None) -> tuple[str, ...]:
-    """In what the nodes of one SUT differ from its first, a sentence each.
+    """In what the nodes of one SUT differ from its first, a sentence each; their hosts may be unlike.
 
     `nodes`: node → the run's record as if the SUT were that node alone.
     """
-    seen = {name: _readings(record, server or Server()) for name, record in nodes.items()}
+    seen = {name: _but_host(_readings(record, server or Server())) for name, record in nodes.items()}
     first, *others = seen
     unlike: list[str] = []
     for other in others:
@@ -144,6 +144,10 @@ def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
         host_readings(record),
     )
     return {reading.name: reading for reading in every}
+
+
+def _but_host(seen: Mapping[str, Reading]) -> dict[str, Reading]:
+    return {name: reading for name, reading in seen.items() if not of_host(name)}
 
 
 def _unequal(before: Mapping[str, Reading], later: Mapping[str, Reading], there: str, here: str) -> tuple[str, ...]:

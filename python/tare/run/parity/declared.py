@@ -35,6 +35,20 @@ def undeclared(
     return (*mismatches, *_machine(settings, parity.get("sut")), *_hop(settings, path))
 
 
+def undeclared_peers(
+    settings: ArmSettings, node: str, peers: Mapping[str, Mapping[str, Any] | None] | None
+) -> tuple[str, ...]:
+    """Where a node on a host of its own speaks to another by another way than its network promises."""
+    sut = settings.sut.network
+    wanted = promised_between(sut, NetworkKind.HOST)
+    names = " or ".join(sorted(each.value for each in wanted))
+    return tuple(
+        f"network path: network {sut.value} promises {names}, {node} reaches {other} by {hop}"
+        for other, path in (peers or {}).items()
+        if (hop := (path or {}).get("hop")) is not None and hop not in wanted
+    )
+
+
 def storage_mismatch(
     spec: StorageSpec, data_mount: DataMount, data_dir: str, parity: Mapping[str, Any]
 ) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 from tare.deployments import Deployment, Instance
 from tare.errors import TareError
 from tare.run.attempt.client import Client
-from tare.run.attempt.server import Sut
-from tare.run.machine import Machine, Tree
+from tare.run.attempt.server import Server, Sut
+from tare.run.machine import EndHosts, Machine, Tree
 from tare.run.record import RunRecord, to_tree
 
 _WHOLE = "sut"
@@ -31,6 +31,7 @@ def by_node(record: RunRecord, nodes: Mapping[str, Mapping[str, Any]]) -> Mappin
 
 def _alone(record: RunRecord, node: Mapping[str, Any]) -> RunRecord:
     own = {
+        "host": node.get("host") or record.host,
         "effective": node.get("effective"),
         "parity": {**record.parity, "sut": node.get("parity")},
         "path": node.get("path"),
@@ -80,9 +81,10 @@ class RunObserver:
             self._done = True
             return self._alone()
         notices: list[str] = []
-        for name, instance in self._sut.instances.items():
+        for server in self._sut.servers:
+            name = server.node.name
             if not _proved(self._paths.get(name)):
-                self._paths[name] = self._path(instance, notices) or self._paths.get(name)
+                self._paths[name] = self._path(server, notices) or self._paths.get(name)
         paths = dict(self._paths)
         late = now_s - self._began_s >= EAGER_S
         self._done = bool(notices) or all(_proved(path) for path in paths.values())
@@ -106,12 +108,21 @@ class RunObserver:
         first = sut.first.node.name
         return Seen({"sut": of_nodes[first], "client": client}, paths[first], of_nodes, paths, tuple(notices))
 
-    def _path(self, server: Instance, notices: list[str]) -> Tree | None:
+    def _path(self, server: Server, notices: list[str]) -> Tree | None:
         try:
-            return self._machine.observe_path(server, self._client.instance)
+            return self._machine.observe_path(
+                server.instance, self._client.instance, EndHosts(server.host, self._client.host)
+            )
         except TareError as error:
             notices.append(f"the network path could not be read: {error}")
             return None
+
+
+def why_unseen(path: Tree | None) -> str | None:
+    """Why it is not known by which way the connections went; `None` where it is."""
+    if path is None:
+        return "no connection was there to look at"
+    return "the connections could not be matched" if path.get("hop", "") is None else None
 
 
 def _proved(path: Tree | None) -> bool:

@@ -151,19 +151,38 @@ def host_readings(record: RunRecord) -> Iterator[Reading]:
             yield Reading(f"{_OF_HOST}{name}", record.host[key])
         if key in (record.client_host or {}):
             yield Reading(f"{_OF_HOST}{name} of the client's host", (record.client_host or {})[key])
+    for node, host in _other_nodes(record):
+        for key, name in _HOST.items():
+            if key in host:
+                yield Reading(f"{_OF_HOST}{name} of {node}'s host", host[key])
     yield from _wire_readings(record)
 
 
+def _other_nodes(record: RunRecord) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Nodes beyond the first on hosts of their own, with the facts of these."""
+    for node, seen in list((record.nodes or {}).items())[1:]:
+        if "on" in seen:
+            yield node, seen.get("host") or {}
+
+
 def _wire_readings(record: RunRecord) -> Iterator[Reading]:
-    """Of a run between two hosts: which they are, and how each reaches the other."""
+    """Of a run between hosts: which they are, and how each reaches the others."""
     between = record.between or {}
     for side, whose in (("sut", "the SUT's host"), ("client", "the client's host")):
-        seen = (between.get("sides") or {}).get(side) or {}
         if between:
             yield Reading(f"{_OF_HOST}name of {whose}", between[side])
-        for key, name in _WIRE.items():
-            if key in seen:
-                yield Reading(f"{_OF_HOST}{name} of {whose} to the other", seen[key])
+        yield from _way((between.get("sides") or {}).get(side), f"of {whose} to the other")
+    for node, _ in _other_nodes(record):
+        yield Reading(f"{_OF_HOST}name of {node}'s host", (record.nodes or {})[node]["on"])
+        yield from _way((between.get("sides") or {}).get(node), f"of {node}'s host to the client's")
+    for link in between.get("links") or ():
+        yield from _way(link.get("route"), f"of {link['asks']} to {link['answers']}")
+
+
+def _way(seen: Mapping[str, Any] | None, whose: str) -> Iterator[Reading]:
+    for key, name in _WIRE.items():
+        if key in (seen or {}):
+            yield Reading(f"{_OF_HOST}{name} {whose}", (seen or {})[key])
 
 
 def of_host(name: str) -> bool:

@@ -17,7 +17,7 @@ from tare.errors import TareError
 from tare.run.clock import Clock
 from tare.run.usage.driven import Driven, Span, Word, driven
 from tare.sites import Host, Process
-from tare.sites.process import TICKS_PER_S, parse_stat
+from tare.sites.process import TICKS_PER_S, boot_id, parse_stat
 from tare.study.values import cpu_set
 from tare.workloads import Measurement
 
@@ -66,6 +66,8 @@ class Usage:
     driven: Mapping[str, Any] | None = None
     client_machine: Mapping[str, float] | None = None
     """As `machine`, of the client's host where that is not the SUT's."""
+    machines: Mapping[str, Mapping[str, float]] | None = None
+    """Of a SUT whose nodes have hosts of their own: host → as `machine`, which then is the sum over its kernels."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class _Moment:
     sut: float | None
     proxy: float | None
     storage: float | None
-    machine: Mapping[str, float]
+    machines: Mapping[str, Mapping[str, float]]
     client_machine: Mapping[str, float] | None
 
 
@@ -90,17 +92,21 @@ class Meter:
     """Reads at the beginning and at the end; the client in between too, since its cgroup goes when it ends.
 
     `sut`: its nodes; none where the client is itself the SUT. Its readings then all are of while it ran: what a
-    deployment leaves standing of an ended program differs from one to the other.
+    deployment leaves standing of an ended program differs from one to the other. `proxies`: of each node that has
+    one, by its number from 0.
     """
 
     host: Host
     clock: Clock
     sut: tuple[Instance, ...]
-    proxy: Mapping[str, Any] | None
-    storages: tuple[Process, ...] = ()
+    proxies: Mapping[int, Mapping[str, Any]]
+    storages: Mapping[str, tuple[Process, ...]] = field(default_factory=dict)
+    """By host."""
     client_host: Host | None = None
     """Where it is not the SUT's."""
-    _cgroups: Cgroups | None = None
+    hosts: tuple[Host, ...] = ()
+    """One a node, `host` the first; empty where it has all of them."""
+    _cgroups: Mapping[str, Cgroups | None] = field(default_factory=dict)
     _client: Instance | None = None
     _client_file: str | None = None
     _client_readings: list[_Reading] = field(default_factory=list)
@@ -111,10 +117,12 @@ class Meter:
 
     def begin(self, client: Instance) -> None:
         """The client has just been started."""
-        self._cgroups = _cgroups(self.host)
         self._client = client
-        of_client = self._cgroups if self.client_host is None else _cgroups(self.client_host)
-        self._client_file = _usage_file(self.client_host or self.host, of_client, client.process.pid)
+        at = self.client_host or self.host
+        self._cgroups = {
+            host.name: _cgroups(host) for host in {each.name: each for each in (*self._hosts, at)}.values()
+        }
+        self._client_file = _usage_file(at, self._cgroups[at.name], client.process.pid)
         self._began = self._moment()
         self.look()
 
@@ -142,6 +150,7 @@ class Meter:
         whole = not self.sut or spanned_s >= _COVERED * lived_s
         used = seen[-1].cpu_s - seen[0].cpu_s if len(seen) > 1 and whole else None
         alone = not self.sut
+        grown = {name: _grown(began.machines[name], modes) for name, modes in ended.machines.items()}
         return Usage(
             wall_s=ended.wall - began.wall,
             monotonic_s=ended.monotonic - began.monotonic,
@@ -149,12 +158,13 @@ class Meter:
             client_cpu_s=None if alone else used,
             proxy_cpu_s=_minus(ended.proxy, began.proxy),
             storage_cpu_s=_minus(ended.storage, began.storage),
-            sut_cpus=cpus_of_all(of_nodes),
+            sut_cpus=self._cpus_of(of_nodes),
             client_cpus=cpus_of(of_client),
             sut_node_cpus=cpus_of(of_nodes[0]),
             began_monotonic_s=began.monotonic,
             ended_monotonic_s=ended.monotonic,
-            machine=_grown(began.machine, ended.machine),
+            machine=self._of_kernels(grown),
+            machines=grown if self.hosts else None,
             client_machine=_grown(began.client_machine, ended.client_machine)
             if began.client_machine is not None and ended.client_machine is not None
             else None,
@@ -181,7 +191,7 @@ class Meter:
             sut=self._sut_s(),
             proxy=self._proxy_s(),
             storage=self._storage_s(),
-            machine=machine_times(_text(self.host, "/proc/stat") or ""),
+            machines={host.name: machine_times(_text(host, "/proc/stat") or "") for host in self._hosts},
             client_machine=None
             if self.client_host is None
             else machine_times(_text(self.client_host, "/proc/stat") or ""),
@@ -189,21 +199,53 @@ class Meter:
 
     def _sut_s(self) -> float | None:
         """Of all nodes together; `None` where one of them cannot be read."""
-        pids = [node.process.pid for node in self.sut]
-        used = [_cpu_s(self.host, _usage_file(self.host, self._cgroups, pid), pid) for pid in pids]
-        known = [seconds for seconds in used if seconds is not None]
-        return sum(known) if known and len(known) == len(used) else None
+        used = []
+        for number, node in enumerate(self.sut):
+            host, pid = self._host_of(number), node.process.pid
+            used.append(_cpu_s(host, _usage_file(host, self._cgroups.get(host.name), pid), pid))
+        return _sum_of(used)
 
     def _proxy_s(self) -> float | None:
-        if self.proxy is None:
-            return None
-        return _own_cpu_s(self.host, self.proxy["pid"], self.proxy["started_ticks"])
+        return _sum_of(
+            [
+                _own_cpu_s(self._host_of(number), proxy["pid"], proxy["started_ticks"])
+                for number, proxy in self.proxies.items()
+            ]
+        )
 
     def _storage_s(self) -> float | None:
         """Of all servers together, none of which has children; `None` where one of them cannot be read."""
-        used = [_own_cpu_s(self.host, each.pid, each.started_ticks) for each in self.storages]
-        known = [seconds for seconds in used if seconds is not None]
-        return sum(known) if known and len(known) == len(used) else None
+        return _sum_of(
+            [
+                _own_cpu_s(host, each.pid, each.started_ticks)
+                for host in self._hosts
+                for each in self.storages.get(host.name, ())
+            ]
+        )
+
+    def _cpus_of(self, of_nodes: Sequence[Observed]) -> float | None:
+        """Of all nodes together: those that share a kernel share its CPUs."""
+        if not self.hosts:
+            return cpus_of_all(of_nodes)
+        by_kernel: dict[str, list[Observed]] = {}
+        for host, seen in zip(self.hosts, of_nodes, strict=True):
+            by_kernel.setdefault(boot_id(host), []).append(seen)
+        return _sum_of([cpus_of_all(each) for each in by_kernel.values()])
+
+    @property
+    def _hosts(self) -> tuple[Host, ...]:
+        return self.hosts or (self.host,)
+
+    def _host_of(self, number: int) -> Host:
+        return self.hosts[number] if self.hosts else self.host
+
+    def _of_kernels(self, machines: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+        """Of all hosts together, of those that share a kernel once: it tells each the same."""
+        if not self.hosts:
+            return machines[self.host.name]
+        kernels = {boot_id(host): machines[host.name] for host in self.hosts}
+        modes = dict.fromkeys(mode for each in kernels.values() for mode in each)
+        return {mode: sum(each.get(mode, 0.0) for each in kernels.values()) for mode in modes}
 
 
 def both_clocks(clock: Clock) -> tuple[float, float]:
@@ -286,6 +328,12 @@ def _own_cpu_s(host: Host, pid: int, started_ticks: int) -> float | None:
     raw = _read(host, f"/proc/{pid}/stat")
     stat = parse_stat(raw) if raw else None
     return stat.cpu_s if stat and stat.started_ticks == started_ticks else None
+
+
+def _sum_of(parts: Sequence[float | None]) -> float | None:
+    """`None` where there is no part, or one is not known."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if known and len(known) == len(parts) else None
 
 
 def _minus(later: float | None, earlier: float | None) -> float | None:

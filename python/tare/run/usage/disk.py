@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import polars as pl
 from tare.monitors import OF_SUT
 from tare.run.monitoring.watch import DIRECTORY
 from tare.run.usage.driven import Span, driving
-from tare.run.usage.trace import growth, span_of
+from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
 
 _HOST_AT = "t0_ns"
 _TIMES = ("read_ms", "write_ms", "discard_ms", "flush_ms")
@@ -50,12 +50,17 @@ class DiskUse:
     write_ms: float | None
 
 
-def with_disk_use(usage: Mapping[str, Any] | None, trace: Path) -> Mapping[str, Any] | None:
-    """`usage` with `disk`: the `DiskUse` of the busiest device; without it where the trace tells of none."""
-    phase, path = span_of(usage), trace / "disk.parquet"
-    if usage is None or phase is None or not path.is_file():
+def with_disk_use(
+    usage: Mapping[str, Any] | None, trace: Path, nodes: Sequence[Elsewhere] = ()
+) -> Mapping[str, Any] | None:
+    """`usage` with `disk`: the `DiskUse` of the busiest device; without it where the trace tells of none.
+
+    `nodes`: the traces of further nodes' hosts.
+    """
+    phase = span_of(usage)
+    if usage is None or phase is None or (disks := read_all(trace, nodes, "disk")) is None:
         return usage
-    busiest_disk = busiest(pl.read_parquet(path), phase)
+    busiest_disk = busiest(disks, phase)
     return usage if busiest_disk is None else {**usage, "disk": dataclasses.asdict(busiest_disk)}
 
 
@@ -122,15 +127,17 @@ class DiskLimit:
     used: float
 
 
-def with_disk_limit(usage: Mapping[str, Any] | None, trace: Path, per_s: int | None) -> Mapping[str, Any] | None:
+def with_disk_limit(
+    usage: Mapping[str, Any] | None, trace: Path, per_s: int | None, nodes: Sequence[Elsewhere] = ()
+) -> Mapping[str, Any] | None:
     """`usage` with `disk_limit`: a `DiskLimit`; without it where there is no limit, or the trace does not tell."""
-    phase, path = driving(usage) or span_of(usage), trace / "cgroup.parquet"
-    if usage is None or per_s is None or phase is None or not path.is_file():
+    phase = driving(usage) or span_of(usage)
+    if usage is None or per_s is None or phase is None:
         return usage
-    groups = pl.read_parquet(path, columns=["name", "target", _GROUP_AT, *_WAYS]).filter(
-        pl.col("name").str.contains(OF_SUT)
-    )
-    used = part_used(groups, phase, per_s)
+    groups = read_all(trace, nodes, "cgroup", ["name", "target", _GROUP_AT, *_WAYS])
+    if groups is None:
+        return usage
+    used = part_used(groups.filter(pl.col("name").str.contains(OF_SUT)), phase, per_s)
     return usage if used is None else {**usage, "disk_limit": dataclasses.asdict(DiskLimit(per_s, used))}
 
 
@@ -190,14 +197,16 @@ SOURCES = (
 throttle rule exists, and the last counts what a process dirtied, whether or not it has reached a device."""
 
 
-def with_sut_io(usage: Mapping[str, Any] | None, raw: Path) -> Mapping[str, Any] | None:
+def with_sut_io(
+    usage: Mapping[str, Any] | None, raw: Path, nodes: Sequence[Elsewhere] = ()
+) -> Mapping[str, Any] | None:
     """`usage` with the SUT's bytes, which stay `None` where no source had any values: empty is not zero."""
     trace = raw / DIRECTORY / "probe" / "trace"
     phase = span_of(usage)
     if usage is None or phase is None or not trace.is_dir():
         return usage
     for source in SOURCES:
-        table = _rows(trace, source)
+        table = _rows(trace, nodes, source)
         read = _of_all(table, source.at, source.read, phase)
         written = _of_all(table, source.at, source.written, phase)
         if read is not None or written is not None:
@@ -213,9 +222,9 @@ def _of_all(table: pl.DataFrame, at: str, column: str, phase: Span) -> float | N
     return sum(known) if known and len(known) == len(each) else None
 
 
-def _rows(trace: Path, source: Source) -> pl.DataFrame:
-    path = trace / f"{source.table}.parquet"
+def _rows(trace: Path, nodes: Sequence[Elsewhere], source: Source) -> pl.DataFrame:
     wanted = ("target", "name", source.at, source.read, source.written)
-    if not path.is_file():
+    table = read_all(trace, nodes, source.table, wanted)
+    if table is None:
         return pl.DataFrame(schema=dict.fromkeys(wanted, pl.Int64))
-    return pl.read_parquet(path, columns=list(wanted)).filter(pl.col("name").str.contains(OF_SUT))
+    return table.filter(pl.col("name").str.contains(OF_SUT))

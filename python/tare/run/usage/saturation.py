@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import polars as pl
 
 from tare.monitors import OF_SUT
 from tare.run.usage.driven import Span
-from tare.run.usage.trace import growth, span_of
+from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
 
 SIDES = {"sut": OF_SUT, "client": "^client$"}
 """Side → its name, or those of its nodes, in traces."""
@@ -36,20 +36,15 @@ class Saturation:
     waiting_io: float | None = None
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """The trace of the client's host, whose clock is `ahead_s` ahead of the SUT's."""
-
-    trace: Path
-    ahead_s: float
-
-
 def with_saturation(
-    usage: Mapping[str, Any] | None, trace: Path, client: Elsewhere | None = None
+    usage: Mapping[str, Any] | None,
+    trace: Path,
+    client: Elsewhere | None = None,
+    nodes: Sequence[Elsewhere] = (),
 ) -> Mapping[str, Any] | None:
     """`usage` with `saturation`: side → a `Saturation`; without it where there is no trace of the measure phase.
 
-    `client`: where the client was traced on a host of its own.
+    `client`, `nodes`: where the client, and further nodes, were traced on hosts of their own.
     """
     phase = span_of(usage)
     if usage is None or phase is None or not (trace / "process.parquet").is_file():
@@ -59,18 +54,24 @@ def with_saturation(
         away = client if side == "client" else None
         ahead_s = 0.0 if away is None else away.ahead_s
         span = Span(phase.began_s + ahead_s, phase.ended_s + ahead_s)
-        figures[side] = dataclasses.asdict(
-            _of_trace(trace if away is None else away.trace, names, usage, side, span)
-        )
+        place = trace if away is None else away.trace
+        tables = Tables(*(read_all(place, nodes if side == "sut" else (), name) for name in ("cgroup", "process")))
+        figures[side] = dataclasses.asdict(_of_trace(tables, names, usage, side, span))
     return {**usage, "saturation": figures}
 
 
-def _of_trace(trace: Path, names: str, usage: Mapping[str, Any], side: str, phase: Span) -> Saturation:
-    cgroup, process = trace / "cgroup.parquet", trace / "process.parquet"
-    if not process.is_file():
+@dataclass(frozen=True)
+class Tables:
+    """What was traced of control groups and of processes; `None`: nothing."""
+
+    groups: pl.DataFrame | None
+    processes: pl.DataFrame | None
+
+
+def _of_trace(tables: Tables, names: str, usage: Mapping[str, Any], side: str, phase: Span) -> Saturation:
+    groups, processes = tables.groups, tables.processes
+    if processes is None:
         return Saturation(None, None, None, None)
-    processes = pl.read_parquet(process)
-    groups = pl.read_parquet(cgroup) if cgroup.is_file() else None
     return of_side(
         None if groups is None else groups.filter(pl.col("name").str.contains(names)),
         processes.filter(pl.col("name").str.contains(names)),

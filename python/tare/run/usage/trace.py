@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,55 @@ import polars as pl
 from tare.run.usage.driven import Span
 
 _NS = 1e9
+_INSTANT = re.compile(r"(.*_)?(t0|t1|at|due|woke|done)_ns")
+"""Columns that tell a moment of the host's clock (docs/reference/trace-format.md)."""
+_TARGETS = 1 << 32
+"""More than a trace can have, so that those of several are told apart."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """The trace of another host, whose clock is `ahead_s` ahead of that of the SUT or of its first node.
+
+    `node`: whose host it is, for what else would bear one name on two hosts; "" of the client's.
+    """
+
+    trace: Path
+    ahead_s: float
+    node: str = ""
+
+
+def read_all(
+    trace: Path, nodes: Sequence[Elsewhere], table: str, columns: Sequence[str] | None = None
+) -> pl.DataFrame | None:
+    """A table of a trace, with those of further nodes' hosts laid on its clock; `None` where it is not there.
+
+    Targets are numbered anew, and of a further node what is the host's own has the node in its name.
+    """
+    first = trace / f"{table}.parquet"
+    if not first.is_file():
+        return None
+    wanted = None if columns is None else list(columns)
+    read = [pl.read_parquet(first, columns=wanted)]
+    for number, each in enumerate(nodes, 1):
+        path = each.trace / f"{table}.parquet"
+        if path.is_file():
+            read.append(_laid(pl.read_parquet(path, columns=wanted), each, number, own_names=table == "disk"))
+    if len(read) == 1:
+        return read[0]
+    plain = [one.with_columns(pl.col(pl.Categorical).cast(pl.String)) for one in read]
+    return pl.concat(plain, how="diagonal_relaxed")
+
+
+def _laid(table: pl.DataFrame, elsewhere: Elsewhere, number: int, *, own_names: bool) -> pl.DataFrame:
+    moments = [name for name in table.columns if _INSTANT.fullmatch(name)]
+    ahead_ns = round(elsewhere.ahead_s * _NS)
+    laid = table.with_columns(pl.col(moments) - ahead_ns)
+    if "target" in table.columns:
+        laid = laid.with_columns(pl.col("target").cast(pl.Int64) + number * _TARGETS)
+    if own_names:
+        laid = laid.with_columns(pl.col("name").cast(pl.String) + f" of {elsewhere.node}")
+    return laid
 
 
 def span_of(usage: Mapping[str, Any] | None) -> Span | None:

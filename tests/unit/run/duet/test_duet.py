@@ -257,7 +257,7 @@ def test_a_server_that_works_the_disk_is_refused(rig: Any, duet: Any, monkeypatc
     monkeypatch.setattr("tare.run.duet.attempt.MOST_BYTES_PER_S", -1)
     monkeypatch.setattr(
         "tare.run.attempt.attempt.with_sut_io",
-        lambda usage, raw: {**usage, "sut_read_bytes": 0.0, "sut_write_bytes": None},
+        lambda usage, *_: {**usage, "sut_read_bytes": 0.0, "sut_write_bytes": None},
     )
     rig.swap(set_cpus=Moves())
     records = rig.execute(duet())
@@ -266,6 +266,6 @@ def test_a_server_that_works_the_disk_is_refused(rig: Any, duet: Any, monkeypatc
 
 
 def test_docker_proxy_belongs_to_no_slot(rig: Any, duet: Any) -> None:
-    rig.swap(set_cpus=Moves(), observe_path=lambda server, client: {"hop": "docker-proxy"})
+    rig.swap(set_cpus=Moves(), observe_path=lambda server, client, host: {"hop": "docker-proxy"})
     records = rig.execute(duet())
     assert any(record.outcome.refused and "docker-proxy" in (record.outcome.reason or "") for record in records)

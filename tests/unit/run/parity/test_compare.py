@@ -349,7 +349,7 @@ def test_an_arm_with_another_variable_ends_the_study_after_one_refused_attempt(r
 def test_a_way_that_cannot_be_told_is_looked_for_again_and_is_a_notice_in_the_end(rig: Any, plans: Any) -> None:
     looks = []
 
-    def unmatched(server: Any, client: Any) -> dict[str, Any]:
+    def unmatched(server: Any, client: Any, host: Any) -> dict[str, Any]:
         looks.append(client)
         return {"hop": None, "connections": 0}
 

@@ -34,8 +34,8 @@ class MonitorContext:
     def monotonic(self) -> float:
         return self.now_s
 
-    def path(self, server: Any, client: Any) -> Any:
-        del client
+    def path(self, server: Any, client: Any, host: Any) -> Any:
+        del client, host
         self.asked.append(server.task.name)
         if self.connected_s[server.task.name] < 0:
             raise RunFailed("sockets cannot be read")
@@ -48,13 +48,14 @@ class MonitorContext:
         servers = [
             SimpleNamespace(
                 node=SimpleNamespace(name=name),
+                host=None,
                 deployment=deployment,
                 instance=SimpleNamespace(task=SimpleNamespace(name=name)),
             )
             for name in self.connected_s
         ]
         client = SimpleNamespace(
-            deployment=deployment, instance=SimpleNamespace(task=SimpleNamespace(name="client"))
+            host=None, deployment=deployment, instance=SimpleNamespace(task=SimpleNamespace(name="client"))
         )
         machine = SimpleNamespace(clock=cast("Clock", self), observe_path=self.path)
         sut = Sut(cast("Any", servers))

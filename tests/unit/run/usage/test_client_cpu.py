@@ -20,6 +20,8 @@ def instance(pid: int) -> Any:
 class Bench:
     """A host of two processes in the root control group, each of which uses half a CPU, and a clock."""
 
+    name = "bench"
+
     def __init__(self) -> None:
         self.now_s = 0.0
         self.alive = {CLIENT, SERVER}
@@ -38,7 +40,7 @@ class Bench:
 
     def used(self, *, looks_s: tuple[float, ...], ends_s: float) -> Any:
         """Of a client that is looked at then, and of a phase that is over some seconds after its end."""
-        meter = Meter(cast("Any", self), cast("Any", self), (instance(SERVER),), None)
+        meter = Meter(cast("Any", self), cast("Any", self), (instance(SERVER),), {})
         meter.begin(instance(CLIENT))
         for look_s in looks_s:
             self.now_s = look_s

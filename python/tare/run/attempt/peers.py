@@ -1,0 +1,65 @@
+"""By which way the nodes of a cluster speak to each other, where each has a host of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tare.errors import TareError
+from tare.run.attempt.server import Server, Sut
+from tare.run.clock import Deadline
+from tare.run.machine import EndHosts, Machine, Tree
+
+_LOOK_S, _POLL_S = 3.0, 0.1
+"""Nodes that see each other have spoken; a connection may be closed and made anew meanwhile."""
+
+Peers = Mapping[str, Mapping[str, Tree | None]]
+"""Node → each node that it has connected to → by which way; `None` where no connection of its own was seen."""
+
+
+def peers_of(machine: Machine, sut: Sut) -> Peers:
+    """Look at the sockets of every two nodes, on both their hosts, until each way is proved or time is up."""
+    deadline = Deadline(machine.clock, _LOOK_S)
+    found: dict[str, dict[str, Tree | None]] = {server.node.name: {} for server in sut.servers}
+    while True:
+        for one, other in _pairs(sut):
+            paths = found[one.node.name]
+            if (paths.get(other.node.name) or {}).get("hop") is None:
+                paths[other.node.name] = _path(machine, one, other) or paths.get(other.node.name)
+        if deadline.passed or not unseen(found):
+            return found
+        machine.clock.sleep(_POLL_S)
+
+
+def unseen(peers: Peers) -> tuple[str, ...]:
+    """Between which two nodes no way was proved, in neither direction, in words; one connection serves both."""
+    seen = {
+        frozenset({one, other})
+        for one, paths in peers.items()
+        for other, path in paths.items()
+        if (path or {}).get("hop") is not None
+    }
+    names = list(peers)
+    return tuple(
+        f"{one} and {other}"
+        for number, one in enumerate(names)
+        for other in names[number + 1 :]
+        if frozenset({one, other}) not in seen
+    )
+
+
+def _pairs(sut: Sut) -> Iterator[tuple[Server, Server]]:
+    for one in sut.servers:
+        yield from ((one, other) for other in sut.servers if other is not one)
+
+
+def _path(machine: Machine, one: Server, other: Server) -> Tree | None:
+    """From a node to another, at the port at which nodes find each other."""
+    member = other.plan.member
+    if member is None or member.peer_port is None:
+        return None
+    listening = replace(other.instance, task=replace(other.instance.task, port=member.peer_port), published=None)
+    try:
+        return machine.observe_path(listening, one.instance, EndHosts(other.host, one.host))
+    except TareError:
+        return None
