@@ -106,6 +106,15 @@ class Confinement:
 
 
 @dataclass(frozen=True)
+class Lan:
+    """The network between hosts, for a container that has an address of its own there. `device`: the host's."""
+
+    device: str
+    address: str
+    subnet: str
+
+
+@dataclass(frozen=True)
 class Task:
     """One program to run from an image, told apart from where it runs.
 
@@ -133,6 +142,8 @@ class Task:
     port: int = 0
     listen: str = "127.0.0.1"
     publish_at: str | None = None
+    lan: Lan | None = None
+    """Of `macvlan` and `ipvlan` only."""
     cgroup: CgroupPlace = CgroupPlace.RUN
     machine: MachineSetting = field(default_factory=MachineSetting)
     """Of virtual machines only."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tare.deployments import Lan
 from tare.deployments.cgroup.placement import Placement, clear_watchers, placement_of
 from tare.deployments.network.bridge import Bridge, ensure_bridge, remove_bridge
+from tare.deployments.network.lan import attach_to_lan
 from tare.errors import EnvironmentLacks
 from tare.sites import Host
 from tare.sites.engine import engine_facts
 from tare.sites.ledger import Ledger
+from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -39,6 +42,12 @@ class SharedResources:
         if self._engine is None:
             raise EnvironmentLacks("a bridge network needs a container engine", hint="start one, see `tare doctor`")
         return ensure_bridge(self._engine, self._ledger, self._host.name, parent)
+
+    def lan(self, parent: str, kind: NetworkKind, lan: Lan) -> dict[str, Any]:
+        """How a container is attached to the network between hosts by an address of its own."""
+        if self._engine is None:
+            raise EnvironmentLacks(f"`{kind}` needs a container engine", hint="start one, see `tare doctor`")
+        return attach_to_lan(self._engine, self._ledger, self._host.name, parent, kind, lan)
 
     def leave(self, parent: str) -> None:
         """While anything of the run still stands in the parent cgroup, this does nothing."""

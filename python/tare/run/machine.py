@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_interface
 from typing import Any, cast
 
 from docker import DockerClient
@@ -13,7 +14,7 @@ from requests.exceptions import RequestException
 from tare.databases import Database
 from tare.databases.abilities import CHRONICLERS, CLUSTERS
 from tare.databases.extensions import Chronicler, Cluster
-from tare.deployments import Deployment, Instance, Right
+from tare.deployments import Deployment, Instance, Lan, Right
 from tare.deployments.registry import DeploymentFactory
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.images import Image
@@ -31,6 +32,7 @@ from tare.sites.ledger import Ledger
 from tare.storage import Storage
 from tare.storage.registry import STORAGES, StorageFactory
 from tare.study.model import ArmSettings, Placement, SutSpec
+from tare.study.values import OWN_ADDRESS
 from tare.workloads import Workload
 
 Tree = Mapping[str, Any]
@@ -130,6 +132,17 @@ class Machine:
         """What the record keeps of one of the site's hosts."""
         part = self.parts.get(host.name)
         return self.host_facts() if part is None else part.host_facts()
+
+    def lan(self, placed: Placement) -> Lan | None:
+        """Where the SUT's container has an address of its own on the network between the hosts."""
+        given = self.site.container_addresses.get(self.site.sut.name)
+        if placed.network not in OWN_ADDRESS or given is None or self.wire is None:
+            return None
+        device = self.wire.devices["sut"].device
+        if device is None:
+            raise RunFailed(f"{self.site.sut.name} has no route to {self.site.client.name}", hint="`tare doctor`")
+        own = ip_interface(given)
+        return Lan(device, str(own.ip), str(own.network))
 
     def image_on(self, host: Host, placed: Placement) -> Image:
         """A side's image, ready on one of the site's hosts and in the engine that the side names."""

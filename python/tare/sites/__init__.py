@@ -105,6 +105,8 @@ class Site:
     """One host a node of a SUT that is a cluster, `sut` the first; empty where all of it stands on `sut`."""
     addresses: Mapping[str, str] = field(default_factory=dict)
     """Name of a host → the address by which the others reach it on the measured network."""
+    container_addresses: Mapping[str, str] = field(default_factory=dict)
+    """Name of a host → an address of that network, with its prefix length, for a container of its own there."""
 
     @property
     def sut_hosts(self) -> tuple[Host, ...]:

@@ -103,6 +103,11 @@ def _site(spec: SiteSpec, hosts: Mapping[str, Host]) -> Site:
         labels={"site": spec.name},
         nodes=nodes if len(nodes) > 1 else (),
         addresses=addresses,
+        container_addresses={
+            called(each): each.container_address
+            for each in spec.hosts
+            if isinstance(each, SshSpec) and each.container_address is not None
+        },
     )
 
 

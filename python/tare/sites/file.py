@@ -44,6 +44,16 @@ def _address(text: str) -> str:
     return text
 
 
+def _interface(text: str) -> str:
+    try:
+        parsed = ipaddress.IPv4Interface(text)
+    except ValueError:
+        raise ValueError(f"an IPv4 address with its prefix length is wanted, got {text!r}") from None
+    if "/" not in text or parsed.network.num_addresses < 4:
+        raise ValueError(f"the prefix length of the measured network is wanted, as 192.168.7.102/24; got {text!r}")
+    return text
+
+
 Absolute = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]*$")]
 
 
@@ -56,6 +66,8 @@ class SshSpec(Strict):
     """What reports call it; by default the host part of `ssh`."""
     address: Annotated[str, AfterValidator(_address)] | None = None
     """By which the other hosts reach it on the measured network; by default the one that `ssh` goes to."""
+    container_address: Annotated[str, AfterValidator(_interface)] | None = None
+    """A free address on the measured network, with its prefix length, for a container on `macvlan` or `ipvlan`."""
     sudo: bool = False
     """Whether tare's agent is started through `sudo -n`, for a user who is not root."""
     home: Absolute | None = None

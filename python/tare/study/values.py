@@ -32,6 +32,14 @@ class NetworkKind(StrEnum):
     """A virtual machine on QEMU's own network stack, its port forwarded from 127.0.0.1."""
     TAP = "tap"
     """A virtual machine on a bridge of the run's own; reached by its own address."""
+    MACVLAN = "macvlan"
+    """A namespace with an IP and a link-layer address of its own on the measured network between two hosts."""
+    IPVLAN = "ipvlan"
+    """The same with its host's link-layer address."""
+
+
+OWN_ADDRESS = frozenset({NetworkKind.MACVLAN, NetworkKind.IPVLAN})
+"""Of a container that other hosts find by an address of its own on their network; its own host never does."""
 
 
 class CgroupPlace(StrEnum):

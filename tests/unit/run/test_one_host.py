@@ -27,7 +27,7 @@ def test_it_says_which_arm_and_how_to_come_by_two_hosts() -> None:
 @pytest.mark.parametrize(
     ("study", "scale", "why"),
     [
-        ("percona-2016", "demo", "the arm bridge .* from bridge"),
+        ("percona-2016", "demo", "the arm published-loopback .* from published-loopback"),
         ("bth-thesis", "demo", "its 3 nodes find each other at 127.0.0.0/8"),
     ],
 )

@@ -28,7 +28,7 @@ from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify
-from tare.study.values import NetworkKind
+from tare.study.values import OWN_ADDRESS, NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -159,6 +159,10 @@ class Container:
                 address = _LOOPBACK if loopback else task.publish_at or bridge.gateway
                 attached["ports"] = {f"{task.port}/tcp": (address, None)}
             return attached
+        if task.network in OWN_ADDRESS:
+            if task.lan is None:
+                raise RunFailed(f"{task.name}: no address is known for its network `{task.network}`")
+            return {**self._commons.lan(task.cgroup_parent, task.network, task.lan), "hostname": task.name}
         if task.network is NetworkKind.SHARED:
             if task.beside is None:
                 raise RunFailed(f"{task.name}: a shared network needs the instance that it is shared with")
@@ -236,7 +240,8 @@ class Container:
         if task.network is NetworkKind.SHARED and task.beside is not None:
             address = task.beside.address
         else:
-            address = addresses[0] if task.network in _BRIDGED and addresses else task.listen
+            own = task.network in _BRIDGED or task.network in OWN_ADDRESS
+            address = addresses[0] if own and addresses else task.listen
         published = (attrs["NetworkSettings"]["Ports"] or {}).get(f"{task.port}/tcp")
         return Instance(
             task=task,

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tare.deployments import Endpoint, Instance
+from tare.deployments.network.lan import link_of
 from tare.deployments.network.path import (
     Connection,
     Hop,
@@ -27,6 +28,7 @@ from tare.deployments.network.path import (
 )
 from tare.errors import RunFailed
 from tare.sites import Host
+from tare.study.values import OWN_ADDRESS
 
 _CALL_S = 10.0
 _TRACKED = "/proc/net/nf_conntrack"
@@ -64,11 +66,15 @@ class Client:
 
 @dataclass(frozen=True)
 class Server:
-    """The server's side. `in_host`: it has its host's namespace. `proxies`: every docker-proxy there."""
+    """The server's side. `in_host`: it has its host's namespace. `proxies`: every docker-proxy there.
+
+    `link`: the kind of link by which its own namespace is on the network between the hosts, where it is.
+    """
 
     side: Side
     in_host: bool
     proxies: tuple[Proxy, ...] = ()
+    link: Hop | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,7 @@ def observe_between(ends: Ends, client: Instance, server: Instance) -> NetworkPa
             Side(of_server.task, theirs),
             of_server.task == of_server.host,
             proxies(ends.server) if server.published is not None else (),
+            link_of(ends.server, server.process.pid) if server.task.network in OWN_ADDRESS else None,
         ),
         dialled,
         ends.wire,
@@ -159,7 +166,7 @@ def _match(one: Connection, client: Client, server: Server) -> _Match | None:
     for seen in _seen(one, client):
         for other in theirs:
             if other.local == one.remote and other.remote == seen.source:
-                return _Match(Hop.WIRE if server.in_host else Hop.BRIDGE, seen, one, other)
+                return _Match(Hop.WIRE if server.in_host else server.link or Hop.BRIDGE, seen, one, other)
         for proxy in server.proxies:
             front = any(held.local == one.remote and held.remote == seen.source for held in proxy.connections)
             for held in proxy.connections if front else ():

@@ -91,6 +91,10 @@ class Hop(StrEnum):
     """A bridge and a tap into the guest, which is addressed by its own address."""
     WIRE = "wire"
     """Between two hosts, the server in its host's namespace and addressed by that host's own address."""
+    MACVLAN = "macvlan"
+    """Between two hosts, the server in a namespace with an address and a link-layer address of its own."""
+    IPVLAN = "ipvlan"
+    """The same with its host's link-layer address."""
     MASQUERADE = "masquerade"
     """Of a client behind a bridge: its host's kernel puts the host's own address in the place of the client's."""
 

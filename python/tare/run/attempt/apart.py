@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tare.errors import RunFailed
 from tare.run.attempt.context import RunContext, client_workdir_for, other_workdirs
 from tare.run.attempt.directory import take_work_directory
 from tare.run.attempt.job import Draft
@@ -13,7 +14,7 @@ from tare.run.attempt.server import Sut
 from tare.run.attempt.teardown import Teardown
 from tare.run.between.clocks import must_agree
 from tare.run.between.sounding import clock_of_node
-from tare.run.between.wire import counters, growth
+from tare.run.between.wire import counters, growth, side_of
 from tare.run.record import to_tree
 from tare.sites import Host
 from tare.study.values import NetworkKind
@@ -46,6 +47,21 @@ def rooms(context: RunContext) -> Mapping[str, str]:
     """Host of the SUT → the attempt's work directory there."""
     places = (context.workdir_of(node) for node in context.nodes)
     return {workdir.host.name: workdir.path for workdir in places}
+
+
+def must_be_routed(context: RunContext, sut: Sut) -> None:
+    """Whether the client's host sends to the SUT's own address by the measured network; `RunFailed` where not."""
+    wire, settings = context.machine.wire, context.settings
+    if wire is None or context.client_workdir is None or settings.sut.network is not NetworkKind.BRIDGE:
+        return
+    address, by = sut.first.instance.address, wire.addresses[wire.sut.name]
+    found = side_of(wire.client, address)
+    if (found.device, found.gateway) != (wire.devices["client"].device, by):
+        seen = "has no route to it" if found.device is None else f"sends to it by {found.device}"
+        raise RunFailed(
+            f"the SUT on `bridge` has the address {address}, and {wire.client.name} {seen}, not past {by}",
+            hint=f"docs/concepts/two-hosts.md says what `bridge` needs there: ip route add NETWORK via {by}",
+        )
 
 
 def sound_again(context: RunContext, draft: Draft) -> None:

@@ -192,6 +192,7 @@ class RunContext:
             port=plan.port,
             listen=plan.listen if plan.member is not None else self._listen_address(node),
             publish_at=self.machine.address_of(host) if self.client_workdir is not None else None,
+            lan=self.machine.lan(sut),
             machine=machine_of(sut.vm),
         )
         task = self.data_mount_of(node).add_to(task, plan.data_dir)

@@ -13,6 +13,7 @@ from tare.deployments.directories import sync_and_evict
 from tare.errors import NotComparable, RunFailed
 from tare.run.attempt.apart import (
     counted_so_far,
+    must_be_routed,
     note_counters,
     proxies_of,
     sound_again,
@@ -186,6 +187,7 @@ class Phases:
         self._note("sut", sut.first.instance)
         self.stops.add("stopping the server", lambda: sut.stop(0.0 if context.database.safe_to_kill else GRACE_S))
         sut.wait_until_ready(self.machine.clock)
+        must_be_routed(context, sut)
         self._read_back(sut)
         return sut
 

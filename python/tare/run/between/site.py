@@ -35,6 +35,7 @@ from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
 from tare.sites.local import LocalHost
 from tare.study.model import Arm
+from tare.study.values import OWN_ADDRESS, NetworkKind
 from tare.workloads.registry import WORKLOADS
 
 LOCAL = "local"
@@ -67,6 +68,10 @@ def refuse_between(plan: Plan, site: Site) -> None:
         why = None
         if client.deployment in MACHINES or sut.deployment in MACHINES:
             why = "virtual machines can only be reached from their own host"
+        elif sut.nodes > 1 and sut.network is not NetworkKind.HOST:
+            why = f"its nodes find each other on `host`, not on `{sut.network.value}`"
+        elif sut.network in OWN_ADDRESS and site.sut.name not in site.container_addresses:
+            why = f"`{sut.network.value}` needs a `container_address` of {site.sut.name}, which sites.yaml lacks"
         elif not promised_between(sut.network, client.network):
             why = f"from {sut.network.value} (SUT) to {client.network.value} (client) no other host is reached"
         if why is not None:

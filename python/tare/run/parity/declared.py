@@ -18,6 +18,13 @@ _NO_FILTER, _FILTER = "0", "2"
 _SYS_ADMIN = 21
 """CAP_SYS_ADMIN, which no engine gives by default (include/uapi/linux/capability.h)."""
 _GUESTS = {NetworkKind.USER: Hop.USER, NetworkKind.TAP: Hop.TAP}
+_BETWEEN = {
+    NetworkKind.HOST: frozenset({Hop.WIRE}),
+    NetworkKind.BRIDGE: frozenset({Hop.BRIDGE}),
+    NetworkKind.MACVLAN: frozenset({Hop.MACVLAN}),
+    NetworkKind.IPVLAN: frozenset({Hop.IPVLAN}),
+}
+"""Of a SUT that a client on another host finds without a published port."""
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
 """A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
 stands; which of them is recorded, and must be the same in every run of an arm."""
@@ -81,7 +88,7 @@ def promised_between(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     """The same of a client on another host; none where there is no such way."""
     if sut not in SERVES_OTHERS or client not in REACHES_OTHERS:
         return frozenset()
-    return frozenset({Hop.WIRE}) if sut is NetworkKind.HOST else _CARRIED
+    return _BETWEEN.get(sut, _CARRIED)
 
 
 def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:

@@ -11,11 +11,11 @@ from tare.study.model import ArmSettings, ClientSpec, Placement, StorageSpec, Su
 from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading.document import Document, KeyPath
 from tare.study.registry import Usable
-from tare.study.values import CgroupPlace, NetworkKind
+from tare.study.values import OWN_ADDRESS, CgroupPlace, NetworkKind
 from tare.workloads import Parameters
 
-SERVES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.PUBLISHED_ADDRESS})
-"""Of the SUT: the networks that other hosts reach. None has a route to a container's own address."""
+SERVES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS})
+"""Of the SUT: the networks that other hosts reach; `bridge` where they have a route, which a run finds out."""
 REACHES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE})
 """Of the client: those from which it reaches another host."""
 _PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
@@ -114,6 +114,8 @@ def _sut_alone(sut: SutSpec, *, isolates: bool) -> Refusal | None:
 
 def _client_alone(client: Placement, *, isolates: bool) -> Refusal | None:
     keys = (("client", "network"), ("client", "deployment"))
+    if client.network in OWN_ADDRESS:
+        return Refusal(keys, f"`{client.network.value}` is for the SUT", "use host or bridge for the client")
     if client.network in _PUBLISHED:
         return Refusal(keys, "a client listens on no port that could be published", "use host, bridge or shared")
     if client.network is NetworkKind.BRIDGE and not isolates:
@@ -126,6 +128,10 @@ def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
     keys = (("client", "network"), ("sut", "network"))
     if client.own_host:
         return _apart(sut, client)
+    if sut.network in OWN_ADDRESS:
+        why = f"a host reaches no container of its own on `{sut.network.value}`, and the client may stand there"
+        keys = (("sut", "network"), ("client", "own_host"))
+        return Refusal(keys, why, "set `client.own_host: true`, or use `sut.network: bridge`")
     if client.network is NetworkKind.SHARED and sut.network is NetworkKind.HOST:
         why = "the SUT is in the host's namespace and has none of its own to share"
         return Refusal(keys, why, "use `host` for the client, or `sut.network: bridge`")
@@ -281,6 +287,9 @@ def _cluster_faults(settings: ArmSettings, parameters: Parameters, clusters: Col
         yield Refusal(keys, f"{what} is one server here and no cluster", f"leave `nodes` out, or use {names}")
     if sut.network in _PUBLISHED:
         why = f"nodes tell clients each other's own addresses, which go past the ports of `{sut.network.value}`"
+        yield Refusal((("sut", "network"), _NODES), why, "use `host` or `bridge` for the SUT")
+    if sut.network in OWN_ADDRESS:
+        why = f"a host has one address for a container on `{sut.network.value}`, and the SUT has {sut.nodes} nodes"
         yield Refusal((("sut", "network"), _NODES), why, "use `host` or `bridge` for the SUT")
     if client is not None and client.network is NetworkKind.SHARED:
         why = f"{sut.nodes} nodes have no one network namespace that a client could share"

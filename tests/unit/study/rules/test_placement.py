@@ -103,9 +103,12 @@ def test_a_level_that_makes_a_bridged_client_impossible_is_the_one_named(text: s
         ("host", "host", None),
         ("host", "bridge", None),
         ("published-address", "bridge", None),
-        ("bridge", "host", "sut"),
+        ("bridge", "host", None),
+        ("macvlan", "bridge", None),
+        ("ipvlan", "host", None),
         ("published-loopback", "host", "sut"),
         ("host", "shared", "client"),
+        ("host", "macvlan", "client"),
     ],
 )
 def test_a_client_on_a_host_of_its_own_takes_ways_that_leave_the_host(
@@ -115,6 +118,16 @@ def test_a_client_on_a_host_of_its_own_takes_ways_that_leave_the_host(
     placed = ClientSpec(image="i", deployment="container", network=NetworkKind(client), own_host=True)
     refusal = refuse_placement(server, placed, sut_isolates=True, client_isolates=True)
     assert (None if refusal is None else refusal.keys[0]) == (None if key is None else (key, "network"))
+
+
+@pytest.mark.parametrize("network", ["macvlan", "ipvlan"])
+def test_an_address_of_its_own_is_for_a_client_on_another_host(network: str) -> None:
+    server = SutSpec(image="i", database="d", deployment="container", network=NetworkKind(network))
+    refusal = refuse_placement(
+        server, ClientSpec(image="i", deployment="bare"), sut_isolates=True, client_isolates=False
+    )
+    assert refusal is not None
+    assert f"a host reaches no container of its own on `{network}`" in refusal.why
 
 
 def placed(side: str, **more: object) -> ClientSpec | SutSpec:
