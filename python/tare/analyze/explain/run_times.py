@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from tare.analyze.explain.components import components
-from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, Sampled, sampled
+from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, Sampled, between_hosts, sampled
 from tare.analyze.explain.waiting import Wait, waited
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
@@ -18,7 +18,7 @@ from tare.monitors.profile.stacks import PROFILE, read_profile
 from tare.run.monitoring.monitors import trace_of
 from tare.run.monitoring.watch import DIRECTORY
 from tare.run.record import RunRecord
-from tare.run.usage.driven import Span
+from tare.run.usage.driven import Span, shifted
 from tare.run.usage.trace import growth, span_of
 
 _US = 1e6
@@ -98,6 +98,8 @@ def times_of(
 MOST_LOST = 0.05
 """Share of lost samples from which on they may not be lost evenly over components."""
 _LEAST_SAMPLED = 0.5
+_CLIENT = "client-profile"
+_OFFSET = ("before", "clocks", "offset_s")
 
 
 def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
@@ -115,6 +117,10 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
         return None, (f"the stacks of {record.run_id} are missing: {error}",)
     stacks = sampled(profile, phase, components())
     lacks = []
+    if record.between is not None:
+        there, why = _on_client(record, raw, phase)
+        lacks += [] if why is None else [why]
+        stacks = stacks if there is None else between_hosts(stacks, there, one=bool(record.between.get("one_boot")))
     if stacks.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
         return None, (f"less than half of the measure phase of {record.run_id} was sampled",)
     if stacks.without_symbols is not None:
@@ -122,6 +128,23 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
     if stacks.lost > MOST_LOST:
         lacks.append(f"{100 * stacks.lost:.0f} % of the samples of {record.run_id} were lost")
     return stacks, tuple(lacks)
+
+
+def _on_client(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, str | None]:
+    """What was sampled on the client's host, or why the client has no stacks."""
+    answer, offset_s = (record.monitors or {}).get(_CLIENT), number_at(record.between, _OFFSET)
+    if answer is None or offset_s is None:
+        return None, "stacks were sampled on the server's host alone"
+    if "absent" in answer:
+        return None, f"no stacks were sampled on the client's host: {answer['absent']}"
+    try:
+        profile = read_profile(raw(record, f"{DIRECTORY}/{_CLIENT}/{PROFILE}"))
+    except StoreError as error:
+        return None, f"the stacks of the client's host in {record.run_id} are missing: {error}"
+    found = sampled(profile, shifted(phase, offset_s), components())
+    if found.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
+        return None, f"less than half of the measure phase of {record.run_id} was sampled on the client's host"
+    return found, None
 
 
 def _counted(record: RunRecord) -> Mapping[CpuSide, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import polars as pl
@@ -113,4 +113,32 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
         idle_s=idle_s,
         cpus=facts.cpus,
         without_symbols=facts.kernel_symbols_missing,
+    )
+
+
+def between_hosts(server: Sampled, client: Sampled, *, one: bool) -> Sampled:
+    """What was sampled on two hosts, as if on one: the client's host adds its CPUs and what ran on them.
+
+    What was sampled there stands for as long as on the server's. `one`: both are one machine, which both have
+    sampled whole: then only the client's own time is new, and on the server's host it was somebody else's.
+    """
+    kept = server.seconds * (1 - server.lost)
+    scale = kept / (client.seconds * (1 - client.lost)) if client.seconds > 0 and client.lost < 1 else 0.0
+    sides = (CpuSide.CLIENT,) if one else tuple(CpuSide)
+    cpu_s, stacks = dict(server.cpu_s), dict(server.stacks)
+    for (side, component), used in client.cpu_s.items():
+        if side in sides:
+            cpu_s[side, component] = cpu_s.get((side, component), 0.0) + used * scale
+            if one:
+                other = (CpuSide.OTHER, component)
+                cpu_s[other] = max(0.0, cpu_s.get(other, 0.0) - used * scale)
+    for (side, stack), used in client.stacks.items():
+        if side in sides:
+            stacks[side, stack] = stacks.get((side, stack), 0.0) + used * scale
+    return replace(
+        server,
+        cpu_s=cpu_s,
+        stacks=stacks,
+        idle_s=server.idle_s if one else server.idle_s + client.idle_s * scale,
+        cpus=server.cpus if one else server.cpus + client.cpus,
     )

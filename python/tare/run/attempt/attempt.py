@@ -143,10 +143,12 @@ class Attempt:
         """What the monitors saw; a good run of which one saw not all is no good run."""
         draft, staging = self._draft, self.job.staging
         try:
-            draft.monitors = self._monitors.read(staging, draft.usage)
+            between = draft.between
+            ahead_s = 0.0 if between is None else between.before.clocks.offset_s
+            draft.monitors = self._monitors.read(staging, draft.usage, ahead_s)
             draft.raw = raw_names(staging)
             trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
-            nodes, between = self._traces_of_nodes(), draft.between
+            nodes = self._traces_of_nodes()
             client = (
                 None if between is None else Elsewhere(client_trace_of(staging), between.before.clocks.offset_s)
             )

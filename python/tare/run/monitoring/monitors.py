@@ -20,6 +20,7 @@ from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.monitoring.scene import ENGINE, around, side
 from tare.run.monitoring.watch import DIRECTORY, Watch
+from tare.run.usage.driven import shifted
 from tare.run.usage.trace import cpu_of, span_of
 from tare.sites import Host
 from tare.study.model import ArmSettings, MonitorSpec
@@ -37,6 +38,10 @@ CLIENT_TRACER = "client-host"
 _NODE_TRACER = re.compile(r"sut-\d+-host")
 """The same of the host of a cluster's further node (`sut-2-host`), where that is its own; on that host's clock."""
 INTERVAL_S = 1.0
+ON_CLIENT = "client-"
+"""Begins what a monitor is called that watches the client's host, too: `client-profile`."""
+OF_HOSTS = frozenset({"iostat", "mpstat", "pidstat", "profile", "sar"})
+"""Monitors of a whole host, which the client's has as well where it is not the SUT's."""
 MOST_SAMPLES = 6000
 _INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _SPARE_S, _SPARE = 3600.0, 4.0
@@ -142,6 +147,7 @@ class Monitors:
                 self.absent[name] = why
                 continue
             self._start(context, parameters, name, spec)
+            self._start_on_client(context, parameters, name, spec)
             for node in context.nodes[1:] if self.machine.site.nodes else ():
                 place = Place(context.workdir_of(node), self.around[node.number], name)
                 self._start(context, parameters, on_node(name, node.name), spec, place)
@@ -155,11 +161,12 @@ class Monitors:
         """
         name = phase if phase != "measure" else SUT if alone else "client"
         if self.machine.client_part is not None and not alone:
-            if CLIENT_TRACER in self.running:
-                self.running[CLIENT_TRACER].hand(side(self.machine.site.client, name, client))
+            later = side(self.machine.site.client, name, client)
+            for watch in [each for each in self.running.values() if of_client_host(each.name)]:
+                watch.hand(later)
             return
         self.later = side(self.machine.site.sut, name, client)
-        for watch in self.running.values():
+        for watch in [each for each in self.running.values() if not of_client_host(each.name)]:
             watch.hand(self.later)
 
     def _why_unavailable(self, name: str, spec: MonitorSpec) -> str | None:
@@ -189,12 +196,16 @@ class Monitors:
         """Stop all that runs; safe to call again."""
         self._stop(reversed(tuple(self.running)))
 
-    def read(self, raw: Path, usage: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself."""
+    def read(self, raw: Path, usage: Mapping[str, Any] | None, client_ahead_s: float = 0.0) -> Mapping[str, Any]:
+        """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself.
+
+        `client_ahead_s`: the client's host's clock less the SUT's.
+        """
         phase, figures = span_of(usage), dict[str, Any]()
+        there = None if phase is None else shifted(phase, client_ahead_s)
         trace = trace_of(raw)
         for watch in self.ended:
-            _, reading = watch.read(raw, phase)
+            _, reading = watch.read(raw, there if of_client_host(watch.name) else phase)
             cost = cost_of(watch.name, self.before, self.after)
             daemons = watch.monitor.daemons
             shared = {"daemon_cpu_s": cpu_of(trace, daemons, phase)} if daemons and "absent" not in reading else {}
@@ -204,10 +215,26 @@ class Monitors:
         return figures | {name: {"absent": why} for name, why in self.absent.items()}
 
     def _look(self) -> Look:
-        here = self.machine.site.sut
-        programs = {name: watch.counted for name, watch in self.running.items() if watch.scene.host is here}
-        asked = {name: words for name, words in programs.items() if words}
-        return look(self.machine.site.sut, self.machine.clock, asked)
+        """On the hosts of the SUT, or its first node, and of the client, at what stands there; as at one moment."""
+        here, far = self.machine.site.sut, self.machine.site.client
+        programs = {name: watch.counted for name, watch in self.running.items() if watch.counted}
+        programs.pop(CLIENT_TRACER, None)
+        near = {name: words for name, words in programs.items() if self.running[name].scene.host is here}
+        away = {name: words for name, words in programs.items() if of_client_host(name)}
+        seen = look(here, self.machine.clock, near)
+        return Look(seen.at_s, {**seen.used_ns, **look(far, self.machine.clock, away).used_ns})
+
+    def _start_on_client(self, context: RunContext, parameters: Parameters, name: str, spec: MonitorSpec) -> None:
+        """Where the client's host is another one; one that cannot have it goes without, and the record says so."""
+        if context.client_workdir is None or name not in OF_HOSTS:
+            return
+        workdir = context.workdir_for_client
+        why = self.machine.monitors[name].why_unavailable(workdir.host, interval_of(name, spec, 0.0), spec.options)
+        if why is None:
+            place = Place(workdir, around(workdir.host, {}, with_tare=False), name)
+            self._start(context, parameters, f"{ON_CLIENT}{name}", spec, place)
+        else:
+            self.absent[f"{ON_CLIENT}{name}"] = why
 
     def _start(
         self,
@@ -240,6 +267,11 @@ class Monitors:
             watch.stop()
             self.ended.append(watch)
             del self.running[name]
+
+
+def of_client_host(name: str) -> bool:
+    """Whether a running monitor stands on the client's host, apart from the SUT's."""
+    return name.startswith(ON_CLIENT)
 
 
 def trace_of(raw: Path) -> Path:

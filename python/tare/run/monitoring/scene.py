@@ -11,7 +11,7 @@ from tare.errors import TareError
 from tare.monitors import OF_SUT, WatchedProcess
 from tare.sites import Host, Process
 from tare.sites.local import own_process
-from tare.study.values import NetworkKind
+from tare.study.values import OWN_ADDRESS, NetworkKind
 
 _DAEMONS = ("dockerd", "containerd", "podman")
 _PROXY = "docker-proxy"
@@ -19,7 +19,7 @@ _SHIMS = ("containerd-shim", "conmon")
 """What an engine leaves as the parent of a container's first process; the kernel cuts commands after 15 letters."""
 ENGINE = frozenset({*_DAEMONS, "shim", "client-shim"})
 """What an engine keeps running for its containers, docker-proxies aside, by their names in traces."""
-_ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS)
+_ISOLATED = (NetworkKind.BRIDGE, NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS)
 _CALL_S = 10.0
 
 

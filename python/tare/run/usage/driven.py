@@ -27,6 +27,11 @@ class Span:
     ended_s: float
 
 
+def shifted(span: Span, ahead_s: float) -> Span:
+    """The same stretch by a clock that is so far ahead."""
+    return Span(span.began_s + ahead_s, span.ended_s + ahead_s)
+
+
 @dataclass(frozen=True)
 class Driven:
     """The generator's own measurement. `by`: `generator`, which told when it began, or the phase's `end`.

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from tare.monitors import OF_SUT
-from tare.run.usage.driven import Span
+from tare.run.usage.driven import Span, shifted
 from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
 
 SIDES = {"sut": OF_SUT, "client": "^client$"}
@@ -53,7 +53,7 @@ def with_saturation(
     for side, names in SIDES.items():
         away = client if side == "client" else None
         ahead_s = 0.0 if away is None else away.ahead_s
-        span = Span(phase.began_s + ahead_s, phase.ended_s + ahead_s)
+        span = shifted(phase, ahead_s)
         place = trace if away is None else away.trace
         tables = Tables(*(read_all(place, nodes if side == "sut" else (), name) for name in ("cgroup", "process")))
         figures[side] = dataclasses.asdict(_of_trace(tables, names, usage, side, span))

@@ -6,16 +6,21 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.unit.run.conftest import fake_image, make_plan
 
 from tare.errors import RunFailed
 from tare.monitors import MonitorContext, Program, Reading
 from tare.monitors.fake import FakeMonitor
+from tare.run.machine import HostPart
 from tare.run.monitoring.monitors import interval_of
 from tare.run.monitoring.watch import marked_table
 from tare.run.record import Phase
 from tare.run.usage.disk import with_sut_io
 from tare.run.usage.driven import Span
 from tare.run.usage.trace import growth
+from tare.sites import Site
+from tare.sites.layout import Layout
+from tare.sites.local import LocalHost
 from tare.study.model import MonitorSpec
 
 
@@ -194,3 +199,48 @@ def test_samples_count_that_lie_in_the_measure_phase_whole_but_for_those_dropped
 
 def test_without_a_measure_phase_no_sample_counts() -> None:
     assert not marked_table(_samples((0, 1)), MonitorSpec(), None)["kept"].any()
+
+
+def two_hosts(rig: Any, directory: Path, *, lacks: str | None = None) -> None:
+    """Put the client onto another host, with a monitor of hosts beside the trace. `lacks`: why it has none."""
+
+    class Untold(FakeMonitor):
+        def read(self, scene: MonitorContext, directory: Path) -> Reading:
+            told = (directory / "later").exists()
+            return super().read(scene, directory) if told else Reading(samples=0, table=None, values={"handed": []})
+
+    class There(Untold):
+        def why_unavailable(self, host: Any, interval_s: float, options: Any) -> str | None:
+            return lacks if host.name == "h2" else super().why_unavailable(host, interval_s, options)
+
+    machine, layout = rig.machine, Layout(directory / "far")
+    client = LocalHost("h2")
+    part = HostPart(client, layout, machine.ledger, None, fake_image, lambda: {"name": "h2"}, lambda: None)
+    site = Site(LocalHost("h1"), client, addresses={"h1": "127.0.0.1", "h2": "127.0.0.1"})
+    rig.swap(site=site, parts={"h2": part}, monitors={"probe": Untold(), "profile": There()})
+
+
+def watched_plan() -> Any:
+    plan = make_plan()
+    (arm,) = plan.study.arms
+    settings = arm.settings.model_copy(update={"monitors": {"profile": MonitorSpec()}})
+    study = plan.study.model_copy(update={"arms": (arm.model_copy(update={"settings": settings}),)})
+    return plan.model_copy(update={"study": study})
+
+
+def test_the_client_s_host_is_watched_by_the_monitors_of_hosts_too(rig: Any, tmp_path: Path) -> None:
+    two_hosts(rig, tmp_path)
+    (record,) = rig.execute(watched_plan())
+    assert record.outcome.ok, record.outcome
+    seen = {name: monitor.get("handed") for name, monitor in record.monitors.items()}
+    assert seen == {"probe": [], "client-host": ["client"], "profile": [], "client-profile": ["client"]}
+    assert "monitors/client-profile/later" in record.raw
+    assert rig.leftovers == []
+
+
+def test_a_client_s_host_that_cannot_have_a_monitor_goes_without_and_says_why(rig: Any, tmp_path: Path) -> None:
+    two_hosts(rig, tmp_path, lacks="no perf events")
+    (record,) = rig.execute(watched_plan())
+    assert record.outcome.ok, record.outcome
+    assert record.monitors["client-profile"] == {"absent": "no perf events"}
+    assert "absent" not in record.monitors["profile"]
