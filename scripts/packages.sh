@@ -17,7 +17,8 @@ set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ganesha.nfsd:nfs-ganesha-vfs
 [ "$purpose" != hosts ] || set -- "$@" sshd:openssh-server ssh:openssh-client ip:iproute2 dockerd:docker.io
 [ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
-    qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 podman:podman iptables:iptables \
+    qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 podman:podman iptables:iptables nft:nftables \
+    slirp4netns:slirp4netns pasta:passt fuse-overlayfs:fuse-overlayfs newuidmap:uidmap \
     mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium \
     ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils \
     sshd:openssh-server ssh:openssh-client strace:strace \

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tare.sites import Completed, Output, Process
-from tare.study.values import CgroupPlace, NetworkKind
+from tare.study.values import CgroupPlace, NetworkKind, Qos
 
 if TYPE_CHECKING:
     from tare.images import Image
@@ -115,6 +115,18 @@ class Lan:
 
 
 @dataclass(frozen=True)
+class PodSetting:
+    """The pod around a container: `cni`, `proxy`, `services` as in a study. `qos`: `None`: in the run's group."""
+
+    cni: str = "bridge"
+    proxy: str = "iptables"
+    services: int = 1
+    qos: Qos | None = None
+    cpu_request: float | None = None
+    memory_request_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """One program to run from an image, told apart from where it runs.
 
@@ -151,6 +163,8 @@ class Task:
     """Of an engine's containers: by its name for it; `None`: its default."""
     confinement: Confinement = field(default_factory=Confinement)
     """Of an engine's containers only."""
+    pod: PodSetting | None = None
+    """Of an engine's containers only; `None`: in no pod."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -231,6 +245,12 @@ class Observation:
     """CapBnd of /proc/PID/status: what the program and its children can ever have, in hexadecimal."""
     no_new_privileges: str | None = None
     """NoNewPrivs of /proc/PID/status."""
+    id_map: str | None = None
+    """Users of its namespace, of /proc/PID/uid_map: `INSIDE:OUTSIDE:COUNT`, joined by commas."""
+    root_mount: str | None = None
+    """"fstype major:minor" of its root: an overlay of the kernel's, fuse-overlayfs, or the host's file system."""
+    pod: Mapping[str, Any] | None = None
+    """Of a container in a pod: namespaces of its sandbox, interface, rules of Services, class of service."""
     guest: Mapping[str, Any] | None = None
     """Of a virtual machine: accelerator, kernel, CPUs, memory, mounts, disks, CPUs of its threads, container."""
 

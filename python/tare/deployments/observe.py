@@ -34,7 +34,8 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
     oom = _text(host, f"/proc/{pid}/oom_score_adj")
     limits = parse_limits(_text(host, f"/proc/{pid}/limits") or "")
     namespaces, binary_digest = namespaces_of(host, pid), _digest(host, pid)
-    mounts = mounts_of(_text(host, f"/proc/{pid}/mountinfo") or "", targets)
+    mountinfo = _text(host, f"/proc/{pid}/mountinfo") or ""
+    id_map = parse_id_map(_text(host, f"/proc/{pid}/uid_map") or "")
     weight, quota = _cpu_weight(host, cgroups, paths), _cpu_quota(host, cgroups, paths)
     memory_bytes, disk_iops = _memory_bytes(host, cgroups, paths), _disk_iops(host, cgroups, paths)
     environment = parse_environ(_text(host, f"/proc/{pid}/environ") or "")
@@ -52,11 +53,13 @@ def observe(host: Host, cgroups: Cgroups, pid: int, targets: Sequence[str]) -> O
         binary_digest=binary_digest,
         scheduler=_SCHEDULERS.get(stat.policy, str(stat.policy)),
         oom_score_adj=None if oom is None else int(oom),
-        mounts=mounts,
+        mounts=mounts_of(mountinfo, targets),
         disk_iops=disk_iops,
         environment=environment,
         capabilities=status.get("CapBnd"),
         no_new_privileges=status.get("NoNewPrivs"),
+        id_map=id_map,
+        root_mount=mounts_of(mountinfo, ["/"]).get("/"),
     )
 
 
@@ -92,6 +95,11 @@ def parse_environ(text: str) -> Mapping[str, str] | None:
     if not all(_VARIABLE.match(entry) for entry in entries):
         return None
     return {name: value for name, _, value in (entry.partition("=") for entry in entries)}
+
+
+def parse_id_map(text: str) -> str | None:
+    """/proc/PID/uid_map (user_namespaces(7)) in one line; `None` where there is nothing to read."""
+    return ",".join(":".join(line.split()) for line in text.splitlines() if line.strip()) or None
 
 
 def mounts_of(mountinfo: str, targets: Sequence[str]) -> Mapping[str, str]:
@@ -146,7 +154,7 @@ def _in_cgroup(host: Host, cgroups: Cgroups, paths: Mapping[str, str], controlle
     return _text(host, f"{mount}/{path.strip('/')}/{name}")
 
 
-def namespaces_of(host: Host, pid: int) -> Mapping[str, str]:
+def namespaces_of(host: Host, pid: int | str) -> Mapping[str, str]:
     """Kind → inode, of the kinds that this kernel has."""
     links = [f"/proc/{pid}/ns/{kind}" for kind in _NAMESPACES]
     shown = host.run(["readlink", *links], timeout_s=10, check=False).text.split()

@@ -78,12 +78,17 @@ def ceilings(host: Host) -> Mapping[str, int]:
     status = parse_status((host.read("/proc/self/status") or b"").decode())
     if int(status.get("CapEff", "0"), 16) >> _CAP_SYS_RESOURCE & 1:
         return {}
-    own = parse_limits((host.read("/proc/self/limits") or b"").decode())
-    hard = {name: own[kernel].split()[1] for name, kernel in _KERNEL_NAMES.items() if kernel in own}
-    limits = {name: int(value) for name, value in hard.items() if value != "unlimited"}
+    limits = process_ceilings(host, "self")
     if pid_max := (host.read("/proc/sys/kernel/pid_max") or b"").strip():
         limits["nproc"] = min(limits.get("nproc", int(pid_max)), int(pid_max))
     return limits
+
+
+def process_ceilings(host: Host, pid: int | str) -> dict[str, int]:
+    """The hard limits of a process, beyond which it can give nothing; none for what is unlimited."""
+    own = parse_limits((host.read(f"/proc/{pid}/limits") or b"").decode())
+    hard = {name: own[kernel].split()[1] for name, kernel in _KERNEL_NAMES.items() if kernel in own}
+    return {name: int(value) for name, value in hard.items() if value != "unlimited"}
 
 
 def _lower(wanted: int, ceiling: int | None) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tare.deployments import Lan
-from tare.deployments.cgroup.placement import Placement, clear_watchers, placement_of
+from tare.deployments.cgroup.placement import Placement, clear_watchers, placement_of, plain_placement
 from tare.deployments.network.bridge import Bridge, ensure_bridge, remove_bridge
 from tare.deployments.network.lan import attach_to_lan
 from tare.errors import EnvironmentLacks
@@ -29,13 +30,28 @@ class SharedResources:
 
     @cached_property
     def placement(self) -> Placement:
-        """How cgroups are made here; asked of host and engine once, when it is first needed."""
+        """How cgroups are made here; asked of host and engine once, when it is first needed.
+
+        A rootless engine has no say in it: what a user may make is no place for the tasks of a run.
+        """
+        if self.rootless:
+            return plain_placement(self._host, self._ledger)
         return placement_of(self._host, self._ledger, self._engine)
 
     @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What the engine says of itself; empty where there is none."""
+        return {} if self._engine is None else engine_facts(self._engine)
+
+    @property
     def of_podman(self) -> bool:
         """Whether the engine is Podman."""
-        return self._engine is not None and engine_facts(self._engine)["engine"] == "podman"
+        return self.facts.get("engine") == "podman"
+
+    @property
+    def rootless(self) -> bool:
+        """Whether it is one that runs as a user."""
+        return bool(self.facts.get("engine_rootless"))
 
     def bridge(self, parent: str) -> Bridge:
         """The run's bridge; a host-network server that clients on it shall reach listens on its gateway."""

@@ -18,8 +18,11 @@ from requests.exceptions import RequestException
 
 from tare.deployments.cgroup.hierarchy import parse_cgroups
 from tare.deployments.cgroup.placement import clear, warden
+from tare.deployments.container.rootless import end_watchers
 from tare.deployments.directories import force_unmount, remove_tree
 from tare.deployments.network.bridge import RUN_LABEL, is_ours
+from tare.deployments.pod import cni, rules
+from tare.deployments.pod.pod import scratch_of
 from tare.deployments.vm.network import remove_link
 from tare.errors import RunFailed, TareError
 from tare.sites import Host
@@ -97,24 +100,36 @@ def _remove(entry: Made, hosts: Mapping[str, Host], engine: DockerClient | None,
     host = hosts.get(entry.host)
     if host is None:
         raise RunFailed(f"this tare does not know the host {entry.host}")
-    if entry.kind in (Kind.PROCESS, Kind.SERVER):
-        return _end_process(host, entry.ident)
-    if entry.kind is Kind.MOUNT:
-        return force_unmount(host, entry.ident)
-    if entry.kind is Kind.CGROUP:
-        return _clear_cgroup(host, entry.ident)
-    if entry.kind is Kind.LINK:
-        return remove_link(host, entry.ident)
-    if entry.kind is Kind.PATH:
-        there = host.run(["test", "-e", entry.ident, "-o", "-L", entry.ident], timeout_s=_CALL_S, check=False)
-        remove_tree(host, entry.ident)
-        return there.code == 0
+    if entry.kind in _OF_HOST:
+        return _OF_HOST[entry.kind](host, entry.ident)
     named = of_engine(entry.ident)
     if named.engine is not None:
         engine = others.client(named.engine)
     if engine is None:
         raise RunFailed("no container engine answers", hint="start it and sweep again")
-    return _OF_ENGINE[entry.kind](engine, named.ident)
+    watched = _id_of(engine, named.ident) if entry.kind is Kind.CONTAINER and named.engine else None
+    done = _OF_ENGINE[entry.kind](engine, named.ident)
+    if watched is not None:
+        end_watchers(host, watched)
+    return done
+
+
+def _id_of(engine: DockerClient, name: str) -> str | None:
+    try:
+        return str(engine.containers.get(name).id)
+    except NotFound:
+        return None
+
+
+def _remove_path(host: Host, path: str) -> bool:
+    there = host.run(["test", "-e", path, "-o", "-L", path], timeout_s=_CALL_S, check=False)
+    remove_tree(host, path)
+    return there.code == 0
+
+
+def _drop_rules(host: Host, ident: str) -> bool:
+    maker, _, name = ident.partition(":")
+    return cni.detach(host, name, scratch_of(name)) if maker == "cni" else rules.drop(host, maker, name)
 
 
 def _end_process(host: Host, ident: str) -> bool:
@@ -202,4 +217,13 @@ _OF_ENGINE: Mapping[Kind, Callable[[DockerClient, str], bool]] = {
     Kind.NETWORK: _remove_network,
     Kind.VOLUME: _remove_volume,
     Kind.IMAGE: _remove_image,
+}
+_OF_HOST: Mapping[Kind, Callable[[Host, str], bool]] = {
+    Kind.PROCESS: _end_process,
+    Kind.SERVER: _end_process,
+    Kind.MOUNT: force_unmount,
+    Kind.CGROUP: _clear_cgroup,
+    Kind.RULES: _drop_rules,
+    Kind.LINK: remove_link,
+    Kind.PATH: _remove_path,
 }

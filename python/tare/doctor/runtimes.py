@@ -7,7 +7,7 @@ import json
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from docker.errors import DockerException
@@ -15,15 +15,17 @@ from docker.types import Ulimit
 from requests.exceptions import RequestException
 
 from tare.deployments import Limits
+from tare.deployments.container.rootless import NETWORKS, as_user
 from tare.deployments.network.bridge import labels
-from tare.deployments.rlimits import ceilings, rlimits
+from tare.deployments.rlimits import ceilings, process_ceilings, rlimits
 from tare.doctor import Line, ok, warning
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
-from tare.sites.engines import Engines, connect_to
+from tare.sites.engines import Engines, address_of, connect_to, service_at
 from tare.sites.local import own_process
 from tare.sites.process import boot_id
+from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -34,6 +36,8 @@ _ARGV = [_STATIC, "--version"]
 _SAYS = "tare-probe"
 _CALL_S = 30.0
 _LAST_LINE = 160
+_ROOTLESS = "podman-rootless"
+_PORT = {"5000/tcp": ("127.0.0.1", None)}
 
 
 def runtime_lines(host: Host) -> Iterator[Line]:
@@ -47,6 +51,8 @@ def runtime_lines(host: Host) -> Iterator[Line]:
         return
     for name in _found(host):
         yield _engine(host, name, program)
+        if name == _ROOTLESS:
+            yield from _user_networks(host, program)
     for name in RUNTIMES:
         yield _runtime(host, name, program)
 
@@ -62,7 +68,8 @@ def _engine(host: Host, name: str, program: str) -> Line:
     try:
         with closing(connect_to(name, timeout_s=_CALL_S)) as client:
             version = client.version().get("Version")
-            output = _in_engine(host, client, host.read(program) or b"")
+            held = _service_ceilings(host) if name == _ROOTLESS else None
+            output = _in_engine(host, client, host.read(program) or b"", held=held)
     except (EnvironmentLacks, RunFailed) as error:
         return warning(line, error.what, error.hint or "only needed by arms that name it")
     except (DockerException, RequestException) as error:
@@ -72,9 +79,48 @@ def _engine(host: Host, name: str, program: str) -> Line:
     return ok(line, f"{version}: works, a container ran")
 
 
-def _in_engine(host: Host, client: DockerClient, program: bytes) -> str:
-    """What the program said in a container that is gone again."""
-    wanted = rlimits(Limits(), ceilings(host))
+def _user_networks(host: Host, program: str) -> Iterator[Line]:
+    """Each network that a user may have: a container with a published port, and pasta around a program."""
+    try:
+        service = service_at(address_of(_ROOTLESS))
+        with closing(connect_to(_ROOTLESS, timeout_s=_CALL_S)) as client:
+            for kind in (NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS):
+                yield _user_network(host, client, program, kind)
+    except EnvironmentLacks:
+        return  # told by the engine's own line
+    line = f"network {NetworkKind.PASTA}"
+    try:
+        done = host.run([*as_user(service), "pasta", "--config-net", "--", "true"], timeout_s=_CALL_S, check=False)
+    except TareError as error:
+        yield warning(line, str(error), "only needed by arms that name it")
+        return
+    if done.code == 0:
+        yield ok(line, "works, a program ran behind it")
+    else:
+        reason = _short(done.stderr.decode(errors="replace"))
+        yield warning(line, f"does not: {reason}", "only needed by arms that name it: apt-get install passt")
+
+
+def _user_network(host: Host, client: DockerClient, program: str, kind: NetworkKind) -> Line:
+    line, given = f"network {kind}", {"network_mode": NETWORKS[kind], "ports": _PORT}
+    try:
+        output = _in_engine(host, client, host.read(program) or b"", given, _service_ceilings(host))
+    except (RunFailed, DockerException, RequestException) as error:
+        return warning(line, f"does not: {_short(str(error))}", "only needed by arms that name it")
+    if _SAYS not in output:
+        return warning(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
+    return ok(line, "works, a container ran behind it")
+
+
+def _in_engine(
+    host: Host,
+    client: DockerClient,
+    program: bytes,
+    network: dict[str, Any] | None = None,
+    held: dict[str, int] | None = None,
+) -> str:
+    """What the program said in a container that is gone again. `held`: limits that the engine may not go beyond."""
+    wanted = rlimits(Limits(), {**ceilings(host), **(held or {})})
     answer = client.api.import_image_from_data(_tar(program))
     engine_id = next((word for line in answer.splitlines() if (word := json.loads(line).get("status", ""))), "")
     if not engine_id.startswith("sha256:"):
@@ -86,7 +132,7 @@ def _in_engine(host: Host, client: DockerClient, program: bytes) -> str:
             entrypoint=_ARGV[:1],
             command=_ARGV[1:],
             name=name,
-            network_mode="none",
+            **(network or {"network_mode": "none"}),
             labels=labels(name),
             ulimits=[Ulimit(name=each, soft=limit.soft, hard=limit.hard) for each, limit in wanted.items()],
         )
@@ -99,6 +145,13 @@ def _in_engine(host: Host, client: DockerClient, program: bytes) -> str:
     finally:
         with suppress(DockerException, RequestException):
             client.images.remove(engine_id, force=True)
+
+
+def _service_ceilings(host: Host) -> dict[str, int]:
+    """What a user's engine may not go beyond; nothing of one that is not on this machine."""
+    with suppress(EnvironmentLacks):
+        return process_ceilings(host, service_at(address_of(_ROOTLESS)).pid)
+    return {}
 
 
 def _tar(program: bytes) -> bytes:

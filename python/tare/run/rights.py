@@ -160,12 +160,18 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
             users = (
                 arm for arm, each in _placements(plan) if right in needs.rights[each.deployment] and not each.engine
             )
+        placed_by_tare = (
+            arm for arm, each in _placements(plan) if right is Right.ROOT and each.engine == "podman-rootless"
+        )
         limited = (arm for arm, each in _placements(plan) if right is Right.ROOT and _is_limited(each, needs))
         stored = (arm.name for arm in plan.study.arms if right in _storage_needs(arm.settings, needs))
-        return _some_of(tuple(dict.fromkeys([*users, *limited, *stored])), len(plan.study.arms))
+        return _some_of(tuple(dict.fromkeys([*users, *placed_by_tare, *limited, *stored])), len(plan.study.arms))
 
     if not means.root and (arms := arms_that_need(Right.ROOT)):
-        yield f"root is needed for bare tasks, their control groups and storages ({arms}); run tare with sudo"
+        yield (
+            "root is needed for bare tasks, control groups (of rootless Podman's containers too) and storages "
+            f"({arms}); run tare with sudo"
+        )
     if means.no_engine is not None and (arms := arms_that_need(Right.ENGINE)):
         yield f"a container engine is needed ({arms}): {means.no_engine}"
     yield from means.no_named.values()

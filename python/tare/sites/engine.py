@@ -71,6 +71,7 @@ def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mappi
     status = dict(pair for pair in info.get("DriverStatus") or () if len(pair) == 2)
     security = list(info.get("SecurityOptions") or ())
     podman = "Podman Engine" in parts
+    own = libpod_info(client) if podman else {}
     return {
         "engine": "podman" if podman else "docker",
         "engine_version": parts.get("Podman Engine") if podman else version.get("Version"),
@@ -85,7 +86,11 @@ def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mappi
         "engine_runtimes": sorted(info.get("Runtimes") or ()),
         "engine_default_runtime": info.get("DefaultRuntime"),
         "engine_security": security,
-        "engine_rootless": any("rootless" in option for option in security),
+        "engine_rootless": any("rootless" in option for option in security) or _rootless(own),
+        "engine_id_maps": _at(own, "host", "idMappings") or None,
+        "engine_storage_program": _at(own, "store", "graphOptions", "overlay.mount_program", "Executable"),
+        "engine_cgroup_controllers": _at(own, "host", "cgroupControllers"),
+        "engine_user_network": _at(own, "host", "slirp4netns", "version"),
         "engine_live_restore": info.get("LiveRestoreEnabled"),
         "engine_firewall": (info.get("FirewallBackend") or {}).get("Driver"),
         "engine_logging_driver": info.get("LoggingDriver"),
@@ -93,6 +98,34 @@ def engine_facts(client: docker.DockerClient, host: Host | None = None) -> Mappi
         "engine_warnings": list(info.get("Warnings") or ()),
         **_userland_proxy(client, None if podman else host),
     }
+
+
+_LIBPOD = "v4.0.0/libpod"
+"""The oldest version of Podman's own API that its releases 4 and 5 both answer to."""
+
+
+def libpod_url(client: docker.DockerClient, path: str) -> str:
+    """Of Podman's own API, at the address of its Docker-compatible one."""
+    return f"{client.api.base_url}/{_LIBPOD}/{path}"
+
+
+def libpod_info(client: docker.DockerClient) -> Mapping[str, Any]:
+    """What Podman says of itself and only there (that it is rootless, for one); empty where it has no answer."""
+    answer = client.api.get(libpod_url(client, "info"), timeout=client.api.timeout)
+    found = answer.json() if answer.ok else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _rootless(own: Mapping[str, Any]) -> bool:
+    return bool(_at(own, "host", "security", "rootless"))
+
+
+def _at(tree: Mapping[str, Any], *keys: str) -> Any:
+    """What lies at a path of keys, `None` where it ends before."""
+    found: Any = tree
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
 
 
 def _image_store(*, podman: bool, status: Mapping[str, str]) -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +56,37 @@ ENGINES: Mapping[str, Known] = {
     ),
 }
 """Name in a study → which one it is."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """Who listens at an engine's socket: the process, and the user whose engine it is."""
+
+    pid: int
+    uid: int
+    gid: int
+
+
+_CREDENTIALS = struct.Struct("3i")
+_KNOCK_S = 5.0
+
+
+def service_at(address: str) -> Service:
+    """By what the kernel says of the other end (unix(7), SO_PEERCRED). `EnvironmentLacks` for no Unix socket."""
+    scheme, _, path = address.partition("://")
+    if scheme != "unix":
+        raise EnvironmentLacks(
+            f"an engine without root has to be on this machine, and {address} is no Unix socket",
+            hint="give the path of its socket: unix:///run/user/UID/podman/podman.sock",
+        )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
+        knocking.settimeout(_KNOCK_S)
+        try:
+            knocking.connect(path)
+        except OSError as error:
+            raise EnvironmentLacks(f"nobody answers at {address}: {error.strerror}") from error
+        raw = knocking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return Service(*_CREDENTIALS.unpack(raw))
 
 
 def address_of(name: str) -> str:

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     CGROUP = "cgroup"
     MOUNT = "mount"
     SERVER = "server"
+    RULES = "rules"
     LINK = "link"
     NETWORK = "network"
     VOLUME = "volume"
@@ -33,8 +34,9 @@ class Kind(StrEnum):
 class Made:
     """One thing that tare made.
 
-    `ident`: container, network, volume, interface or image name, path below the cgroup root, absolute path, or
-    "pid:started_ticks:boot_id" of a process; one that a mount lives on is a `server`. `keep`: caches (images,
+    `ident`: container, network, volume, interface or image name, path below the cgroup root, absolute path,
+    "pid:started_ticks:boot_id" of a process, or "iptables:TAG", "nftables:TAG", "cni:TASK" of rules; a process that
+    a mount lives on is a `server`. `keep`: caches (images,
     snapshots), which outlive the process that made them.
     """
 

@@ -16,6 +16,7 @@ from tare.study.values import (
     EngineName,
     NetworkKind,
     PublishedBy,
+    Qos,
     Quantities,
     RequestSize,
     Seconds,
@@ -149,6 +150,28 @@ class VmSpec(Strict):
     """Each virtual CPU on one CPU of `limits.cpus`, in order; else on any of them."""
 
 
+class PodSpec(Strict):
+    """Of a container in a pod, as kubelet, a CNI plug-in and kube-proxy make it, without Kubernetes."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    sandbox: Literal["pause"] = "pause"
+    """What holds the pod's network and IPC namespaces: a container of its own, whose program sleeps."""
+    cni: Literal["bridge", "macvlan"] = "bridge"
+    """The plug-in that attaches it, with addresses by host-local; of the networks `pod`, `host-port`, `cluster-ip`
+    and `node-port`."""
+    proxy: Literal["iptables", "nftables"] = "iptables"
+    """In which of kube-proxy's modes the rules of Services are written; of `cluster-ip` and `node-port`."""
+    services: int = Field(default=1, ge=1, le=16_000)
+    """How many Services the kernel's rules hold, the SUT's in their midst; of the same two."""
+    qos: Qos | None = None
+    """Control groups as kubelet makes them for this class; `None`: beside the run's other tasks."""
+    cpu_request: float | None = Field(default=None, ge=0.01, le=8192)
+    """CPUs, from which the weight follows; of `burstable`. `None`: as much as the limit."""
+    memory_request: str | None = Field(default=None, pattern=r"^[1-9]\d*[KMG]?$")
+    """Bytes, or with K, M, G, from which oom_score_adj follows; of `burstable`. `None`: as much as the limit."""
+
+
 class SutSpec(Placement):
     """The database and what the arm puts around it; without one, the workload's own program is the SUT."""
 
@@ -158,6 +181,8 @@ class SutSpec(Placement):
     storage: StorageSpec = StorageSpec()
     vm: VmSpec | None = None
     """Of a virtual machine, which a study that is read always has; `None` elsewhere."""
+    pod: PodSpec | None = None
+    """Of a container that stands in a pod; `None` of one that is alone."""
     settings: Mapping[str, Scalar] = Field(default_factory=dict)
 
 

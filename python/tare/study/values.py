@@ -36,10 +36,41 @@ class NetworkKind(StrEnum):
     """A namespace with an IP and a link-layer address of its own on the measured network between two hosts."""
     IPVLAN = "ipvlan"
     """The same with its host's link-layer address."""
+    ROOTLESSPORT = "rootlessport"
+    """Of rootless Podman: out by slirp4netns, a port on 127.0.0.1 by RootlessKit's port driver."""
+    SLIRP4NETNS = "slirp4netns"
+    """Of rootless Podman: the same, with the port by slirp4netns itself."""
+    PASTA = "pasta"
+    """Of rootless Podman: both by pasta."""
+    POD = "pod"
+    """Of a pod, attached by a CNI plug-in; reached by its own address."""
+    HOST_PORT = "host-port"
+    """As `pod`, and a port that CNI's portmap publishes on the node's address."""
+    CLUSTER_IP = "cluster-ip"
+    """As `pod`, behind a Service's own address, by rules as kube-proxy writes them."""
+    NODE_PORT = "node-port"
+    """The same behind a port of the node's address."""
 
 
 OWN_ADDRESS = frozenset({NetworkKind.MACVLAN, NetworkKind.IPVLAN})
 """Of a container that other hosts find by an address of its own on their network; its own host never does."""
+ROOTLESS_NETWORKS = frozenset({NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS, NetworkKind.PASTA})
+"""What a user may have an engine make without root."""
+SERVICE_NETWORKS = frozenset({NetworkKind.CLUSTER_IP, NetworkKind.NODE_PORT})
+"""Of a pod behind a Service."""
+POD_NETWORKS = SERVICE_NETWORKS | {NetworkKind.POD, NetworkKind.HOST_PORT}
+"""What CNI plug-ins make."""
+
+
+class Qos(StrEnum):
+    """kubelet's classes of service, by what a pod requests and what limits it."""
+
+    BEST_EFFORT = "best-effort"
+    """Neither."""
+    BURSTABLE = "burstable"
+    """Anything between."""
+    GUARANTEED = "guaranteed"
+    """Both, of CPU and memory, and as much of one as of the other."""
 
 
 class CgroupPlace(StrEnum):

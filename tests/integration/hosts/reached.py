@@ -29,7 +29,7 @@ from tare.sites.ssh.ledger import AgentLedger
 from tare.sites.ssh.link import Link
 
 KINDS = ("local", pytest.param("ssh", marks=pytest.mark.slow))
-LOCAL_ALONE = frozenset({"vm", "boxed", "make", "podman", "kill_a_tare"})
+LOCAL_ALONE = frozenset({"vm", "boxed", "make", "podman", "kill_a_tare", "killed_script"})
 """Fixtures of what no host over SSH has: machines (`refuse_between`), an engine or a tare of the tests' own."""
 
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tare.deployments import Endpoint
-from tare.deployments.network.between import Client, Server, decide_between, parse_tracked
-from tare.deployments.network.path import Connection, Hop, NetworkPath, Proxy, Side, Wire
+from tare.deployments.network.between import Client, Server, decide_between
+from tare.deployments.network.path import Hop, NetworkPath, Proxy, Side, Wire
+from tare.deployments.network.sockets import Connection
+from tare.deployments.network.tracking import parse_tracked, sources
 from tare.sites import Process
 
 WIRE = Wire("load", "eth1", "db", "eth0")
@@ -105,5 +107,5 @@ dst=192.168.7.3 sport=6 dport=7
 
 
 def test_what_a_host_tracks_tells_whose_source_it_rewrites() -> None:
-    assert parse_tracked(TRACKED) == {(BOX, DIALLED): Endpoint(CLIENT, 1024)}
-    assert parse_tracked("") == {}
+    assert sources(tuple(parse_tracked(TRACKED))) == {(BOX, DIALLED): Endpoint(CLIENT, 1024)}
+    assert sources(tuple(parse_tracked(""))) == {}

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tare.deployments import MACHINES, Bind, Endpoint, MachineSetting
-from tare.deployments.network.path import Connection, Hop, Side, decide_guest_path
+from tare.deployments.network.path import Hop, Side, decide_guest_path
+from tare.deployments.network.sockets import Connection
 from tare.deployments.registry import DEPLOYMENTS
 from tare.deployments.vm.accelerator import Verdict, accelerator_of, cached_accelerator
 from tare.deployments.vm.command import QEMU, Accelerator, Disk, Hardware, Wiring, escaped, qemu_argv, trial_argv

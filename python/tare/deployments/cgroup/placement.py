@@ -83,6 +83,11 @@ def placement_of(host: Host, ledger: Ledger, engine: DockerClient | None) -> Pla
     return SystemdSlices(host, ledger, cgroups) if systemd else PlainCgroups(host, ledger, cgroups)
 
 
+def plain_placement(host: Host, ledger: Ledger) -> Placement:
+    """Control groups by hand, whatever the engine's driver."""
+    return PlainCgroups(host, ledger, parse_cgroups((host.read("/proc/self/mountinfo") or b"").decode()))
+
+
 @dataclass(frozen=True)
 class PlainCgroups:
     """Directories made by hand, as an engine's `cgroupfs` driver makes them."""

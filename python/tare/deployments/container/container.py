@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from docker.errors import APIError, DockerException, NotFound
@@ -18,17 +20,20 @@ from tare.deployments import Endpoint, Instance, Observation, Right, Task
 from tare.deployments.cgroup.placement import weigh
 from tare.deployments.container.engine_exec import engine_exec
 from tare.deployments.container.layers import drop_image, fill, image_with, settle_below
+from tare.deployments.container.rootless import NETWORKS, Rootless, end_watchers
 from tare.deployments.defaults import CPU_PERIOD_US, SCRATCH, SHM_BYTES, cpu_quota_us, environment, user
 from tare.deployments.disks import disks
 from tare.deployments.network.bridge import RUN_LABEL, labels
 from tare.deployments.observe import observe
+from tare.deployments.pod.pod import Made, Pods
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
 from tare.errors import EnvironmentLacks, RunFailed, TimedOut
 from tare.sites import Completed, Host, Process
+from tare.sites.engines import address_of, service_at
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify
-from tare.study.values import OWN_ADDRESS, NetworkKind
+from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, NetworkKind
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -97,7 +102,8 @@ class Container:
     def observe(self, instance: Instance) -> Observation:
         """From /proc and the cgroups of the container's first process."""
         cgroups = self._commons.placement.cgroups
-        return observe(self._host, cgroups, instance.process.pid, instance.task.targets)
+        seen = observe(self._host, cgroups, instance.process.pid, instance.task.targets)
+        return seen if instance.task.pod is None else replace(seen, pod=self._pods.observe(instance))
 
     def stop(self, instance: Instance, grace_s: float = 10.0) -> None:
         """Output is fetched before the container goes."""
@@ -118,8 +124,12 @@ class Container:
             raise EnvironmentLacks(
                 f"the image {task.image.reference} is not in the engine", hint="build it with `tare images`"
             )
+        rootless = self._rootless
+        if rootless is not None:
+            rootless.refuse(task)
         self._commons.placement.make_parent(task.cgroup_parent)
-        network = self._network(task)
+        pod = self._pod(task)
+        network = self._network(task) if pod is None else _in_pod(task, pod)
         self._ledger.note(Kind.CONTAINER, task.name, host=self._host.name)
         container = self._engine.containers.create(
             self._image(task),
@@ -127,7 +137,7 @@ class Container:
             command=list(task.argv[1:]),
             name=task.name,
             **network,
-            **self._placed(task),
+            **(self._placed(task, pod) if rootless is None else {}),
             **self._given(task),
         )
         for layer in task.layers:
@@ -136,11 +146,35 @@ class Container:
                 if layer.copy_up
                 else fill(self._host, container, task, layer)
             )
+        if rootless is not None:
+            rootless.give(task)
+            rootless.place(task, container)
         container.start()
         container.reload()
-        if task.limits.cpu_weight is not None:
+        if task.limits.cpu_weight is not None and rootless is None:
             weigh(self._host, self._commons.placement.cgroups, int(container.attrs["State"]["Pid"]), task.limits)
-        return self._instance(task, container)
+        return self._instance(task, container, pod)
+
+    @cached_property
+    def _pods(self) -> Pods:
+        return Pods(self._host, self._ledger, self._engine, self._commons.placement)
+
+    def _pod(self, task: Task) -> Made | None:
+        """What stands around a container in a pod, made before it."""
+        if task.pod is None:
+            return None
+        bridged = task.network is NetworkKind.BRIDGE
+        return self._pods.make(task, task.pod, self._commons.bridge(task.cgroup_parent) if bridged else None)
+
+    @cached_property
+    def _rootless(self) -> Rootless | None:
+        """Of an engine that runs as a user."""
+        if not self._commons.rootless:
+            return None
+        service = service_at(address_of("podman-rootless"))
+        return Rootless(
+            self._host, self._ledger, self._engine, self._commons.placement, service, self._commons.facts
+        )
 
     def _image(self, task: Task) -> str:
         """The task's image; where data shall be copied up from a layer of it, one that has them."""
@@ -163,6 +197,10 @@ class Container:
             if task.lan is None:
                 raise RunFailed(f"{task.name}: no address is known for its network `{task.network}`")
             return {**self._commons.lan(task.cgroup_parent, task.network, task.lan), "hostname": task.name}
+        if task.network in ROOTLESS_NETWORKS:
+            by_engine = task.port and task.network is not NetworkKind.PASTA
+            ports = {f"{task.port}/tcp": (_LOOPBACK, None)} if by_engine else {}
+            return {"network_mode": NETWORKS[task.network], "hostname": task.name, "ports": ports}
         if task.network is NetworkKind.SHARED:
             if task.beside is None:
                 raise RunFailed(f"{task.name}: a shared network needs the instance that it is shared with")
@@ -170,10 +208,16 @@ class Container:
                 return {"network_mode": f"container:{task.beside.container_id}"}
         return {"network_mode": "host"}
 
-    def _placed(self, task: Task) -> dict[str, Any]:
+    def _placed(self, task: Task, pod: Made | None) -> dict[str, Any]:
         """Cgroup parent and limits; the weight is left at the kernel's default as for a bare task."""
         limits = task.limits
         placed: dict[str, Any] = {"cgroup_parent": self._commons.placement.engine_parent(task.cgroup_parent)}
+        if pod is not None and pod.groups is not None:
+            placed = {
+                "cgroup_parent": f"/{pod.groups.pod}",
+                "cpu_shares": pod.groups.shares,
+                "oom_score_adj": pod.groups.oom_score_adj,
+            }
         if limits.cpus is not None:
             placed["cpuset_cpus"] = limits.cpus
         if (quota := cpu_quota_us(limits)) is not None:
@@ -187,7 +231,9 @@ class Container:
 
     def _given(self, task: Task) -> dict[str, Any]:
         """What surrounds the program apart from its place."""
-        wanted = rlimits(task.limits, ceilings(self._host))
+        wanted = (
+            rlimits(task.limits, ceilings(self._host)) if self._rootless is None else self._rootless.ulimits(task)
+        )
         return {
             "environment": dict(environment(task)),
             "user": user(task),
@@ -199,7 +245,7 @@ class Container:
             "ulimits": [Ulimit(name=name, soft=limit.soft, hard=limit.hard) for name, limit in wanted.items()],
             "read_only": not task.layers,
             "tmpfs": {place.target: f"rw,exec,nosuid,nodev,mode={place.mode}" for place in SCRATCH},
-            "shm_size": SHM_BYTES,
+            **({"shm_size": SHM_BYTES} if task.pod is None else {}),
             "init": False,
             "log_config": LogConfig(type=LogConfig.types.JSON),
             "labels": labels(task.cgroup_parent),
@@ -231,7 +277,7 @@ class Container:
                 f"the seccomp profile {path} is missing or no JSON", hint="confinement.seccomp names it"
             ) from error
 
-    def _instance(self, task: Task, container: EngineContainer) -> Instance:
+    def _instance(self, task: Task, container: EngineContainer, pod: Made | None) -> Instance:
         attrs = container.attrs
         pid = int(attrs["State"]["Pid"])
         process = identify(self._host, pid) if pid else None
@@ -243,6 +289,11 @@ class Container:
             own = task.network in _BRIDGED or task.network in OWN_ADDRESS
             address = addresses[0] if own and addresses else task.listen
         published = (attrs["NetworkSettings"]["Ports"] or {}).get(f"{task.port}/tcp")
+        if task.network is NetworkKind.PASTA and task.port:
+            published = [{"HostIp": _LOOPBACK, "HostPort": task.port}]
+        endpoint = Endpoint(published[0]["HostIp"], int(published[0]["HostPort"])) if published else None
+        if pod is not None:
+            address, endpoint = pod.address or task.listen, pod.published
         return Instance(
             task=task,
             deployment="container",
@@ -250,7 +301,7 @@ class Container:
             process=process or Process(pid, 0, boot_id(self._host)),
             container_id=str(container.id),
             address=address,
-            published=Endpoint(published[0]["HostIp"], int(published[0]["HostPort"])) if published else None,
+            published=endpoint,
         )
 
     def _container(self, task: Task) -> EngineContainer | None:
@@ -276,9 +327,23 @@ class Container:
             except APIError as error:
                 raise RunFailed(f"the container {task.name} cannot be removed: {error.explanation}") from error
         self._ledger.forget(Kind.CONTAINER, task.name, host=self._host.name)
+        if self._rootless is not None:
+            if container is not None:
+                end_watchers(self._host, str(container.id))
+            self._rootless.disconnect(task)
+            self._rootless.take_back(task)
+            self._commons.placement.remove(task)
+        if task.pod is not None:
+            self._pods.remove(task)
         if any(layer.copy_up for layer in task.layers):
             drop_image(self._engine, self._host, self._ledger, task)
         self._commons.leave(task.cgroup_parent)
+
+
+def _in_pod(task: Task, pod: Made) -> dict[str, Any]:
+    """The namespaces that the sandbox holds. Docker joins no host name's namespace, and takes over its name."""
+    network = "host" if task.network is NetworkKind.HOST else f"container:{pod.sandbox}"
+    return {"network_mode": network, "ipc_mode": f"container:{pod.sandbox}"}
 
 
 def _user(task: Task) -> str:

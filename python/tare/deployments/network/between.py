@@ -6,7 +6,6 @@ connection tracking tells; where that cannot be read, the port, which the kernel
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,25 +13,21 @@ from dataclasses import dataclass
 from tare.deployments import Endpoint, Instance
 from tare.deployments.network.lan import link_of
 from tare.deployments.network.path import (
-    Connection,
     Hop,
     NetworkPath,
     Proxy,
     Side,
     Wire,
-    connections,
     endpoints,
     members,
     proxies,
-    socket_inodes,
 )
-from tare.errors import RunFailed
+from tare.deployments.network.sockets import Connection, connections, socket_inodes
+from tare.deployments.network.tracking import sources, tracked
 from tare.sites import Host
 from tare.study.values import OWN_ADDRESS
 
 _CALL_S = 10.0
-_TRACKED = "/proc/net/nf_conntrack"
-_TUPLE = re.compile(r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+)")
 
 
 @dataclass(frozen=True)
@@ -107,7 +102,7 @@ def observe_between(ends: Ends, client: Instance, server: Instance) -> NetworkPa
             Side(own.task, tuple(one for one in every if one.inode in held)),
             boxed,
             ends.client_address,
-            parse_tracked(_tracked(ends.client)) if boxed else {},
+            sources(tracked(ends.client)) if boxed else {},
         ),
         Server(
             Side(of_server.task, theirs),
@@ -118,23 +113,6 @@ def observe_between(ends: Ends, client: Instance, server: Instance) -> NetworkPa
         dialled,
         ends.wire,
     )
-
-
-def parse_tracked(text: str) -> Mapping[tuple[Endpoint, Endpoint], Endpoint]:
-    """Source and destination of TCP connections whose source is rewritten → that source as it leaves the host.
-
-    A line has the tuple of the way there and that of the replies, which are sent to the rewritten source.
-    """
-    tracked = {}
-    for line in text.splitlines():
-        tuples = _TUPLE.findall(line)
-        if " tcp " not in line or len(tuples) != 2:
-            continue
-        (source, target, sport, dport), (_, back_to, _, back_port) = tuples
-        if (source, sport) != (back_to, back_port):
-            key = (Endpoint(source, int(sport)), Endpoint(target, int(dport)))
-            tracked[key] = Endpoint(back_to, int(back_port))
-    return tracked
 
 
 def decide_between(client: Client, server: Server, dialled: frozenset[Endpoint], wire: Wire) -> NetworkPath | None:
@@ -203,11 +181,3 @@ def _spaces(host: Host, pid: int) -> _Spaces:
     lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
     of_host, of_task = (*lines, "", "")[:2]
     return _Spaces(of_task.removeprefix("net:[").rstrip("]"), of_host.removeprefix("net:[").rstrip("]"))
-
-
-def _tracked(host: Host) -> str:
-    """Empty where the kernel does not show it."""
-    try:
-        return (host.read(_TRACKED) or b"").decode(errors="replace")
-    except RunFailed:
-        return ""

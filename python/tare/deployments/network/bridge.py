@@ -25,18 +25,21 @@ _POOL = ipaddress.IPv4Network("10.231.0.0/16")
 _TRIES = 64
 
 
-def free_network(host: Host, name: str) -> ipaddress.IPv4Network:
+def free_network(
+    host: Host, name: str, prefix: int = 30, pool: ipaddress.IPv4Network = _POOL
+) -> ipaddress.IPv4Network:
     """One that none of the host's addresses lies in, beginning where the name of what it is for says."""
     listed = host.run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S).text
     words = [line.split() for line in listed.splitlines()]
     taken = [ipaddress.IPv4Interface(line[3]).network for line in words if len(line) > 3]
     first = int(hashlib.sha256(name.encode()).hexdigest(), 16)
     for step in range(_TRIES):
-        start = int(_POOL.network_address) + 4 * ((first + step) % (_POOL.num_addresses // 4))
-        network = ipaddress.IPv4Network((start, 30))
+        size = 1 << (32 - prefix)
+        start = int(pool.network_address) + size * ((first + step) % (pool.num_addresses // size))
+        network = ipaddress.IPv4Network((start, prefix))
         if not any(network.overlaps(each) for each in taken):
             return network
-    raise EnvironmentLacks(f"no part of {_POOL} is free for {name}", hint="ip address show")
+    raise EnvironmentLacks(f"no part of {pool} is free for {name}", hint="ip address show")
 
 
 RUN_LABEL = "org.tare-bench.run"

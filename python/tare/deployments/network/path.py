@@ -2,76 +2,28 @@
 
 from __future__ import annotations
 
-import ipaddress
-import sys
+import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tare.deployments import Endpoint, Instance
 from tare.deployments.cgroup.hierarchy import parse_cgroups, parse_proc_cgroup
+from tare.deployments.network.sockets import Connection, connections, socket_inodes
+from tare.deployments.network.tracking import tracked, translations
 from tare.deployments.vm.guest import GuestHost
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.sites import Host, Process
 from tare.sites.process import identify
 
-_ESTABLISHED = "01"
 _CALL_S = 10.0
 
 
-_PROXY = "docker-proxy"
 _LOOPBACKS = ("127.0.0.1", "::1")
 _TRIES = 10
 _BETWEEN_TRIES_S = 0.02
-
-
-@dataclass(frozen=True)
-class Connection:
-    """One end of an established TCP connection. `inode` is 0 until its program has accepted it."""
-
-    local: Endpoint
-    remote: Endpoint
-    inode: int
-
-
-def parse_tcp(text: str) -> tuple[Connection, ...]:
-    """Established connections of one table; IPv4 in IPv6 (::ffff:a.b.c.d) is given as IPv4."""
-    rows = [line.split() for line in text.splitlines()[1:]]
-    return tuple(
-        Connection(_endpoint(row[1]), _endpoint(row[2]), int(row[9]))
-        for row in rows
-        if len(row) > 9 and row[3] == _ESTABLISHED
-    )
-
-
-def connections(host: Host, pid: int) -> tuple[Connection, ...]:
-    """All established connections in the network namespace of a process."""
-    tables = [host.read(f"/proc/{pid}/net/{name}") or b"" for name in ("tcp", "tcp6")]
-    return tuple(connection for table in tables for connection in parse_tcp(table.decode()))
-
-
-def socket_inodes(host: Host, pids: Sequence[int]) -> dict[int, int]:
-    """Inode of each socket that the processes hold → pid of a holder."""
-    if not pids:
-        return {}
-    places = [f"/proc/{pid}/fd" for pid in pids]
-    argv = ["find", *places, "-lname", "socket:*", "-printf", "%p %l\n"]
-    lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
-    pairs = [line.split(" socket:[") for line in lines]
-    return {int(inode.rstrip("]")): int(path.split("/")[2]) for path, inode in pairs}
-
-
-def _endpoint(text: str) -> Endpoint:
-    """`0100007F:1F90` → 127.0.0.1:8080: each 32-bit word stands in the machine's own byte order."""
-    address, _, port = text.partition(":")
-    words = [bytes.fromhex(address[index : index + 8]) for index in range(0, len(address), 8)]
-    packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
-    parsed = ipaddress.ip_address(packed)
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
-        parsed = parsed.ipv4_mapped
-    return Endpoint(str(parsed), int(port, 16))
 
 
 class Hop(StrEnum):
@@ -85,6 +37,12 @@ class Hop(StrEnum):
     """The kernel rewrites the address; the server sees the client's own source port."""
     DOCKER_PROXY = "docker-proxy"
     """A process reads and writes every byte; the server sees that process."""
+    ROOTLESSPORT = "rootlessport"
+    """The same by RootlessKit's port driver, of a user: one end on the host, one in the server's namespace."""
+    SLIRP4NETNS = "slirp4netns"
+    """A user's process has the client's connection, and a TCP/IP stack of its own behind a tap in the namespace."""
+    PASTA = "pasta"
+    """The same by pasta, which has a socket in the namespace where the client is on the host's loopback."""
     USER = "user"
     """QEMU reads and writes every byte, and the guest sees QEMU's own address."""
     TAP = "tap"
@@ -99,6 +57,10 @@ class Hop(StrEnum):
     """Of a client behind a bridge: its host's kernel puts the host's own address in the place of the client's."""
 
 
+Translations = Mapping[tuple[Endpoint, Endpoint], tuple[Endpoint, Endpoint]]
+"""A connection's source and destination as its program has them → as the other end sees them."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One side's view. For the client only the sockets that it holds, for the server all in its namespace."""
@@ -107,12 +69,39 @@ class Side:
     connections: tuple[Connection, ...]
 
 
+CARRIERS = {
+    "docker-proxy": Hop.DOCKER_PROXY,
+    "rootlessport": Hop.ROOTLESSPORT,
+    "slirp4netns": Hop.SLIRP4NETNS,
+    "pasta": Hop.PASTA,
+    "pasta.avx2": Hop.PASTA,
+    "passt.avx2": Hop.PASTA,
+}
+"""Programs that carry connections between two namespaces, by the name of their processes."""
+_STACKS = {Hop.SLIRP4NETNS: "10.0.2.2"}
+"""Those with a TCP/IP stack of their own → from which address it speaks to a server (slirp4netns(1))."""
+
+
 @dataclass(frozen=True)
 class Proxy:
-    """A docker-proxy with the sockets that it holds."""
+    """A program that carries connections, with the sockets that it holds.
+
+    `inside`: those in the server's namespace. `name`: of its process.
+    """
 
     process: Process
     connections: tuple[Connection, ...]
+    name: str = "docker-proxy"
+    inside: tuple[Connection, ...] = ()
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """Who carries the traffic: the process's name, the user who owns its socket, its network namespace."""
+
+    name: str
+    user: int | None
+    namespace: str
 
 
 @dataclass(frozen=True)
@@ -145,6 +134,8 @@ class NetworkPath:
     the client's own namespace towards another host."""
     wire: Wire | None = None
     """`None` on one host."""
+    carrier: Carrier | None = None
+    """Of `proxy`, which it describes."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +143,9 @@ class _Match:
     hop: Hop
     client: Connection
     server: Connection
-    proxy: Process | None = None
+    proxy: Proxy | None = None
+    front: Connection | None = None
+    """The proxy's end of the client's connection."""
 
 
 def observe_path(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
@@ -191,16 +184,23 @@ def out_of_guest(path: NetworkPath, inside: tuple[Connection, ...]) -> NetworkPa
 
 
 def decide_path(
-    client: Side, server: Side, dialled: frozenset[Endpoint], proxies: tuple[Proxy, ...]
+    client: Side,
+    server: Side,
+    dialled: frozenset[Endpoint],
+    proxies: tuple[Proxy, ...],
+    translated: Translations | None = None,
 ) -> NetworkPath | None:
     """Match the client's connections to one of the endpoints `dialled` with the server's.
+
+    `translated`: of connections whose both ends the kernel rewrites, as it tracks them.
 
     `None` too where a side has ended meanwhile: its namespace is unknown then, which makes it no other one.
     """
     mine = [connection for connection in client.connections if connection.remote in dialled]
     if not mine or not client.namespace or not server.namespace:
         return None
-    matches = [connection for connection in (_match(one, client, server, proxies) for one in mine) if connection]
+    candidates = (_match(one, client, server, proxies, translated or {}) for one in mine)
+    matches = [match for match in candidates if match is not None]
     hops = Counter(match.hop for match in matches)
     first = matches[0] if len(hops) == 1 else None
     return NetworkPath(
@@ -209,26 +209,48 @@ def decide_path(
         server_namespace=server.namespace,
         client_dialled=first.client.remote if first else mine[0].remote,
         server_sees=first.server.remote if first else None,
-        proxy=first.proxy if first else None,
+        proxy=first.proxy.process if first and first.proxy else None,
         connections=len(matches),
+        carrier=_carrier(first, client.namespace) if first else None,
     )
 
 
-def _match(one: Connection, client: Side, server: Side, proxies: tuple[Proxy, ...]) -> _Match | None:
+def _carrier(match: _Match, namespace: str) -> Carrier | None:
+    """The front of a proxy stands in the client's own table, and so in its namespace."""
+    if match.proxy is None or match.front is None:
+        return None
+    return Carrier(match.proxy.name, match.front.user, namespace)
+
+
+def _match(
+    one: Connection, client: Side, server: Side, proxies: tuple[Proxy, ...], translated: Translations
+) -> _Match | None:
     for other in server.connections:
         if other.local == one.remote and other.remote == one.local:
             same = client.namespace == server.namespace
             return _Match(Hop.LOOPBACK if same else Hop.BRIDGE, one, other)
     for proxy in proxies:
-        front = any(held.local == one.remote and held.remote == one.local for held in proxy.connections)
-        for held in proxy.connections if front else ():
-            for other in server.connections:
-                if other.local == held.remote and other.remote == held.local:
-                    return _Match(Hop.DOCKER_PROXY, one, other, proxy.process)
+        front = next((own for own in proxy.connections if (own.local, own.remote) == (one.remote, one.local)), None)
+        if front is not None and (behind := _behind(proxy, server)) is not None:
+            return _Match(CARRIERS[proxy.name], one, behind, proxy, front)
+    if (seen := translated.get((one.local, one.remote))) is not None:
+        both = (other for other in server.connections if (other.remote, other.local) == seen)
+        return next((_Match(Hop.DNAT, one, other) for other in both), None)
     for other in server.connections:
         if other.remote.port == one.local.port and other.local != one.remote:
             return _Match(Hop.DNAT, one, other)
     return None
+
+
+def _behind(proxy: Proxy, server: Side) -> Connection | None:
+    """The server's connection from a proxy: one whose other end it holds, or one from its own TCP/IP stack."""
+    for held in (*proxy.connections, *proxy.inside):
+        for other in server.connections:
+            if other.local == held.remote and other.remote == held.local:
+                return other
+    stack = _STACKS.get(CARRIERS[proxy.name])
+    own = (one for one in server.connections if one.remote.address == stack)
+    return next(own, None)
 
 
 def decide_guest_path(
@@ -274,13 +296,16 @@ def _observe_guest(host: Host, client: Instance, server: Instance) -> NetworkPat
 
 def _observe_once(host: Host, client: Instance, server: Instance) -> NetworkPath | None:
     held = socket_inodes(host, members(host, client.process.pid))
-    mine = tuple(one for one in connections(host, client.process.pid) if one.inode in held)
-    theirs = tuple(one for one in connections(host, server.process.pid) if one.local.port == server.task.port)
+    outside = connections(host, client.process.pid)
+    mine = tuple(one for one in outside if one.inode in held)
+    inside = connections(host, server.process.pid)
+    theirs = tuple(one for one in inside if one.local.port == server.task.port)
     return decide_path(
         Side(namespace(host, client.process.pid), mine),
         Side(namespace(host, server.process.pid), theirs),
         endpoints(server),
-        proxies(host),
+        proxies(host, outside, inside),
+        None if server.task.pod is None else translations(tracked(host)),
     )
 
 
@@ -308,15 +333,24 @@ def namespace(host: Host, pid: int) -> str:
     return link.removeprefix("net:[").removesuffix("]")
 
 
-def proxies(host: Host) -> tuple[Proxy, ...]:
-    """Every docker-proxy of the host."""
-    listed = host.run(["pgrep", "-x", _PROXY], timeout_s=_CALL_S, check=False).text.split()
-    pids = [int(pid) for pid in listed]
-    held = socket_inodes(host, pids)
+def proxies(
+    host: Host, outside: tuple[Connection, ...] = (), inside: tuple[Connection, ...] = ()
+) -> tuple[Proxy, ...]:
+    """Every program of the host that carries connections.
+
+    `outside`, `inside`: the connections of the client's namespace and of the server's. A program may stand in
+    another one than its sockets do: rootlessport is in the container's.
+    """
+    pattern = "|".join(re.escape(name) for name in CARRIERS)
+    listed = host.run(["pgrep", "-l", "-x", pattern], timeout_s=_CALL_S, check=False).text.splitlines()
+    names = {int(pid): name for pid, _, name in (line.partition(" ") for line in listed)}
+    held = socket_inodes(host, list(names))
     listening = []
-    for pid in pids:
+    for pid, name in names.items():
         process = identify(host, pid)
         if process is not None:
-            own = tuple(one for one in connections(host, pid) if held.get(one.inode) == pid)
-            listening.append(Proxy(process, own))
+            seen = dict.fromkeys((*connections(host, pid), *outside))
+            own = tuple(one for one in seen if held.get(one.inode) == pid)
+            beyond = tuple(one for one in inside if held.get(one.inode) == pid)
+            listening.append(Proxy(process, own, name, beyond))
     return tuple(listening)

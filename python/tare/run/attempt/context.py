@@ -20,6 +20,7 @@ from tare.deployments import (
     Instance,
     Limits,
     MachineSetting,
+    PodSetting,
     Task,
 )
 from tare.deployments.vm.network import HOST_LOOPBACK
@@ -33,7 +34,7 @@ from tare.run.attempt.server import BEFORE_AN_ANSWER, Node, Server, Starter, Sut
 from tare.run.machine import Machine
 from tare.sites import Host, Process
 from tare.storage import DataMount
-from tare.study.model import ArmSettings, LimitsSpec, Placement, VmSpec
+from tare.study.model import ArmSettings, LimitsSpec, Placement, PodSpec, VmSpec
 from tare.study.values import NetworkKind, size_bytes
 from tare.workloads import ClientCommand, Files, Parameters, Target, Workload
 
@@ -194,6 +195,7 @@ class RunContext:
             publish_at=self.machine.address_of(host) if self.client_workdir is not None else None,
             lan=self.machine.lan(sut),
             machine=machine_of(sut.vm),
+            pod=pod_of(sut.pod),
         )
         task = self.data_mount_of(node).add_to(task, plan.data_dir)
         before = oom_kills(host)
@@ -344,6 +346,14 @@ def machine_of(spec: VmSpec | None) -> MachineSetting:
     if spec is None:
         return MachineSetting()
     return MachineSetting(spec.cache, spec.aio, size_bytes(spec.disk), spec.pin)
+
+
+def pod_of(spec: PodSpec | None) -> PodSetting | None:
+    """A study's words on a pod in the deployments' units."""
+    if spec is None:
+        return None
+    memory = None if spec.memory_request is None else size_bytes(spec.memory_request)
+    return PodSetting(spec.cni, spec.proxy, spec.services, spec.qos, spec.cpu_request, memory)
 
 
 def parameters_of(workload: Workload[Any], settings: ArmSettings, seed: int | None = None) -> Parameters:

@@ -11,7 +11,15 @@ from tare.run.parity.properties import NAMES, parent_cgroup
 from tare.storage import DataMount
 from tare.study.model import ArmSettings, Placement, StorageSpec
 from tare.study.rules.placement import REACHES_OTHERS, SERVES_OTHERS
-from tare.study.values import CgroupPlace, NetworkKind, cpu_set, size_bytes
+from tare.study.values import (
+    POD_NETWORKS,
+    SERVICE_NETWORKS,
+    CgroupPlace,
+    NetworkKind,
+    Qos,
+    cpu_set,
+    size_bytes,
+)
 
 _NO_FILTER, _FILTER = "0", "2"
 """SECCOMP_MODE_* of include/uapi/linux/seccomp.h, as /proc/PID/status has them."""
@@ -25,6 +33,17 @@ _BETWEEN = {
     NetworkKind.IPVLAN: frozenset({Hop.IPVLAN}),
 }
 """Of a SUT that a client on another host finds without a published port."""
+_ROOTLESS = {
+    NetworkKind.ROOTLESSPORT: Hop.ROOTLESSPORT,
+    NetworkKind.SLIRP4NETNS: Hop.SLIRP4NETNS,
+    NetworkKind.PASTA: Hop.PASTA,
+}
+_PODS = {
+    NetworkKind.POD: Hop.BRIDGE,
+    NetworkKind.HOST_PORT: Hop.DNAT,
+    NetworkKind.CLUSTER_IP: Hop.DNAT,
+    NetworkKind.NODE_PORT: Hop.DNAT,
+}
 _CARRIED = frozenset({Hop.DOCKER_PROXY, Hop.DNAT})
 """A published port is carried by one or the other, as the engine was started (`--userland-proxy`) and as the client
 stands; which of them is recorded, and must be the same in every run of an arm."""
@@ -39,7 +58,8 @@ def undeclared(
         for side, placement in settings.sides.items()
         for what in _side(placement, parity.get(side), token)
     ]
-    return (*mismatches, *_machine(settings, parity.get("sut")), *_hop(settings, path))
+    of_machine, of_pod = _machine(settings, parity.get("sut")), _pod(settings, parity.get("sut"))
+    return (*mismatches, *of_machine, *of_pod, *_hop(settings, path))
 
 
 def undeclared_peers(
@@ -79,8 +99,8 @@ def promised_hops(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     """By which hops a client may reach a server that are attached so."""
     if client is NetworkKind.SHARED or sut is NetworkKind.HOST:
         return frozenset({Hop.LOOPBACK})
-    if sut in _GUESTS:
-        return frozenset({_GUESTS[sut]})
+    if (one := {**_GUESTS, **_ROOTLESS, **_PODS}.get(sut)) is not None:
+        return frozenset({one})
     return frozenset({Hop.BRIDGE}) if sut is NetworkKind.BRIDGE else _CARRIED
 
 
@@ -148,6 +168,28 @@ def _machine(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[
     if settings.sut.vm.pin and not pinned:
         cpu_sets = " and ".join(cpus or "unknown ones" for cpus in threads)
         yield f"SUT: pinned virtual CPUs declared, their threads may use the CPUs {cpu_sets}"
+
+
+def _pod(settings: ArmSettings, seen: Mapping[str, Any] | None) -> Iterator[str]:
+    """By namespaces, rules and control groups as the kernel has them."""
+    spec, pod = settings.sut.pod, (seen or {}).get("pod")
+    if spec is None or not isinstance(pod, Mapping):
+        return
+    network = settings.sut.network
+    held = set((pod.get("held by the sandbox") or "").split(","))
+    wanted = {"ipc"} if network is NetworkKind.HOST else {"ipc", "net"}
+    if not wanted <= held:
+        yield f"SUT: a pod declared, whose sandbox holds {pod.get('held by the sandbox') or 'no namespace'} of it"
+    kind = {"bridge": "veth"}.get(spec.cni, spec.cni)
+    if network in POD_NETWORKS and pod.get("interface") != kind:
+        yield f"SUT: cni {spec.cni} declared (an interface of kind {kind}), {pod.get('interface')} in force"
+    if network in SERVICE_NETWORKS and pod.get("services") != spec.services:
+        yield f"SUT: {spec.services} Services declared, {pod.get('services')} in the kernel's rules"
+    if spec.qos is None:
+        return
+    place = "/kubepods/" if spec.qos is Qos.GUARANTEED else f"/kubepods/{spec.qos.value.replace('-', '')}/"
+    if not any(f"{place}pod" in path for path in (seen or {}).get("cgroups", {}).values()):
+        yield f"SUT: class {spec.qos.value} declared, its group is not in {place}"
 
 
 def _hop(settings: ArmSettings, path: Mapping[str, Any] | None) -> Iterator[str]:

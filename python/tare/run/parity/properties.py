@@ -29,9 +29,21 @@ controls that kernels before 5.16 tie to one (commit 2f46993d83ff), and those of
 Namespaces and the last part of a control group's path are each run's own, and compared between no two runs."""
 
 _SECCOMP = ("engine", "runtime", "confinement.seccomp", "confinement.no_new_privileges")
-LATER = (": capabilities", ": no new privileges")
+LATER = (": capabilities", ": no new privileges", ": user namespace")
 """How properties end that records of before 0.2 do not have."""
 _RIGHTS = {"capabilities": "capabilities", "no_new_privileges": "no new privileges"}
+_POD = {
+    "held by the sandbox": ("pod.sandbox", "network"),
+    "interface": ("pod.cni", "network"),
+    "proxy": ("pod.proxy", "network"),
+    "services": ("pod.services", "network"),
+    "rules": ("pod.services", "pod.proxy", "network"),
+    "qos": ("pod.qos",),
+    "kubelet's oom_score_adj": ("pod.qos", "pod.memory_request"),
+}
+"""What of two pods is held against each other, and the keys that vary it; a pod where there is none is by any."""
+_POD_KEYS = ("pod.sandbox", "pod.cni", "pod.proxy", "pod.services", "pod.qos")
+_REQUESTED = ("pod.qos", "pod.cpu_request", "pod.memory_request")
 _CONTROLLERS = frozenset({"cpu", "cpuacct", "cpuset", "memory", "blkio"})
 _STORAGE = ("storage.kind", "storage.file_system", "storage.device")
 _ANONYMOUS, _LOOP = "0", "7"
@@ -100,14 +112,17 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     if not isinstance(seen, Mapping):
         return
     yield one("binary digest", seen.get("binary_digest"), "image", "database")
-    yield one("parent cgroup", parent_cgroup(seen.get("cgroups") or {}), "cgroup")
-    yield one("cpu weight", seen.get("cpu_weight"), "cgroup", "limits.cpu_weight")
+    yield one("parent cgroup", parent_cgroup(seen.get("cgroups") or {}), "cgroup", "pod.qos")
+    yield one("cpu weight", seen.get("cpu_weight"), "cgroup", "limits.cpu_weight", *_REQUESTED)
     yield one("CPU set", seen.get("cpus_allowed"), "limits.cpus")
     yield one("CPU quota", seen.get("cpu_quota"), "limits.cpu_quota")
     yield one("memory limit", seen.get("memory_bytes"), "limits.memory")
     yield one("disk operations", seen.get("disk_iops"), "limits.disk_iops")
     yield one("scheduler", seen.get("scheduler"))
-    yield one("oom_score_adj", seen.get("oom_score_adj"))
+    yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED)
+    yield one("pod", "yes" if seen.get("pod") else "no", *_POD_KEYS)
+    for name, value in (seen.get("pod") or {}).items():
+        yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
     yield from _confinement(seen, one)
     for name, value in (seen.get("limits") or {}).items():
         yield one(f"ulimit {name!r}", value, *(["limits.nofile"] if name == "Max open files" else []))
@@ -124,6 +139,8 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
 def _confinement(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:
     yield one("seccomp", seen.get("seccomp"), *_SECCOMP, nature="seccomp")
     yield one("speculation controls", seen.get("speculation"), *_SECCOMP, nature="speculation")
+    if seen.get("id_map") is not None:  # not so in records of before it was kept
+        yield one("user namespace", seen["id_map"], "engine", "deployment")
     for key, name in _RIGHTS.items():
         if key in seen:  # not so in records of before it was kept
             yield one(name, seen[key], "engine", "runtime", f"confinement.{key}", nature="capabilities")

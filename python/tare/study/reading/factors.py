@@ -34,6 +34,7 @@ _VARIED_UNNAMED = (
     "sut.network",
     "sut.storage.",
     "sut.vm.",
+    "sut.pod.",
     "client.deployment",
     "client.engine",
     "client.runtime",

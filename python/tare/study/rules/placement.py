@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from tare.deployments import MACHINES
 from tare.monitors import ONE_CONTAINER
@@ -11,14 +10,18 @@ from tare.study.model import ArmSettings, ClientSpec, Placement, StorageSpec, Su
 from tare.study.protocol_spec import DuetSpec, Repetition
 from tare.study.reading.document import Document, KeyPath
 from tare.study.registry import Usable
-from tare.study.values import OWN_ADDRESS, CgroupPlace, NetworkKind
+from tare.study.rules.pods import refuse_pod
+from tare.study.rules.refusal import Refusal
+from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, CgroupPlace, NetworkKind
 from tare.workloads import Parameters
 
 SERVES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE, NetworkKind.PUBLISHED_ADDRESS, *OWN_ADDRESS})
 """Of the SUT: the networks that other hosts reach; `bridge` where they have a route, which a run finds out."""
 REACHES_OTHERS = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE})
 """Of the client: those from which it reaches another host."""
-_PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS})
+_PUBLISHED = frozenset({NetworkKind.PUBLISHED_LOOPBACK, NetworkKind.PUBLISHED_ADDRESS, *ROOTLESS_NETWORKS})
+_ON_LOOPBACK = frozenset({NetworkKind.HOST, NetworkKind.PUBLISHED_LOOPBACK, *ROOTLESS_NETWORKS})
+_ROOTLESS = "podman-rootless"
 
 
 _FOR_ALL = frozenset({"kind", "cache"})
@@ -31,15 +34,6 @@ _NODES: KeyPath = ("sut", "nodes")
 _OF_ENGINE = ("engine", "runtime", "confinement")
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Why a combination is refused: the keys that clash, the one to name first; the reason; what to write."""
-
-    keys: tuple[tuple[str | int, ...], ...]
-    why: str
-    hint: str
-
-
 def refuse_placement(
     sut: SutSpec, client: ClientSpec | None, *, sut_isolates: bool, client_isolates: bool
 ) -> Refusal | None:
@@ -47,6 +41,8 @@ def refuse_placement(
 
     `…_isolates`: whether the side's deployment can have a network namespace of its own.
     """
+    if (pod := refuse_pod(sut, client)) is not None:
+        return pod
     if client is None:
         return (
             _engine("sut", sut, has_one=sut_isolates)
@@ -77,6 +73,19 @@ def _engine(side: str, placed: Placement, *, has_one: bool) -> Refusal | None:
     if placed.runtime is not None and (placed.engine or "docker") != "docker":
         why = f"`{placed.engine}` has one runtime for all containers of a service"
         return Refusal(((side, "runtime"), (side, "engine")), why, "leave `runtime` out, or use Docker")
+    return _rootless(side, placed)
+
+
+def _rootless(side: str, placed: Placement) -> Refusal | None:
+    """A user's engine has networks of its own, and none that the host has a route to."""
+    keys = ((side, "network"), (side, "engine"))
+    if placed.network in ROOTLESS_NETWORKS and placed.engine != _ROOTLESS:
+        why = f"`{placed.network}` is a network of rootless Podman"
+        return Refusal(keys, why, f"use `engine: {_ROOTLESS}`, or another network")
+    ours = {NetworkKind.HOST, *ROOTLESS_NETWORKS}
+    if placed.engine == _ROOTLESS and placed.deployment not in MACHINES and placed.network not in ours:
+        why = f"the host has no route to a network of rootless Podman's (`{placed.network}`)"
+        return Refusal(keys, why, f"use {', '.join(sorted(ours)[:-1])} or {max(ours)}")
     return None
 
 
@@ -137,8 +146,9 @@ def _pair(sut: SutSpec, client: ClientSpec) -> Refusal | None:
         return Refusal(keys, why, "use `host` for the client, or `sut.network: bridge`")
     if client.network is NetworkKind.SHARED and sut.network in _PUBLISHED:
         why = f"a client in the SUT's namespace passes by the port of `{sut.network}`"
-        return Refusal(keys, why, "use `sut.network: bridge` with a shared client")
-    if client.network is NetworkKind.BRIDGE and sut.network in {NetworkKind.HOST, NetworkKind.PUBLISHED_LOOPBACK}:
+        hint = "`client.network: host`" if sut.network in ROOTLESS_NETWORKS else "`sut.network: bridge`"
+        return Refusal(keys, why, f"use {hint} with it")
+    if client.network is NetworkKind.BRIDGE and sut.network in _ON_LOOPBACK:
         why = f"from a namespace of its own the client cannot reach the host's 127.0.0.1 (`{sut.network}`)"
         return Refusal(keys, why, "use `client.network: host`, or `sut.network: bridge`")
     return None
@@ -157,6 +167,9 @@ def _apart(sut: SutSpec, client: ClientSpec) -> Refusal | None:
 def refuse_storage(sut: SutSpec, usable: Usable) -> Refusal | None:
     """The reason why the SUT cannot have its storage so, `None` where it can."""
     storage = sut.storage
+    if sut.engine == _ROOTLESS and storage.kind != "bind":
+        why = f"a user's engine cannot be given the storage `{storage.kind}`, which root makes"
+        return Refusal((("sut", "storage", "kind"), ("sut", "engine")), why, "use `bind`, or another engine")
     if usable.deployments is not None and sut.deployment not in usable.deployments:
         names = " or ".join(f"`{name}`" for name in sorted(usable.deployments))
         why = f"the storage `{storage.kind}` is not offered to `{sut.deployment}`"

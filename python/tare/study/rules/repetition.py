@@ -10,7 +10,7 @@ from tare.study.reading.baselines import Baselines
 from tare.study.reading.document import Document, KeyPath
 from tare.study.reading.factors import varies
 from tare.study.reading.file import StudyFile
-from tare.study.rules.placement import Refusal
+from tare.study.rules.refusal import Refusal
 from tare.study.suggest import did_you_mean
 from tare.study.values import CgroupPlace, cpu_set
 from tare.workloads import Parameters

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tare.deployments import Endpoint
-from tare.deployments.network.path import Connection, Hop, Proxy, Side, decide_path, out_of_guest, parse_tcp
+from tare.deployments.network.path import Hop, Proxy, Side, decide_path, out_of_guest
+from tare.deployments.network.sockets import Connection, parse_tcp
 from tare.deployments.vm.network import HOST_LOOPBACK
 from tare.sites import Process
 

@@ -8,7 +8,8 @@ import pytest
 
 from tare.study.model import ArmSettings, ClientSpec, MonitorSpec, StorageSpec, SutSpec
 from tare.study.registry import installed
-from tare.study.rules.placement import Refusal, refuse_cluster
+from tare.study.rules.placement import refuse_cluster
+from tare.study.rules.refusal import Refusal
 from tare.study.values import NetworkKind
 from tare.workloads.registry import WORKLOADS
 

@@ -11,7 +11,8 @@ from tare.study.model import LimitsSpec, Placement, StorageSpec, SutSpec, VmSpec
 from tare.study.protocol_spec import DuetSpec, InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import installed
-from tare.study.rules.placement import Refusal, refuse_machine
+from tare.study.rules.placement import refuse_machine
+from tare.study.rules.refusal import Refusal
 from tare.study.values import NetworkKind
 
 REGISTRY = installed()

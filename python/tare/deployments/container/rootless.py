@@ -1,0 +1,181 @@
+"""What tare, being root, does for a container of rootless Podman that its engine may not do.
+
+The user's engine makes the container and stops short of its program; tare then puts it into the run's control group
+with its limits, sets the resource limits, some of which no user may raise, and only then is the program begun.
+Files of the task belong to the user namespace's numbers meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.deployments import Task
+from tare.deployments.cgroup.placement import Placement, warden
+from tare.deployments.rlimits import UNLIMITED, ceilings, process_ceilings, rlimits
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host, Output, Process
+from tare.sites.engine import libpod_url
+from tare.sites.engines import Service
+from tare.sites.ledger import Kind, Ledger, noting
+from tare.sites.process import alive, to_ident
+from tare.study.values import NetworkKind
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container as EngineContainer
+
+_HANDOVER = Path(__file__).with_name("handover.py")
+_CALL_S = 60.0
+_HANDOVER_S = 600.0
+_WATCHER = "conmon"
+NETWORKS: Mapping[NetworkKind, str] = {
+    NetworkKind.ROOTLESSPORT: "slirp4netns:port_handler=rootlesskit",
+    NetworkKind.SLIRP4NETNS: "slirp4netns:port_handler=slirp4netns",
+    NetworkKind.PASTA: "none",
+}
+"""Network → Podman's word for it (podman-run(1), --network); none of pasta, which release 4.3 does not know."""
+_PASTA = ("--config-net", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none", "--no-map-gw")
+"""What Podman gives it from release 4.4 on (containers/common, libnetwork/pasta)."""
+_START_S, _POLL_S = 20.0, 0.02
+
+
+@dataclass(frozen=True)
+class Rootless:
+    """`service`: the user's engine. `facts`: what it says of itself."""
+
+    host: Host
+    ledger: Ledger
+    engine: DockerClient
+    placement: Placement
+    service: Service
+    facts: Mapping[str, Any]
+    carriers: dict[str, Process] = field(default_factory=dict)
+    """pasta by the name of its task."""
+
+    def refuse(self, task: Task) -> None:
+        """Raise `EnvironmentLacks` for what its user's engine cannot give even with tare's help."""
+        if task.volumes or task.layers:
+            raise EnvironmentLacks(
+                f"{task.name}: volumes and layers of rootless Podman are its user's files", hint="use storage bind"
+            )
+        if self.host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
+            raise EnvironmentLacks(
+                "rootless Podman sets no limits on this host, and tare has to be root to set them in its place",
+                hint="run tare with sudo",
+            )
+        for bind in task.binds:
+            self._must_be_open(bind.source)
+
+    def ulimits(self, task: Task) -> Mapping[str, Any]:
+        """What the user's engine may ask for: nothing above the service's own hard limits."""
+        return rlimits(task.limits, {**ceilings(self.host), **process_ceilings(self.host, self.service.pid)})
+
+    def give(self, task: Task) -> None:
+        """The task's files become those of the user namespace's numbers."""
+        self._hand("give", task)
+
+    def take_back(self, task: Task) -> None:
+        """The reverse, so that the next run's program finds them as its own; safe where nothing was given."""
+        there = [each for each in self._writable(task) if self._is_there(each)]
+        if there:
+            self._hand("take", task, there)
+
+    def connect(self, task: Task, pid: int) -> None:
+        """Start pasta beside a container that has a namespace and nothing in it yet, as Podman 4.4 and later do."""
+        argv = [*as_user(self.service), "pasta", "--foreground", *_PASTA, "--tcp-ports", f"127.0.0.1/{task.port}"]
+        argv += ["--userns", f"/proc/{pid}/ns/user", "--netns", f"/proc/{pid}/ns/net"]
+        output = Output(f"{task.output.stdout}.pasta", f"{task.output.stderr}.pasta")
+        process = self.host.start(argv, output=output, announce=noting(self.ledger, self.host))
+        self.carriers[task.name] = process
+        deadline = time.monotonic() + _START_S
+        while not self._listens(task.port):
+            if not alive(self.host, process) or time.monotonic() > deadline:
+                said = (self.host.read(output.stderr) or b"").decode(errors="replace").strip().splitlines()
+                raise RunFailed(f"pasta does not carry the port of {task.name}: {said[-1] if said else 'it ended'}")
+            time.sleep(_POLL_S)
+
+    def disconnect(self, task: Task) -> None:
+        """End what `connect` started; safe where that is nothing."""
+        process = self.carriers.pop(task.name, None)
+        if process is not None:
+            words = ("end", str(process.pid), str(process.started_ticks), "1")
+            warden(self.host, *words, timeout_s=_CALL_S)
+            self.ledger.forget(Kind.PROCESS, to_ident(process), host=self.host.name)
+
+    def _listens(self, port: int) -> bool:
+        wanted = f"0100007F:{port:04X} 00000000:0000 0A"
+        return wanted in (self.host.read("/proc/net/tcp") or b"").decode()
+
+    def place(self, task: Task, container: EngineContainer) -> None:
+        """Make the container, its program not begun, and put it where the run's tasks stand, under their limits."""
+        url = libpod_url(self.engine, f"containers/{container.id}/init")
+        answer = self.engine.api.post(url, timeout=self.engine.api.timeout)
+        if not answer.ok:
+            said = answer.json().get("message") if answer.content else answer.reason
+            raise RunFailed(f"{task.name} cannot be started: {said}")
+        container.reload()
+        pid = int(container.attrs["State"]["Pid"])
+        for file in self.placement.make(task):
+            self.host.put(str(pid).encode(), file)
+        held = ceilings(self.host)
+        wanted = rlimits(task.limits, held)
+        # Without CAP_SYS_RESOURCE nothing is raised, and what is lowered only by somebody of the same namespace.
+        within = ["nsenter", f"--user=/proc/{pid}/ns/user"] if held else []
+        words = [f"--{name}={_word(limit.soft)}:{_word(limit.hard)}" for name, limit in wanted.items()]
+        self.host.run([*within, "prlimit", "--pid", str(pid), *words], timeout_s=_CALL_S)
+        if task.network is NetworkKind.PASTA and task.port:
+            self.connect(task, pid)
+
+    def _hand(self, way: str, task: Task, places: Sequence[str] | None = None) -> None:
+        argv = ["python3", "-I", "-S", "-", way, self._numbers("uidmap"), self._numbers("gidmap")]
+        argv += self._writable(task) if places is None else places
+        self.host.run(argv, timeout_s=_HANDOVER_S, stdin=_HANDOVER.read_bytes())
+
+    def _numbers(self, kind: str) -> str:
+        """The namespace's ranges, as the engine tells them."""
+        rows = (self.facts.get("engine_id_maps") or {}).get(kind) or []
+        if not rows:
+            raise EnvironmentLacks(
+                "rootless Podman does not tell the numbers of its users", hint="give its user ranges: subuid(5)"
+            )
+        return ",".join(f"{row['container_id']}:{row['host_id']}:{row['size']}" for row in rows)
+
+    def _must_be_open(self, path: str) -> None:
+        user = self.service
+        argv = ["setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups", "test", "-x"]
+        above = path.rpartition("/")[0]
+        if self.host.run([*argv, above], timeout_s=_CALL_S, check=False).code != 0:
+            raise EnvironmentLacks(
+                f"user {user.uid}, whose Podman is asked, may not enter {above}",
+                hint="set TARE_HOME to a directory below which everybody may go (chmod o+x)",
+            )
+
+    def _is_there(self, path: str) -> bool:
+        return self.host.run(["test", "-e", path], timeout_s=_CALL_S, check=False).code == 0
+
+    @staticmethod
+    def _writable(task: Task) -> list[str]:
+        return [bind.source for bind in task.binds if not bind.read_only]
+
+
+def as_user(service: Service) -> tuple[str, ...]:
+    """Words before a program that is to see and may do what the user's engine does."""
+    drop = ("setpriv", f"--reuid={service.uid}", f"--regid={service.gid}", "--clear-groups")
+    return ("nsenter", f"--mount=/proc/{service.pid}/ns/mnt", *drop)
+
+
+def end_watchers(host: Host, container_id: str) -> None:
+    """End the `conmon`s of a container's execs, which stay for five minutes each (`--exit-delay 300`)."""
+    listed = host.run(["pgrep", "-x", _WATCHER], timeout_s=_CALL_S, check=False).text.split()
+    for pid in listed:
+        words = (host.read(f"/proc/{pid}/cmdline") or b"").decode(errors="replace").split("\0")
+        if container_id in words:
+            host.run(["kill", "-KILL", pid], timeout_s=_CALL_S, check=False)
+
+
+def _word(limit: int) -> str:
+    return "unlimited" if limit == UNLIMITED else str(limit)

@@ -1,0 +1,63 @@
+"""Established TCP connections of a network namespace, and who holds their sockets, as /proc tells."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tare.deployments import Endpoint
+from tare.sites import Host
+
+_ESTABLISHED = "01"
+_CALL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One end of an established TCP connection. `inode` is 0 until its program has accepted it."""
+
+    local: Endpoint
+    remote: Endpoint
+    inode: int
+    user: int | None = field(default=None, compare=False)
+    """The host's number of the user who owns the socket."""
+
+
+def parse_tcp(text: str) -> tuple[Connection, ...]:
+    """Established connections of one table; IPv4 in IPv6 (::ffff:a.b.c.d) is given as IPv4."""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return tuple(
+        Connection(_endpoint(row[1]), _endpoint(row[2]), int(row[9]), int(row[7]))
+        for row in rows
+        if len(row) > 9 and row[3] == _ESTABLISHED
+    )
+
+
+def connections(host: Host, pid: int) -> tuple[Connection, ...]:
+    """All established connections in the network namespace of a process."""
+    tables = [host.read(f"/proc/{pid}/net/{name}") or b"" for name in ("tcp", "tcp6")]
+    return tuple(connection for table in tables for connection in parse_tcp(table.decode()))
+
+
+def socket_inodes(host: Host, pids: Sequence[int]) -> dict[int, int]:
+    """Inode of each socket that the processes hold → pid of a holder."""
+    if not pids:
+        return {}
+    places = [f"/proc/{pid}/fd" for pid in pids]
+    argv = ["find", *places, "-lname", "socket:*", "-printf", "%p %l\n"]
+    lines = host.run(argv, timeout_s=_CALL_S, check=False).text.splitlines()
+    pairs = [line.split(" socket:[") for line in lines]
+    return {int(inode.rstrip("]")): int(path.split("/")[2]) for path, inode in pairs}
+
+
+def _endpoint(text: str) -> Endpoint:
+    """`0100007F:1F90` → 127.0.0.1:8080: each 32-bit word stands in the machine's own byte order."""
+    address, _, port = text.partition(":")
+    words = [bytes.fromhex(address[index : index + 8]) for index in range(0, len(address), 8)]
+    packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
+    parsed = ipaddress.ip_address(packed)
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    return Endpoint(str(parsed), int(port, 16))

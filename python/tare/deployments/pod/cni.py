@@ -1,0 +1,166 @@
+"""Attaching a namespace by the CNI's own plug-ins, as a container runtime runs them for kubelet.
+
+Each is a program that gets its configuration on standard input and answers in JSON (CNI specification 1.0.0). What
+is needed to undo it stands in the pod's scratch directory, so that another tare can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tare.deployments.network.bridge import free_network
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+
+DIRECTORIES = ("/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni")
+"""Where plug-ins are: upstream's place, Debian's, Fedora's."""
+PORTMAP_CHAINS = ("CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-MASQ", "CNI-HOSTPORT-SETMARK")
+INTERFACE = "eth0"
+_CALL_S = 60.0
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_ATTACHED = "attached.json"
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """`address`: the pod's. `gateway`: the host's on the same network. `network`: of this pod alone."""
+
+    address: str
+    gateway: str
+    network: ipaddress.IPv4Network
+
+
+@dataclass(frozen=True)
+class Links:
+    """Interfaces of the host, by names that nothing else has; a name has at most 15 letters."""
+
+    bridge: str
+    master: str
+    peer: str
+    own: str
+
+
+def links_of(name: str) -> Links:
+    """For the pod of a task."""
+    digits = hashlib.sha256(name.encode()).hexdigest()[:9]
+    return Links(*(f"tare{letter}{digits}" for letter in "cmpo"))
+
+
+def directory_of(host: Host, plugin: str) -> str:
+    """Where a plug-in is. Raises `EnvironmentLacks`."""
+    for directory in DIRECTORIES:
+        if host.run(["test", "-x", f"{directory}/{plugin}"], timeout_s=_CALL_S, check=False).code == 0:
+            return directory
+    raise EnvironmentLacks(
+        f"the CNI plug-in {plugin} is in none of {', '.join(DIRECTORIES)}",
+        hint="apt-get install containernetworking-plugins",
+    )
+
+
+def configurations(
+    kind: str, name: str, scratch: str, network: ipaddress.IPv4Network, host_port: tuple[str, int] | None
+) -> tuple[dict[str, Any], ...]:
+    """The chain of plug-ins, first to last. `host_port`: the host's address and port, the same port in the pod."""
+    links = links_of(name)
+    ipam = {
+        "type": "host-local",
+        "ranges": [[{"subnet": str(network)}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+        "dataDir": f"{scratch}/addresses",
+    }
+    common = {"cniVersion": "1.0.0", "name": name}
+    first: dict[str, Any] = {**common, "type": "macvlan", "master": links.master, "mode": "bridge", "ipam": ipam}
+    if kind == "bridge":
+        own = {"bridge": links.bridge, "isGateway": True, "hairpinMode": True, "ipMasq": False}
+        first = {**common, "type": "bridge", **own, "ipam": ipam}
+    if host_port is None:
+        return (first,)
+    address, port = host_port
+    mapping = {"hostPort": port, "containerPort": port, "protocol": "tcp", "hostIP": address}
+    ports = {**common, "type": "portmap", "snat": True, "runtimeConfig": {"portMappings": [mapping]}}
+    return (first, ports)
+
+
+def attach(  # noqa: PLR0913, PLR0917 - a namespace, and how it is attached
+    host: Host, kind: str, name: str, scratch: str, pid: int, port: int | None
+) -> Attachment:
+    """ADD, plug-in by plug-in. `port`: one that portmap publishes on the host's address; `None`: none."""
+    network = free_network(host, name, prefix=29)
+    gateway = str(next(network.hosts()))
+    chain = configurations(kind, name, scratch, network, None if port is None else (gateway, port))
+    host.put(json.dumps({"chain": chain, "pid": pid}).encode(), f"{scratch}/{_ATTACHED}")
+    result: dict[str, Any] = {}
+    for config in chain:
+        given = {**config, "prevResult": result} if result else config
+        result = _call(host, "ADD", given, name, f"/proc/{pid}/ns/net")
+    address = str(result["ips"][0]["address"]).partition("/")[0]
+    return Attachment(address, gateway, network)
+
+
+def detach(host: Host, name: str, scratch: str) -> bool:
+    """DEL in reverse order, and portmap's own chains where nothing is in them; whether there was anything."""
+    raw = host.read(f"{scratch}/{_ATTACHED}")
+    if raw is None:
+        return False
+    chain: Sequence[Mapping[str, Any]] = json.loads(raw)["chain"]
+    for config in reversed(chain):
+        _call(host, "DEL", config, name, "")  # the namespace may be gone, which is no fault (specification, DEL)
+    if any(config["type"] == "portmap" for config in chain):
+        _drop_portmap(host)
+    return True
+
+
+def _call(host: Host, command: str, config: Mapping[str, Any], name: str, netns: str) -> dict[str, Any]:
+    plugin = str(config["type"])
+    directory = directory_of(host, plugin)
+    env = {
+        "CNI_COMMAND": command,
+        "CNI_CONTAINERID": name,
+        "CNI_NETNS": netns,
+        "CNI_IFNAME": INTERFACE,
+        "CNI_PATH": directory,
+        "PATH": _PATH,
+    }
+    words = json.dumps(config).encode()
+    done = host.run([f"{directory}/{plugin}"], timeout_s=_CALL_S, stdin=words, env=env, check=False)
+    try:
+        answer = json.loads(done.stdout) if done.stdout.strip() else {}
+    except ValueError:
+        answer = {"msg": done.text.strip()}
+    if done.code != 0:
+        said = answer.get("msg") or done.stderr.decode(errors="replace").strip() or f"it ended with {done.code}"
+        raise RunFailed(f"the CNI plug-in {plugin} does not attach {name}: {said}")
+    return dict(answer)
+
+
+def _drop_portmap(host: Host) -> None:
+    """Take away the chains that portmap leaves for the next pod, where the first has no rule, so nobody's pod."""
+    saved = host.run(["iptables-save", "-t", "nat"], timeout_s=_CALL_S, check=False).text
+    lines = portmap_removal(saved)
+    if lines:
+        words = "\n".join(lines) + "\n"
+        host.run(["iptables-restore", "--noflush", "-w", "30"], timeout_s=_CALL_S, stdin=words.encode())
+
+
+def portmap_removal(saved: str) -> list[str]:
+    """Of what `iptables-save -t nat` shows; nothing while a pod has a rule there."""
+    rules = [line for line in saved.splitlines() if line.startswith("-A ")]
+    there = [name for name in PORTMAP_CHAINS if f":{name} " in saved]
+    if not there or any(rule.startswith(f"-A {PORTMAP_CHAINS[0]} ") for rule in rules):
+        return []
+    inside = tuple(f"-A {name} " for name in PORTMAP_CHAINS)
+    leading = [
+        rule for rule in rules if not rule.startswith(inside) and any(f"-j {name}" in rule for name in there)
+    ]
+    return [
+        "*nat",
+        *(f":{name} - [0:0]" for name in there),
+        *(f"-D {rule[3:]}" for rule in leading),
+        *(f"-X {name}" for name in there),
+        "COMMIT",
+    ]

@@ -1,0 +1,53 @@
+"""The program that holds a pod's namespaces, and the image it comes in: it sleeps until it is killed.
+
+Hand-assembled, as it is 15 instructions at most: a pod then needs no image from anywhere. Unlike Kubernetes' own it
+reaps nothing, as no pod here shares its process namespace, and ends by SIGKILL alone, as tare ends it.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import tarfile
+
+from tare.errors import EnvironmentLacks
+
+PATH = "/pause"
+_BASE = 0x40_0000
+_HEADERS = 64 + 56
+_CODE = {
+    # pause(), for ever: mov eax, 34; syscall; jmp to the mov (arch/x86/entry/syscalls/syscall_64.tbl)
+    "x86_64": (62, bytes.fromhex("b822000000" + "0f05" + "ebf7")),
+    # ppoll(NULL, 0, NULL, NULL, 0), for ever (include/uapi/asm-generic/unistd.h):
+    # mov x0..x4, #0; mov x8, #73; svc #0; b to the first mov
+    "aarch64": (
+        183,
+        struct.pack("<8I", *(0xD2800000 + register for register in range(5)), 0xD2800928, 0xD4000001, 0x17FFFFF9),
+    ),
+}
+"""Machine → its number in elf(5), and the instructions."""
+
+
+def pause_program(machine: str) -> bytes:
+    """A static ELF executable for a machine as `uname -m` names it. Raises `EnvironmentLacks` for any other."""
+    if machine not in _CODE:
+        raise EnvironmentLacks(
+            f"pods are made on {' and '.join(_CODE)}, and this host is {machine}",
+            hint="use a container without `pod`",
+        )
+    number, code = _CODE[machine]
+    size = _HEADERS + len(code)
+    ident = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
+    header = struct.pack("<16sHHIQQQIHHHHHH", ident, 2, number, 1, _BASE + _HEADERS, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, size, size, 0x1000)
+    return header + segment + code
+
+
+def pause_image(machine: str) -> bytes:
+    """A tar of a root file system that holds nothing else."""
+    packed, program = io.BytesIO(), pause_program(machine)
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        entry = tarfile.TarInfo(PATH.lstrip("/"))
+        entry.size, entry.mode = len(program), 0o755
+        tar.addfile(entry, io.BytesIO(program))
+    return packed.getvalue()

@@ -1,0 +1,311 @@
+"""A pod around one container: its sandbox, its network, its Service, its control groups, each only where asked for.
+
+All names follow from the task's, so that a pod can be taken away by whoever knows them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from docker.errors import ImageNotFound, NotFound
+from docker.types import LogConfig
+
+from tare.deployments import Endpoint, Instance, PodSetting, Task
+from tare.deployments.cgroup.placement import Placement, PlainCgroups, clear
+from tare.deployments.defaults import SHM_BYTES
+from tare.deployments.directories import remove_tree
+from tare.deployments.network.bridge import Bridge, free_network, labels
+from tare.deployments.observe import namespaces_of
+from tare.deployments.pod import cni, rules
+from tare.deployments.pod.pause import PATH, pause_image
+from tare.deployments.pod.qos import SANDBOX_OOM, PodGroups, groups_of
+from tare.deployments.pod.services import Service, cluster_ip_of
+from tare.deployments.rlimits import ceilings
+from tare.deployments.vm.network import remove_link
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites import Host
+from tare.sites.ledger import Kind, Ledger
+from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+
+_CALL_S = 60.0
+_REPOSITORY = "tare/pause"
+_LEAST_SHARES = 2
+SERVICE_POOL = "10.232.0.0/14"
+_SERVICE_PREFIX = 18
+_NODE_PORTS = range(30_000, 32_768)
+"""kube-apiserver's default (--service-node-port-range)."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """`sandbox`: the container that holds the namespaces. `address`: the pod's. `published`: its Service's."""
+
+    sandbox: str
+    pid: int
+    address: str | None
+    published: Endpoint | None
+    groups: PodGroups | None
+    facts: Mapping[str, Any]
+
+
+@dataclass
+class Pods:
+    """Makes and removes pods on one host."""
+
+    host: Host
+    ledger: Ledger
+    engine: DockerClient
+    placement: Placement
+    made: dict[str, Made] = field(default_factory=dict)
+    """By the name of the task."""
+
+    def make(self, task: Task, setting: PodSetting, bridge: Bridge | None) -> Made:
+        """All that a container of the pod needs before it is made; what fails is taken away by `remove`."""
+        groups = self._groups(task, setting)
+        sandbox = self._sandbox(task, bridge, groups)
+        pid = int(sandbox.attrs["State"]["Pid"])
+        facts: dict[str, Any] = {"qos": None if setting.qos is None else setting.qos.value}
+        if groups is not None:
+            facts["kubelet's oom_score_adj"] = groups.oom_score_adj
+            groups = replace(groups, oom_score_adj=self._score(groups.oom_score_adj))
+        address = next((seen["IPAddress"] for seen in _networks(sandbox) if seen.get("IPAddress")), None)
+        published = None
+        if task.network in POD_NETWORKS:
+            attached = self._attach(task, setting, pid)
+            address, published = attached.address, self._publish(task, setting, attached, facts)
+            facts["interface"] = self._interface(pid)
+        made = Made(str(sandbox.id), pid, address, published, groups, facts)
+        self.made[task.name] = made
+        return made
+
+    def observe(self, instance: Instance) -> Mapping[str, Any]:
+        """What is in force: namespaces that are the sandbox's own too, and what was read when it was made."""
+        made = self.made.get(instance.task.name)
+        if made is None:
+            return {}
+        own, theirs = (namespaces_of(self.host, pid) for pid in (instance.process.pid, made.pid))
+        host = namespaces_of(self.host, "self")
+        held = [kind for kind, inode in own.items() if theirs.get(kind) == inode and host.get(kind) != inode]
+        return {"held by the sandbox": ",".join(sorted(held)), **made.facts}
+
+    def remove(self, task: Task) -> None:
+        """Everything of a task's pod; safe where there is nothing, or only a part."""
+        self.made.pop(task.name, None)
+        scratch = scratch_of(task.name)
+        for proxy in rules.PROXIES:
+            ident = f"{proxy}:{tag_of(task.name)}"
+            if self._noted(Kind.RULES, ident):
+                rules.drop(self.host, proxy, tag_of(task.name))
+                self.ledger.forget(Kind.RULES, ident, host=self.host.name)
+        if self._noted(Kind.RULES, f"cni:{task.name}"):
+            cni.detach(self.host, task.name, scratch)
+            self.ledger.forget(Kind.RULES, f"cni:{task.name}", host=self.host.name)
+        self._remove_sandbox(task)
+        for link in (*_links(task.name),):
+            if self._noted(Kind.LINK, link):
+                remove_link(self.host, link)
+                self.ledger.forget(Kind.LINK, link, host=self.host.name)
+        if self._noted(Kind.PATH, scratch):
+            remove_tree(self.host, scratch)
+            self.ledger.forget(Kind.PATH, scratch, host=self.host.name)
+        for entry in self.ledger.entries():
+            if entry.kind is Kind.CGROUP and entry.ident.endswith(f"/pod{task.name}"):
+                clear(self.host, self.placement.cgroups, entry.ident)
+                self.ledger.forget(Kind.CGROUP, entry.ident, host=self.host.name)
+
+    def _groups(self, task: Task, setting: PodSetting) -> PodGroups | None:
+        if setting.qos is None:
+            return None
+        if not isinstance(self.placement, PlainCgroups):
+            raise EnvironmentLacks(
+                "pods' control groups are those of kubelet's driver cgroupfs, and this engine's is systemd",
+                hint="leave `pod.qos` out, or use an engine with the driver cgroupfs",
+            )
+        cgroups = self.placement.cgroups
+        groups = groups_of(cgroups, task.cgroup_parent, task.name, setting, task.limits, self.host.read)
+        self.ledger.note(Kind.CGROUP, groups.pod, host=self.host.name)
+        self.host.run(["mkdir", "-p", "--", *cgroups.directories(groups.pod)], timeout_s=_CALL_S)
+        groups = groups_of(cgroups, task.cgroup_parent, task.name, setting, task.limits, self.host.read)
+        for write in groups.writes:  # asked for again, as a new group's own CPUs are empty
+            self.host.put(write.value.encode(), write.path)
+        return groups
+
+    def _sandbox(self, task: Task, bridge: Bridge | None, groups: PodGroups | None) -> Container:
+        name, image = sandbox_of(task.name), image_of(task.name)
+        machine = self.host.run(["uname", "-m"], timeout_s=_CALL_S).text.strip()
+        self.ledger.note(Kind.IMAGE, image, host=self.host.name)
+        repository, _, tag = image.rpartition(":")
+        self.engine.api.import_image_from_data(pause_image(machine), repository=repository, tag=tag)
+        self.ledger.note(Kind.CONTAINER, name, host=self.host.name)
+        parent = f"/{groups.pod}" if groups else self.placement.engine_parent(task.cgroup_parent)
+        given: dict[str, Any] = (
+            {"cpu_shares": _LEAST_SHARES, "oom_score_adj": self._score(SANDBOX_OOM)} if groups else {}
+        )
+        if task.network is NetworkKind.HOST:
+            given["network_mode"] = "host"
+        elif bridge is not None:
+            given |= {"network": bridge.name, "hostname": task.name}
+        else:
+            given |= {"network_mode": "none", "hostname": task.name}
+        container = self.engine.containers.create(
+            image,
+            command=[PATH],
+            name=name,
+            cgroup_parent=parent,
+            ipc_mode="shareable",
+            shm_size=SHM_BYTES,
+            read_only=True,
+            init=False,
+            log_config=LogConfig(type=LogConfig.types.JSON),
+            labels=labels(task.cgroup_parent),
+            **given,
+        )
+        container.start()
+        container.reload()
+        return container
+
+    def _attach(self, task: Task, setting: PodSetting, pid: int) -> cni.Attachment:
+        links, scratch = cni.links_of(task.name), scratch_of(task.name)
+        for plugin in (setting.cni, "host-local", *(["portmap"] if task.network is NetworkKind.HOST_PORT else [])):
+            cni.directory_of(self.host, plugin)  # told before anything is made
+        self.ledger.note(Kind.PATH, scratch, host=self.host.name)
+        self.host.run(["install", "-d", "-m", "0700", "--", scratch], timeout_s=_CALL_S)
+        self.ledger.note(Kind.RULES, f"cni:{task.name}", host=self.host.name)
+        if setting.cni == "bridge":
+            self.ledger.note(Kind.LINK, links.bridge, host=self.host.name)
+        else:
+            self._ip(
+                "link", "add", "name", links.master, "type", "veth", "peer", "name", links.peer, note=links.master
+            )
+            self._ip("link", "set", "dev", links.peer, "up")
+            self._ip("link", "set", "dev", links.master, "up")
+        port = task.port if task.network is NetworkKind.HOST_PORT else None
+        attached = cni.attach(self.host, setting.cni, task.name, scratch, pid, port)
+        if setting.cni != "bridge":  # a macvlan's siblings see each other, and never the interface below them
+            own = ("link", "add", "link", links.master, "name", links.own, "type", "macvlan", "mode", "bridge")
+            self._ip(*own, note=links.own)
+            self._ip("address", "add", f"{attached.gateway}/{attached.network.prefixlen}", "dev", links.own)
+            self._ip("link", "set", "dev", links.own, "up")
+        return attached
+
+    def _publish(
+        self, task: Task, setting: PodSetting, attached: cni.Attachment, facts: dict[str, Any]
+    ) -> Endpoint | None:
+        """Where clients dial, if that is not the pod's own address."""
+        if task.network is NetworkKind.HOST_PORT:
+            return Endpoint(attached.gateway, task.port)
+        if task.network not in SERVICE_NETWORKS:
+            return None
+        block = _block(self.host, task.name)
+        wanted = task.network is NetworkKind.NODE_PORT
+        service = Service(
+            tag=tag_of(task.name),
+            cluster_ip=cluster_ip_of(block, setting.services),
+            block=block,
+            port=task.port,
+            endpoint=f"{attached.address}:{task.port}",
+            pods=attached.network,
+            of=setting.services,
+            node_ip=attached.gateway,
+            node_port=self._node_port(task.name) if wanted else 0,
+        )
+        self.ledger.note(Kind.RULES, f"{setting.proxy}:{service.tag}", host=self.host.name)
+        in_force = rules.put(self.host, setting.proxy, service)
+        if in_force.services != setting.services:
+            raise RunFailed(
+                f"{setting.services} Services were to be known to the kernel, and it knows {in_force.services}"
+            )
+        facts |= {"proxy": in_force.by, "services": in_force.services, "rules": in_force.rules}
+        if wanted:
+            return Endpoint(attached.gateway, service.node_port)
+        return Endpoint(service.cluster_ip, task.port)
+
+    def _score(self, wanted: int) -> int:
+        """None below 0 where CAP_SYS_RESOURCE is withheld, as inside many machines (proc_pid_oom_score_adj(5))."""
+        return max(wanted, 0) if ceilings(self.host) else wanted
+
+    def _node_port(self, name: str) -> int:
+        """One on which nothing of the host's listens."""
+        table = (self.host.read("/proc/net/tcp") or b"").decode() + (
+            self.host.read("/proc/net/tcp6") or b""
+        ).decode()
+        used = {
+            int(line.split()[1].rpartition(":")[2], 16) for line in table.splitlines() if ":" in line.split()[1]
+        }
+        first = int(hashlib.sha256(name.encode()).hexdigest(), 16)
+        ports = (_NODE_PORTS[(first + step) % len(_NODE_PORTS)] for step in range(len(_NODE_PORTS)))
+        return next(port for port in ports if port not in used)
+
+    def _interface(self, pid: int) -> str:
+        """Of which kind the pod's interface is, as its own namespace tells."""
+        argv = ["nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-details", "-json", "link", "show", cni.INTERFACE]
+        (shown,) = json.loads(self.host.run(argv, timeout_s=_CALL_S).text)
+        return str(shown["linkinfo"]["info_kind"])
+
+    def _ip(self, *words: str, note: str | None = None) -> None:
+        if note is not None:
+            self.ledger.note(Kind.LINK, note, host=self.host.name)
+        try:
+            self.host.run(["ip", *words], timeout_s=_CALL_S)
+        except RunFailed as error:
+            raise EnvironmentLacks(
+                f"the interface of a pod cannot be made: {error.what}", hint="it needs root, iproute2 and macvlan"
+            ) from error
+
+    def _remove_sandbox(self, task: Task) -> None:
+        name = sandbox_of(task.name)
+        with suppress(NotFound):
+            self.engine.containers.get(name).remove(v=True, force=True)
+        self.ledger.forget(Kind.CONTAINER, name, host=self.host.name)
+        with suppress(ImageNotFound):
+            self.engine.images.remove(image_of(task.name), force=True)
+        self.ledger.forget(Kind.IMAGE, image_of(task.name), host=self.host.name)
+
+    def _noted(self, kind: Kind, ident: str) -> bool:
+        return any(
+            (entry.kind, entry.ident, entry.host) == (kind, ident, self.host.name)
+            for entry in self.ledger.entries()
+        )
+
+
+def sandbox_of(name: str) -> str:
+    """The container that holds the namespaces of a task's pod."""
+    return f"{name}-pod"
+
+
+def image_of(name: str) -> str:
+    """The reference of its image."""
+    return f"{_REPOSITORY}:{name}"
+
+
+def scratch_of(name: str) -> str:
+    """No directory above it is shared, as of bare tasks."""
+    return f"/run/tare-pod.{name}"
+
+
+def tag_of(name: str) -> str:
+    """What sets the rules of a pod apart: 12 digits, as chains have short names."""
+    return hashlib.sha256(name.encode()).hexdigest()[:12]
+
+
+def _links(name: str) -> tuple[str, ...]:
+    links = cni.links_of(name)
+    return (links.own, links.bridge, links.master)
+
+
+def _block(host: Host, name: str) -> ipaddress.IPv4Network:
+    return free_network(host, name, _SERVICE_PREFIX, ipaddress.IPv4Network(SERVICE_POOL))
+
+
+def _networks(container: Container) -> list[Mapping[str, Any]]:
+    return list((container.attrs["NetworkSettings"].get("Networks") or {}).values())

@@ -1,0 +1,82 @@
+"""What pods are refused for: where they stand, how they are reached, their class of service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tare.study.model import Placement, PodSpec, SutSpec
+from tare.study.reading.document import KeyPath
+from tare.study.rules.refusal import Refusal
+from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind, Qos
+
+_NETWORK: KeyPath = ("sut", "network")
+_QOS: KeyPath = ("sut", "pod", "qos")
+_WITHOUT_CNI = frozenset({NetworkKind.HOST, NetworkKind.BRIDGE})
+
+
+def refuse_pod(sut: SutSpec, client: Placement | None) -> Refusal | None:
+    """The first reason why the SUT cannot stand in its pod so, `None` where it can or is in none."""
+    return next(_faults(sut, client), None)
+
+
+def _faults(sut: SutSpec, client: Placement | None) -> Iterator[Refusal]:
+    pod = sut.pod
+    if client is not None and client.network in POD_NETWORKS:
+        why = f"`{client.network}` is how a pod is attached, and a client is in none"
+        yield Refusal((("client", "network"),), why, "use `client.network: host`")
+    if pod is None:
+        if sut.network in POD_NETWORKS:
+            why = f"`{sut.network}` is how a pod is attached, and the SUT is in none"
+            yield Refusal((_NETWORK,), why, "say what its pod is like: `sut.pod: {cni: bridge}`")
+        return
+    given: list[KeyPath] = [("sut", "pod", key) for key in sorted(pod.model_fields_set)]
+    if sut.deployment != "container" or sut.engine not in {None, "docker"}:
+        what = f"`{sut.deployment}`" if sut.deployment != "container" else f"the engine `{sut.engine}`"
+        keys: tuple[KeyPath, ...] = (*given, ("sut", "pod"), ("sut", "deployment"))
+        yield Refusal(keys, f"{what} makes no pod", "use `deployment: container` in Docker, or leave `pod` out")
+    if sut.network not in POD_NETWORKS | _WITHOUT_CNI:
+        why = f"the ports of a pod are not published by the engine (`{sut.network}`)"
+        yield Refusal((_NETWORK, ("sut", "pod")), why, "use `host-port`, `cluster-ip` or `node-port`")
+    if client is not None and client.network is not NetworkKind.HOST:
+        why = f"a client of a pod stands on its node, and not on `{client.network}`"
+        yield Refusal((("client", "network"), ("sut", "pod")), why, "use `client.network: host`")
+    if sut.nodes > 1:
+        why = f"{sut.nodes} pods would need addresses before they are made"
+        yield Refusal((("sut", "nodes"), ("sut", "pod")), why, "use one node, or leave `pod` out")
+    yield from _network_faults(sut, pod)
+    yield from _qos_faults(sut, pod)
+
+
+def _network_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
+    usual = PodSpec()
+    if pod.cni != usual.cni and sut.network is not NetworkKind.POD:
+        why = f"`{sut.network}` needs a node that forwards to the pod, and `{pod.cni}` has none"
+        yield Refusal((("sut", "pod", "cni"), _NETWORK), why, "use `network: pod`, or `cni: bridge`")
+    for key in ("proxy", "services"):
+        if getattr(pod, key) != getattr(usual, key) and sut.network not in SERVICE_NETWORKS:
+            why = f"`{key}` means nothing on `{sut.network}`, which no Service leads to"
+            yield Refusal((("sut", "pod", key), _NETWORK), why, "use `cluster-ip` or `node-port`, or leave it out")
+
+
+def _qos_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
+    limits = sut.limits
+    for key in ("cpu_request", "memory_request"):
+        if getattr(pod, key) is not None and pod.qos is not Qos.BURSTABLE:
+            why = f"`{key}` is of the class `burstable`; the others follow from the limits"
+            yield Refusal((("sut", "pod", key), _QOS), why, "use `qos: burstable`, or leave it out")
+    if pod.qos is None:
+        return
+    weight: KeyPath = ("sut", "limits", "cpu_weight")
+    if limits.cpu_weight is not None:
+        yield Refusal((weight, _QOS), "kubelet sets the weight by what is requested", "leave `cpu_weight` out")
+    limited = [key for key in ("cpu_quota", "memory") if getattr(limits, key) is not None]
+    if pod.qos is Qos.BEST_EFFORT and limited:
+        keys = (("sut", "limits", limited[0]), _QOS)
+        yield Refusal(keys, "a pod of the class `best-effort` has no limits", "use `burstable` or `guaranteed`")
+    if pod.qos is Qos.GUARANTEED and (limits.memory is None or (limits.cpu_quota is None and limits.cpus is None)):
+        why = "a pod of the class `guaranteed` has limits of CPU and memory"
+        hint = "set `limits.memory` and `limits.cpu_quota`, or `limits.cpus` as by the static CPU manager"
+        yield Refusal((_QOS, ("sut", "limits")), why, hint)
+    if pod.qos is Qos.BURSTABLE and not limited and pod.cpu_request is None and pod.memory_request is None:
+        why = "a pod that requests nothing and has no limits is of the class `best-effort`"
+        yield Refusal((_QOS,), why, "set `pod.cpu_request`, `pod.memory_request` or a limit")

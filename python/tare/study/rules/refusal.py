@@ -1,0 +1,14 @@
+"""Why a combination of settings is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The keys that clash, the one to name first; the reason; what to write."""
+
+    keys: tuple[tuple[str | int, ...], ...]
+    why: str
+    hint: str

@@ -1,0 +1,184 @@
+"""Each piece of a pod is in force on a real engine and kernel, is proved by it, and goes without a trace."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker import DockerClient
+from tests.integration.deployments.test_network_path import dialled, free_port, wait_until_listening
+
+from tare.deployments import Deployment, Instance, Limits, PodSetting, Task
+from tare.deployments.network.path import Hop, NetworkPath, observe_path
+from tare.deployments.pod.cni import links_of
+from tare.deployments.rlimits import ceilings
+from tare.deployments.sweep import sweep
+from tare.sites.local import LocalHost
+from tare.sites.sqlite_ledger import SqliteLedger
+from tare.study.values import NetworkKind, Qos
+
+pytestmark = pytest.mark.engine
+
+MakeTask = Callable[..., Task]
+Started = Callable[[Deployment, Task], Instance]
+Asked = Callable[..., tuple[Instance, NetworkPath]]
+
+
+def rules() -> set[str]:
+    """All that netfilter holds, without counters: what a pod adds has to be gone after it."""
+    done = [
+        subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+        for argv in (["iptables-save", "-t", "nat"], ["iptables-save", "-t", "filter"], ["nft", "list", "tables"])
+    ]
+    lines = {line for text in done for line in text.splitlines() if not line.startswith(("#", ":"))}
+    return {line for line in lines if not line.startswith("table ") or "tare" in line}  # engines make tables, too
+
+
+@pytest.fixture(autouse=True)
+def no_rules_and_links_left() -> Iterator[None]:
+    before = rules()
+    yield
+    assert rules() - before == set()
+    names = {place.name for place in Path("/sys/class/net").iterdir()}
+    assert not [name for name in names if name.startswith(("tarec", "tarem", "tarep", "tareo"))]
+    assert not list(Path("/run").glob("tare-pod.*"))
+
+
+@pytest.fixture
+def asked(host: LocalHost, bare: Deployment, container: Deployment, make_task: MakeTask, started: Started) -> Asked:
+    """A server in a pod with a client on its node, connected once."""
+
+    def ask(network: NetworkKind, setting: PodSetting, **given: Any) -> tuple[Instance, NetworkPath]:
+        port = free_port(host)
+        bind = "127.0.0.1" if network is NetworkKind.HOST else "0.0.0.0"
+        serve = ("httpd", "-f", "-p", f"{bind}:{port}", "-h", "/tmp")
+        server = started(container, make_task(*serve, name="s", network=network, port=port, pod=setting, **given))
+        wait_until_listening(host, server, port)
+        place = dialled(server, NetworkKind.HOST)
+        client = started(
+            bare, make_task("sh", "-c", f"sleep 1000 | nc {place.address} {place.port}", name="client")
+        )
+        deadline = time.monotonic() + 20
+        while (path := observe_path(host, client, server)) is None or path.hop is None:
+            assert time.monotonic() < deadline, path
+            time.sleep(0.05)
+        assert path.client_dialled == place
+        return server, path
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("network", "setting", "hop", "facts"),
+    [
+        (NetworkKind.HOST, PodSetting(), Hop.LOOPBACK, {"held by the sandbox": "ipc"}),
+        (NetworkKind.BRIDGE, PodSetting(), Hop.BRIDGE, {"held by the sandbox": "ipc,net"}),
+        (NetworkKind.POD, PodSetting(), Hop.BRIDGE, {"held by the sandbox": "ipc,net", "interface": "veth"}),
+        (NetworkKind.POD, PodSetting(cni="macvlan"), Hop.BRIDGE, {"interface": "macvlan"}),
+        (NetworkKind.HOST_PORT, PodSetting(), Hop.DNAT, {"interface": "veth"}),
+        (NetworkKind.CLUSTER_IP, PodSetting(services=10), Hop.DNAT, {"services": 10}),
+        (NetworkKind.CLUSTER_IP, PodSetting(services=1000), Hop.DNAT, {"services": 1000}),
+        (NetworkKind.CLUSTER_IP, PodSetting(services=1000, proxy="nftables"), Hop.DNAT, {"services": 1000}),
+        (NetworkKind.NODE_PORT, PodSetting(services=10), Hop.DNAT, {"services": 10}),
+        (NetworkKind.NODE_PORT, PodSetting(services=10, proxy="nftables"), Hop.DNAT, {"services": 10}),
+    ],
+)
+def test_a_piece_of_the_network_is_the_one_that_is_named(  # noqa: PLR0917 - a row
+    asked: Asked, container: Deployment, network: NetworkKind, setting: PodSetting, hop: Hop, facts: dict[str, Any]
+) -> None:
+    server, path = asked(network, setting)
+    assert path.hop is hop
+    seen = container.observe(server).pod
+    assert seen is not None
+    assert {key: seen[key] for key in facts} == facts
+    if "proxy" in seen:
+        assert ("iptables" if setting.proxy == "iptables" else "nftables") in seen["proxy"]
+    if network in {NetworkKind.CLUSTER_IP, NetworkKind.NODE_PORT}:
+        assert path.server_sees is not None
+        assert path.server_sees.address != path.client_dialled.address or network is NetworkKind.NODE_PORT
+
+
+@pytest.mark.parametrize(
+    ("setting", "limits", "place", "shares", "score"),
+    [
+        (PodSetting(qos=Qos.BEST_EFFORT), Limits(), "kubepods/besteffort/pod", 2, 1000),
+        (PodSetting(qos=Qos.BURSTABLE, cpu_request=0.5), Limits(cpu_quota=1.0), "kubepods/burstable/pod", 512, 999),
+        (PodSetting(qos=Qos.GUARANTEED), Limits(cpu_quota=1.0, memory_bytes=64 << 20), "kubepods/pod", 1024, -997),
+        (PodSetting(qos=Qos.GUARANTEED), Limits(cpus="0", memory_bytes=64 << 20), "kubepods/pod", 1024, -997),
+    ],
+)
+def test_a_class_of_service_is_in_force(  # noqa: PLR0917 - a row
+    asked: Asked,
+    container: Deployment,
+    host: LocalHost,
+    setting: PodSetting,
+    limits: Limits,
+    place: str,
+    shares: int,
+    score: int,
+) -> None:
+    server, _ = asked(NetworkKind.POD, setting, limits=limits)
+    seen = container.observe(server)
+    own = next(path for names, path in seen.cgroups.items() if names == "cpu")
+    assert own.startswith(f"/{server.task.cgroup_parent}/{place}")
+    held = max(score, 0) if ceilings(host) else score  # none below 0 without CAP_SYS_RESOURCE
+    assert (seen.cpu_weight, seen.oom_score_adj) == (shares, held)
+    assert seen.pod is not None
+    assert seen.pod["kubelet's oom_score_adj"] == score
+    assert (seen.cpu_quota, seen.memory_bytes) == (limits.cpu_quota, limits.memory_bytes)
+    above = Path(f"/sys/fs/cgroup/cpu{own}").parent
+    assert (above / "cpu.shares").read_text().strip() == str(shares)
+    quota = "-1" if limits.cpu_quota is None else "100000"
+    assert (above / "cpu.cfs_quota_us").read_text().strip() == quota
+
+
+@pytest.fixture
+def killed_script(tmp_path: Path) -> Path:
+    """A tare of the test's own, which notes in the ledger of this machine."""
+    return tmp_path / "killed.py"
+
+
+@pytest.mark.parametrize("proxy", ["iptables", "nftables"])
+def test_a_pod_of_a_killed_tare_is_swept_with_its_rules(  # noqa: PLR0917 - fixtures
+    host: LocalHost,
+    engine: DockerClient,
+    ledger: SqliteLedger,
+    make_task: MakeTask,
+    killed_script: Path,
+    tmp_path: Path,
+    proxy: str,
+) -> None:
+    image = make_task("true").image
+    name = make_task("true").cgroup_parent.replace("/", "-")
+    killed_script.write_text(
+        "import os, signal\n"
+        "from pathlib import Path\n"
+        "from tare.deployments import PodSetting, Task\n"
+        "from tare.deployments.registry import DEPLOYMENTS\n"
+        "from tare.images import Image, ImageConfig\n"
+        "from tare.sites import Output\n"
+        "from tare.sites.engine import connect\n"
+        "from tare.sites.local import LocalHost\n"
+        "from tare.sites.sqlite_ledger import SqliteLedger\n"
+        "from tare.study.values import NetworkKind, Qos\n"
+        f"home, image = Path({str(tmp_path)!r}), Image('x', 'y', '/', {image.engine_id!r}, ImageConfig())\n"
+        f"task = Task('{name}-sut', image, ('sleep', '1000'), Output(str(home / 'o'), str(home / 'e')),\n"
+        f"            '{name.replace('tare-', 'tare/', 1)}', network=NetworkKind.NODE_PORT, port=5000,\n"
+        f"            pod=PodSetting(services=10, proxy='{proxy}', qos=Qos.BEST_EFFORT))\n"
+        "DEPLOYMENTS['container'](LocalHost(), SqliteLedger(home / 'ledger.sqlite'), connect()).start(task)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, str(killed_script)], check=False, capture_output=True, timeout=90)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert Path(f"/sys/class/net/{links_of(f'{name}-sut').bridge}").exists()
+    swept = sweep(ledger.abandoned(), {"local": host}, engine, ledger)
+    assert swept.failed == []
+    assert f"container {name}-sut-pod on local" in swept.removed
+    assert len([line for line in swept.removed if line.startswith("rules ")]) == 2
+    assert ledger.entries() == ()
