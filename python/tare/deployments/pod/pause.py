@@ -46,7 +46,7 @@ def pause_program(machine: str) -> bytes:
 def pause_image(machine: str) -> bytes:
     """A tar of a root file system that holds nothing else."""
     packed, program = io.BytesIO(), pause_program(machine)
-    with tarfile.open(fileobj=packed, mode="w") as tar:
+    with tarfile.TarFile(fileobj=packed, mode="w") as tar:
         entry = tarfile.TarInfo(PATH.lstrip("/"))
         entry.size, entry.mode = len(program), 0o755
         tar.addfile(entry, io.BytesIO(program))
