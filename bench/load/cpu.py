@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import statistics
 import subprocess
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.load import java
 from bench.load.servers import ROWS, Lab, Server, mariadb, missing, postgresql, redis, sysbench_words
@@ -153,9 +155,14 @@ def fill(case: Case, lab: Lab, port: int) -> None:
 
 
 def cpu_us(words: Sequence[str], cpu: int, operations: int) -> float:
-    """CPU of the whole process, its start and connecting too, in microseconds an operation."""
+    """CPU of the whole process, its start and connecting too, in microseconds an operation.
+
+    `ValueError`: tare-load had a wrong or missing answer, so its figure would be none of this operation.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(["taskset", "-c", str(cpu), *words], check=True, timeout=300, capture_output=True)
+    ended = subprocess.run(["taskset", "-c", str(cpu), *words], check=True, timeout=300, capture_output=True)
+    if Path(words[0]).name == "tare-load" and (right := json.loads(ended.stdout)["measure"]["right"]) != operations:
+        raise ValueError(f"tare-load has {right} right answers of {operations}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e6 / operations
 

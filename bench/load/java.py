@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.load.servers import Server, free_port
+from tare.images.image_store import ImageStore
+from tare.sites.layout import default_layout
+from tare.sites.sqlite_ledger import SqliteLedger
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_S, START_S = 900, 180
-IMAGE = "tare/cassandra-3-11"
+IMAGE = "cassandra-3.11"
 PORT = 9042
 """Cassandra's own, as its stress tool is told no other."""
 READS = {
@@ -28,6 +31,7 @@ READS = {
     "updateproportion": "0",
 }
 """As large as the rows of cassandra-stress."""
+ROWS = 10_000
 
 
 def ycsb_jars() -> str | None:
@@ -53,20 +57,15 @@ def cassandra_root() -> Path | None:
     at = ROOT / "build" / "bench-cassandra"
     if (at / "opt" / "cassandra" / "tools").is_dir():
         return at
-    if os.geteuid() != 0 or shutil.which("docker") is None:
+    layout = default_layout()
+    images = [
+        each.image
+        for each in ImageStore(layout, SqliteLedger(layout.ledger)).all()
+        if each.image.reference == IMAGE
+    ]
+    if os.geteuid() != 0 or not images:
         return None
-    ask = ["docker", "images", "--quiet", IMAGE]
-    found = subprocess.run(ask, capture_output=True, text=True, timeout=60, check=False).stdout.split()
-    if not found:
-        return None
-    at.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(["docker", "create", found[0]], capture_output=True, text=True, timeout=60, check=True)
-    container = made.stdout.strip()
-    try:
-        with subprocess.Popen(["docker", "export", container], stdout=subprocess.PIPE) as export:
-            subprocess.run(["tar", "-x", "-C", str(at)], stdin=export.stdout, check=True, timeout=600)
-    finally:
-        subprocess.run(["docker", "rm", container], capture_output=True, timeout=60, check=True)
+    shutil.copytree(images[-1].rootfs, at, symlinks=True)
     # Cassandra asks for the address of the host's name.
     (at / "etc" / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
     return at
@@ -97,7 +96,7 @@ def cassandra(cpu: int) -> Iterator[Server]:
         words = ["taskset", "-c", str(cpu), *inside(root, start)]
         process = subprocess.Popen(words, stdout=log, stderr=log)
         try:
-            fill = inside(root, stress("write n=10000", threads=16))
+            fill = inside(root, stress(f"write n={ROWS}", threads=16))
             deadline = time.monotonic() + START_S
             while subprocess.run(fill, capture_output=True, timeout=START_S, check=False).returncode:
                 if process.poll() is not None or time.monotonic() > deadline:
@@ -110,7 +109,8 @@ def cassandra(cpu: int) -> Iterator[Server]:
 
 
 def stress(what: str, threads: int) -> str:
-    """A command of cassandra-stress, `threads` requests at once."""
+    """A command of cassandra-stress on the rows written first, `threads` requests at once."""
     return (
-        f"exec cassandra-stress {what} no-warmup cl=ONE -mode native cql3 -rate threads={threads} -node 127.0.0.1"
+        f"exec cassandra-stress {what} no-warmup cl=ONE -mode native cql3 -rate threads={threads} "
+        f"-pop seq=1..{ROWS} -node 127.0.0.1"
     )
