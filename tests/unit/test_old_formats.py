@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sqlite3
 import tarfile
@@ -46,7 +48,7 @@ def test_an_old_store_reports_the_findings_that_it_reported(store: Path, format_
         assert set(known(reported)) >= set(known(written))
         assert {key: known(reported)[key] for key in known(written)} == known(written)
     else:
-        assert reported == written
+        assert columns(reported).items() >= columns(written).items()
 
 
 def known(text: str) -> dict[str, object]:
@@ -62,6 +64,12 @@ def known(text: str) -> dict[str, object]:
 
     walk("", json.loads(text))
     return values
+
+
+def columns(text: str) -> dict[str, list[str]]:
+    """Column → its cells; columns that came later stand between the old ones."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def test_an_old_store_takes_more_runs(store: Path) -> None:
@@ -98,7 +106,8 @@ def test_an_old_calibration_is_quoted() -> None:
     (machine,) = (OLD / "calibration").iterdir()
     (summary,) = Archive(OLD / "calibration").summaries(machine.name)
     written = json.loads(next(machine.glob("*/summary.json")).read_text())
-    assert summary.model_dump(mode="json") == written
+    read = known(summary.model_dump_json())
+    assert {key: read[key] for key in known(json.dumps(written))} == known(json.dumps(written))
     assert (summary.effort.studies, summary.false_positives.of, summary.spread) == (4, 4, 0.012)
 
 

@@ -40,6 +40,7 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.sut.storage.wsize": None,
     "settings.sut.storage": StorageSpec().model_dump(mode="json", exclude={"sync", "rsize", "wsize"}),
     "settings.sut.vm": None,
+    "settings.sut.pod": None,
     "settings.client.own_host": False,
 }
 """Dotted paths; `*` is any key. An inner key stands before the one around it, which is its default only then."""

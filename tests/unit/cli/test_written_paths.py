@@ -40,7 +40,8 @@ READ = {
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
     "store verify STORE", "store repair STORE", "advise --claims", "advise --profile",
     "import MAPPING", "import DIRECTORY",
-    "doctor --sites", "plan --sites", "run --sites", "clean --sites", "worker --sites",
+    "doctor --sites", "plan --sites", "run --sites", "calibrate --sites", "clean --sites",
+    "worker --sites",
     "run --tls-ca", "run --tls-cert", "run --tls-key", "worker --tls-ca", "worker --tls-cert", "worker --tls-key",
 }  # fmt: skip
 

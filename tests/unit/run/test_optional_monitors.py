@@ -68,7 +68,8 @@ def test_the_trace_of_a_run_is_not_optional() -> None:
 
 
 def test_an_optional_monitor_that_is_lacking_is_recorded_as_absent(tmp_path: Path) -> None:
-    machine: Any = SimpleNamespace(monitors={"probe": FakeMonitor(), "eye": Lacking()})
+    site = SimpleNamespace(sut_hosts=(FakeHost(),))
+    machine: Any = SimpleNamespace(monitors={"probe": FakeMonitor(), "eye": Lacking()}, site=site)
     settings = plan_with(eye=MonitorSpec(optional=True)).study.arms[0].settings
     context: Any = SimpleNamespace(workdir=SimpleNamespace(host=FakeHost()), settings=settings)
     monitors = Monitors(machine)

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import docker
@@ -29,9 +30,16 @@ VERSION = json.loads((ROOT / "tests" / "data" / "docker-20.10-version.json").rea
 class Engine:
     """Answers as an engine at a Unix socket did."""
 
-    def __init__(self, info: Mapping[str, Any] = INFO, version: Mapping[str, Any] = VERSION) -> None:
-        self._info, self._version = info, version
+    def __init__(
+        self,
+        info: Mapping[str, Any] = INFO,
+        version: Mapping[str, Any] = VERSION,
+        podman: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`podman`: what its own API answers; `None`: it does not serve it."""
+        self._info, self._version, self._podman = info, version, podman
         self.api = self
+        self.timeout = 60
         self.base_url = "http+docker://localhost"
 
     def info(self) -> Mapping[str, Any]:
@@ -39,6 +47,11 @@ class Engine:
 
     def version(self) -> Mapping[str, Any]:
         return self._version
+
+    def get(self, url: str, timeout: float) -> SimpleNamespace:
+        assert url.endswith("/libpod/info")
+        assert timeout == self.timeout
+        return SimpleNamespace(ok=self._podman is not None, json=lambda: self._podman)
 
 
 def client(engine: Engine | None = None) -> docker.DockerClient:
@@ -228,6 +241,15 @@ def test_podman_is_told_from_its_components() -> None:
     facts = engine_facts(client(Engine(version=version)), dockerd_host("--x"))
     assert (facts["engine"], facts["engine_version"]) == ("podman", "4.9.3")
     assert facts["engine_userland_proxy"] is None
+    assert not facts["engine_rootless"]
+
+
+def test_podman_says_by_its_own_api_that_it_is_rootless() -> None:
+    version = {**VERSION, "Components": [{"Name": "Podman Engine", "Version": "4.9.3"}]}
+    info = {"host": {"security": {"rootless": True}, "idMappings": {"uidmap": [{"container_id": 0}]}}}
+    facts = engine_facts(client(Engine(version=version, podman=info)))
+    assert facts["engine_rootless"]
+    assert facts["engine_id_maps"] == {"uidmap": [{"container_id": 0}]}
 
 
 def test_the_containerd_image_store_is_told_from_the_drivers_status() -> None:
