@@ -21,7 +21,7 @@ SITES = ("north", "south", "east")
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "sites.yaml").write_text(sites_file(SITES))
-    (tmp_path / "study.yaml").write_text(STUDY.replace("blocks: 4", "blocks: 6"))
+    (tmp_path / "study.yaml").write_text(STUDY.replace("blocks: 4", "blocks: 6, paired: true"))
     return tmp_path
 
 
