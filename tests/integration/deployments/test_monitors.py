@@ -65,13 +65,17 @@ def watch(host: Host, ledger: Ledger, tmp_path: Path) -> Watch:
     if missing:
         left_out("; ".join(missing))
     machine: Any = SimpleNamespace(
-        site=Site(sut=host, client=host), ledger=ledger, clock=SystemClock(), monitors=MONITORS, parts={}
+        site=Site(sut=host, client=host),
+        ledger_on=lambda _: ledger,
+        clock=SystemClock(),
+        monitors=MONITORS,
+        parts={},
     )
     raw = tmp_path / "raw"
     raw.mkdir()
     settings = SimpleNamespace(monitors=dict.fromkeys(NAMES, MonitorSpec()))
     room = SimpleNamespace(host=host, raw=str(raw))
-    bench = SimpleNamespace(workdir=room, client_workdir=None, settings=settings, storages=())
+    bench = SimpleNamespace(workdir=room, client_workdir=None, settings=settings, storages={host.name: ()})
     parameters = SimpleNamespace(warmup_s=0.0, measure_s=MEASURE_S, cooldown_s=0.0)
     return Watch(Monitors(machine), bench, parameters, raw)
 
