@@ -13,6 +13,7 @@ from tare.study.protocol_spec import InterleaveSpec
 from tare.study.reading.load import loads
 from tare.study.registry import Registry
 from tare.study.rules.placement import refuse_machine, refuse_placement
+from tare.study.rules.refusal import Refusal
 from tare.study.values import NetworkKind
 
 MACHINES = ("vm", "vm-container")
@@ -44,17 +45,22 @@ ALLOWED = {
 SIDES = list(product(("bare", "container", *MACHINES), (kind.value for kind in NetworkKind)))
 
 
-@pytest.mark.parametrize(("sut", "client"), list(product(SIDES, SIDES)))
-def test_the_matrix_of_placements(sut: tuple[str, str], client: tuple[str, str]) -> None:
+@pytest.mark.parametrize("sut", SIDES)
+def test_the_matrix_of_placements(sut: tuple[str, str]) -> None:
+    """One case for each server, and all clients in it: 4096 cases would take longer to name than to check."""
+    refusals = {client: refusal_of(sut, client) for client in SIDES}
+    assert {client for client, refusal in refusals.items() if refusal is None} == {
+        client for server, client in ALLOWED if server == sut
+    }
+    assert all(refusal.why and refusal.hint for refusal in refusals.values() if refusal is not None)
+
+
+def refusal_of(sut: tuple[str, str], client: tuple[str, str]) -> Refusal | None:
     limits = LimitsSpec(memory="1G")
     server = SutSpec(image="i", database="d", deployment=sut[0], network=NetworkKind(sut[1]), limits=limits)
     placed = ClientSpec(image="i", deployment=client[0], network=NetworkKind(client[1]), limits=limits)
     isolate = {"sut_isolates": sut[0] != "bare", "client_isolates": client[0] != "bare"}
-    refusal = refuse_machine(server, placed, InterleaveSpec()) or refuse_placement(server, placed, **isolate)
-    assert (refusal is None) == ((sut, client) in ALLOWED)
-    if refusal is not None:
-        assert refusal.why
-        assert refusal.hint
+    return refuse_machine(server, placed, InterleaveSpec()) or refuse_placement(server, placed, **isolate)
 
 
 def test_each_that_is_allowed_is_tried_on_a_real_engine() -> None:
