@@ -185,6 +185,8 @@ def test_a_run_that_fails_for_good_ends_with_1_and_its_reason(home: Path, study:
 def test_clean_removes_what_a_killed_run_left_and_its_caches(
     home: Path, study: Path, tmp_path: Path, started: Any
 ) -> None:
+    # Enough blocks that it still runs when `tare clean` has started, however slowly.
+    study.write_text(STUDY.replace("blocks: 2", "blocks: 200"))
     running = started("run", str(study), "--store", str(tmp_path / "store"))
     wait_for_first_record(tmp_path / "store")
     wait_for_work(home)
