@@ -87,8 +87,8 @@ def _without_containers(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tu
 
 
 def _of_machines(claims: Sequence[ClaimFile]) -> tuple[str, ...]:
-    """Ids of the claims of a virtual machine against none."""
-    contexts = [(known.id, known.claim.context) for known in claims]
+    """Ids of the claims of a virtual machine against none, weak sources left out."""
+    contexts = [(known.id, known.claim.context) for known in claims if not known.claim.source.weak]
     return tuple(
         name
         for name, context in contexts

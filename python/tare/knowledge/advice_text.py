@@ -46,6 +46,10 @@ def interval(low: float, high: float) -> str:
 
 def effect_words(claim: Claim) -> str:
     """`read_latency_mean +1.4 % (standard error 1.0 %, n = 30)`, a range, or the claim's sentence."""
+    return f"{_figure_words(claim)}{' (weak source)' if claim.source.weak else ''}"
+
+
+def _figure_words(claim: Claim) -> str:
     effect = claim.effect
     if isinstance(effect, Measured):
         spread = "" if effect.se is None else f" (standard error {100 * effect.se:.1f} %, n = {effect.n})"

@@ -197,11 +197,11 @@ class How(ClaimModel):
 
 
 class Source(ClaimModel):
-    """Where the claim can be looked up."""
+    """Where the claim can be looked up. `null`: the source does not tell its authors or its year."""
 
     title: Text
-    authors: Text
-    year: int = Field(gt=1900)
+    authors: Text | None = None
+    year: int | None = Field(default=None, gt=1900)
     url: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
     doi: Annotated[str, Field(pattern=r"^10\.\d{4,9}/\S+$")] | None = None
     store: Text | None = None
@@ -210,11 +210,16 @@ class Source(ClaimModel):
     """Page, table, section or file."""
     read: Literal["whole", "part", "abstract", "notes"]
     """What of it was read for the claim; `notes`: the project's own notes on the source."""
+    weak: bool = False
+    """The claim is shown and weighs nothing: `weak_because` tells why."""
+    weak_because: Text | None = None
 
     @model_validator(mode="after")
     def _can_be_found(self) -> Source:
         if self.url is None and self.doi is None and self.store is None:
             raise ValueError("a claim needs a source that can be found: `url`, `doi` or `store`")
+        if self.weak != (self.weak_because is not None):
+            raise ValueError("a weak source needs `weak: true` and the reason in `weak_because`")
         return self
 
 

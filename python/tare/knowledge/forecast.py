@@ -92,7 +92,8 @@ def _nearest(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile])
     ordered = sorted(
         near,
         key=lambda each: (
-            len(each.differs_in) + len(each.untold), "database" in each.differs_in, "network" in each.differs_in
+            each.claim.claim.source.weak, len(each.differs_in) + len(each.untold),
+            "database" in each.differs_in, "network" in each.differs_in,
         ),
     )  # fmt: skip
     one_a_kind = {(each.claim.study, each.differs_in): each for each in reversed(ordered)}

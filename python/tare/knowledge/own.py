@@ -34,7 +34,7 @@ COLUMNS = (
     "deployment", "client", "network", "storage", "engine", "engine_version", "runtime",
     "baseline_deployment", "baseline_network", "baseline_storage", "machine", "client_host",
     "kind", "metric", "log_ratio", "se", "n", "low", "high", "statistic", "parity", "repetitions", "summary_of",
-    "title", "year", "url", "doi", "where", "read",
+    "title", "year", "url", "doi", "where", "read", "weak",
 )  # fmt: skip
 """Of the CSV, documented in docs/reference/knowledge.md."""
 
@@ -80,7 +80,7 @@ def _row(claim: Claim) -> dict[str, object]:
     elif isinstance(claim.effect, Between):
         row |= {"low": claim.effect.low, "high": claim.effect.high}
     row |= claim.how.model_dump(exclude={"order"})
-    return row | claim.source.model_dump(exclude={"authors", "store"})
+    return row | claim.source.model_dump(exclude={"authors", "store", "weak_because"})
 
 
 def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:

@@ -153,8 +153,15 @@ class Pool:
 
 
 def pool(claims: Sequence[ClaimFile]) -> Pool | None:
-    """Sum up claims; `None` without any. Averages of other claims are left out. Raises where the keys clash."""
-    counted = tuple(known for known in claims if known.claim.how.summary_of is None and _ends(known))
+    """Sum up claims; `None` without any. Averages of other claims and weak sources are left out.
+
+    Raises where the keys clash.
+    """
+    counted = tuple(
+        known
+        for known in claims
+        if known.claim.how.summary_of is None and not known.claim.source.weak and _ends(known)
+    )
     if not counted:
         return None
     _refuse_mixture(counted)
@@ -173,6 +180,8 @@ def weighs(known: ClaimFile) -> bool:
     """
     claim, key = known.claim, key_of(known.claim)
     if not isinstance(claim.effect, Measured) or claim.effect.se is None or key is None or not key.whole:
+        return False
+    if claim.source.weak:
         return False
     return claim.how.parity == "known" or (claim.how.parity == "unknown" and claim.how.statistic == "mean")
 

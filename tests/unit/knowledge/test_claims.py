@@ -90,6 +90,10 @@ def test_the_report_of_grambow_is_in_it_row_by_row(shipped: tuple[ClaimFile, ...
         ("gvisor-redis-set", -0.491),
         ("gvisor-redis-lrange-600", -0.339),
         ("gvisor-fio-fio-randwrite", -0.358),
+        ("serverdevworker-kvm", -0.066),
+        ("esequeira-mitigations-count", -0.377),
+        ("mamememo-seccomp-default", 2.452876383 / 1.321703922 - 1),
+        ("rootlesskit-ports-slirp4netns", 9.78 / 35.6 - 1),
     ],
 )
 def test_figures_are_the_published_ones(claim: str, relative: float, shipped: tuple[ClaimFile, ...]) -> None:
@@ -127,6 +131,8 @@ def test_a_right_claim_is_read(tmp_path: Path) -> None:
         ("{relative: -0.1}", "{}", ":16:3:", "needs `relative`"),
         ("format: 1", "format: 2", ":1:1:", "newer than this tare"),
         ("statistic: mean", "statistic: average", ":17:7:", "unknown value"),
+        ("read: whole}", "read: whole, weak: true}", ":18:", "the reason in `weak_because`"),
+        ("read: whole}", "read: whole, weak_because: slides}", ":18:", "needs `weak: true`"),
     ],
 )
 def test_a_wrong_claim_is_refused_at_its_line(old: str, new: str, where: str, what: str, tmp_path: Path) -> None:
@@ -169,3 +175,16 @@ def test_drift_of_the_schema_is_found(tmp_path: Path) -> None:
     kept = tmp_path / "claim.schema.json"
     kept.write_text(json.dumps({**json.loads(kept.read_text()), "title": "another"}))
     assert "out of date" in (CLAIM_SCHEMA.keep(["--check", *folder]) or "")
+
+
+def test_a_source_may_leave_its_authors_and_its_year_untold(tmp_path: Path) -> None:
+    source = load_claim(written(tmp_path, RIGHT.replace(" authors: B, year: 2020,", ""))).claim.source
+    assert (source.authors, source.year) == (None, None)
+
+
+def test_every_weak_source_that_comes_with_tare_says_why(shipped: tuple[ClaimFile, ...]) -> None:
+    weak = {known.study for known in shipped if known.claim.source.weak}
+    assert weak == {
+        "temper-cpu-limits", "serverdevworker", "rostedt-vm-tracing", "sigmonsays-docker-proxy",
+        "techplained-overlay2",
+    }  # fmt: skip

@@ -37,6 +37,7 @@ def claim(number: int, log_ratio: float = -0.05, se: float | None = 0.01, **more
         "url": "https://example.org/",
         "where": "x",
         "read": "whole",
+        **more.pop("source", {}),
     }
     tree = {
         "format": 1,
@@ -66,6 +67,16 @@ def test_four_are_listed_with_their_range_and_five_are_pooled() -> None:
     assert five.effect.point == pytest.approx(-0.054, abs=1e-6)
     assert five.effect.low < five.effect.point
     assert five.effect.moderators == ()
+
+
+def test_a_weak_source_enters_neither_range_nor_interval() -> None:
+    weak = claim(9, -0.9, source={"weak": True, "weak_because": "slides"})
+    summed = pool([*several(5), weak])
+    assert summed is not None
+    assert summed.effect == (pool(several(5)) or summed).effect
+    assert summed.low == pytest.approx(-0.058)
+    assert weak not in summed.listed
+    assert pool([weak]) is None
 
 
 @pytest.mark.parametrize(

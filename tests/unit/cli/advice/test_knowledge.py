@@ -101,7 +101,11 @@ def test_hostile_texts_stay_on_their_line_and_are_cut(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "name", "hint"),
-    [("study", "percona", "percona-2016"), ("database", "cassandr", "cassandra"), ("metric", "nope", "throughput")],
+    [
+        ("study", "percona-216", "percona-2016"),
+        ("database", "cassandr", "cassandra"),
+        ("metric", "nope", "throughput"),
+    ],
 )
 def test_a_name_that_no_claim_has_is_refused_with_those_that_there_are(option: str, name: str, hint: str) -> None:
     refused = CliRunner().invoke(app, ["knowledge", "list", f"--{option}", name]).exception
