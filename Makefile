@@ -19,6 +19,10 @@ demo: ## Set up, run the study percona-2016 at demo scale, show overheads and th
 demo-pair: ## Two test hosts, grambow-2018's setups I to IV between them, the path of each; the hosts are removed (root)
 	@scripts/demo_pair.sh
 
+.PHONY: demo-fleet
+demo-fleet: ## Three pairs of test hosts, one study on all at once, one pair loses power; the hosts are removed (root)
+	@scripts/demo_fleet.sh
+
 calibrate: setup ## Set up, then prove this machine for MINUTES (60), adding to what is known of it
 	@scripts/packages.sh demo
 	@scripts/engine.sh run $(PY) -m tare calibrate --minutes $(MINUTES)
@@ -87,9 +91,9 @@ bench-import: setup ## Seconds that importing and analysing 720 runs takes, of t
 bench-load: setup ## tare-load beside redis-benchmark, sysbench, pgbench, YCSB and cassandra-stress, PAIRS (5) of runs within MINUTES (60); root
 	@bench/load/run.sh --pairs $(or $(PAIRS),5) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json
 
-hosts: setup ## HOSTS (2) test hosts in namespaces of this machine, with sshd and engine, and their sites.yaml; RATE slows the wire
+hosts: setup ## HOSTS (2) test hosts, or PAIRS of them, with sshd and engine, in namespaces of this machine, and their sites.yaml; RATE slows the wire
 	@scripts/packages.sh hosts
-	@$(PY) -m tools.hosts up --engines --count $(HOSTS) $(if $(RATE),--rate $(RATE))
+	@$(PY) -m tools.hosts up --engines $(if $(PAIRS),--pairs $(PAIRS),--count $(HOSTS)) $(if $(RATE),--rate $(RATE))
 
 hosts-clean: ## Remove the test hosts with all that was started on them
 	@scripts/venv.sh dev

@@ -1,6 +1,6 @@
 """Test hosts: machines to try two-host runs on, made of namespaces of this one, and removed without a trace.
 
-    python -m tools.hosts up --count 2 [--engines] [--rate 1gbit]
+    python -m tools.hosts up --count 2 | --pairs 3 [--engines] [--rate 1gbit]
     python -m tools.hosts sites | where
     python -m tools.hosts down
 
@@ -41,9 +41,9 @@ _UP_S, _ENGINE_S, _DOWN_S, _TURN_S = 30.0, 90.0, 30.0, 240.0
 
 
 def up(
-    count: int, *, engines: bool = False, rate: str | None = None, lab: Lab | None = None
+    count: int, *, engines: bool = False, rate: str | None = None, lab: Lab | None = None, pairs: bool = False
 ) -> tuple[TestHost, ...]:
-    """Make `count` hosts and return when each answers.
+    """Make `count` hosts and return when each answers. `pairs`: every two are a site of their own.
 
     Removed first is what an earlier call left of the lab (by default this checkout's own), and every lab whose
     owner was killed.
@@ -55,7 +55,7 @@ def up(
                 _remove(Lab(path.parent.name))
         _remove(lab)
         try:
-            return _make(lab, count, engines=engines, rate=rate)
+            return _make(lab, count, engines=engines, rate=rate, pairs=pairs)
         except BaseException:
             _remove(lab)
             raise
@@ -86,7 +86,7 @@ def _turn() -> Iterator[None]:
         os.close(held)
 
 
-def _make(lab: Lab, count: int, *, engines: bool, rate: str | None) -> tuple[TestHost, ...]:
+def _make(lab: Lab, count: int, *, engines: bool, rate: str | None, pairs: bool) -> tuple[TestHost, ...]:
     lab.state.mkdir(mode=0o700, parents=True)
     if lab.owner is not None:
         (lab.state / "owner").write_text(lab.owner)
@@ -100,7 +100,7 @@ def _make(lab: Lab, count: int, *, engines: bool, rate: str | None) -> tuple[Tes
         _start(host, engines=engines)
     for host in hosts:
         _await(host, engines=engines)
-    lab.sites.write_text(sites(hosts))
+    lab.sites.write_text(sites_of_pairs(hosts) if pairs else sites(hosts))
     return hosts
 
 
@@ -156,11 +156,21 @@ def made(count: int, *, engines: bool = False, rate: str | None = None) -> Itera
 
 def sites(hosts: Sequence[TestHost]) -> str:
     """A sites.yaml: server on the first host, or one node on each but the last, and the client on the last."""
+    return f"format: 1\nsites:\n{_site('test-hosts', hosts)}"
+
+
+def sites_of_pairs(hosts: Sequence[TestHost]) -> str:
+    """A sites.yaml of pair-1, pair-2, …: the server on the first host of each, the client on its second."""
+    pairs = zip(hosts[::2], hosts[1::2], strict=True)
+    return "format: 1\nsites:\n" + "".join(_site(f"pair-{n}", pair) for n, pair in enumerate(pairs, 1))
+
+
+def _site(name: str, hosts: Sequence[TestHost]) -> str:
     *servers, client = [_entry(host) for host in hosts]
     if not servers:
         servers = [client]
     sut = servers[0] if len(servers) == 1 else f"[{', '.join(servers)}]"
-    return f"format: 1\nsites:\n  - name: test-hosts\n    sut: {sut}\n    client: {client}\n"
+    return f"  - name: {name}\n    sut: {sut}\n    client: {client}\n"
 
 
 def _entry(host: TestHost) -> str:
@@ -273,6 +283,18 @@ def _kill(hosts: Sequence[str]) -> None:
         time.sleep(0.05)
 
 
+def cut_power(lab: Lab, site: str) -> tuple[str, ...]:
+    """End all processes on the hosts of a site of `sites_of_pairs`. Returns the names of the hosts."""
+    pair = site.removeprefix("pair-")
+    if not site.startswith("pair-") or not pair.isdecimal():
+        raise HostsFailed(f"{site} is no pair of test hosts: they are called pair-1, pair-2, …")
+    cut = tuple(f"tare-{lab.tag}-h{number}" for number in (2 * int(pair) - 1, 2 * int(pair)))
+    if missing := set(cut) - set(names(lab)):
+        raise HostsFailed(f"there is no host {', '.join(sorted(missing))}: make pairs by tools.hosts up --pairs")
+    _kill(cut)
+    return cut
+
+
 def members(hosts: Sequence[str]) -> frozenset[int]:
     """The processes of these hosts, by their pids on this machine."""
     pids: set[int] = set()
@@ -324,12 +346,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("up", "sites", "where", "down"))
     parser.add_argument("--count", type=int, default=2, help="how many hosts (default 2)")
+    parser.add_argument("--pairs", type=int, help="in place of --count: how many sites of two hosts each")
     parser.add_argument("--engines", action="store_true", help="with a container engine on each")
     parser.add_argument("--rate", help="of the measured network, as tc(8) writes it: 1gbit")
     given = parser.parse_args(words)
     try:
         if given.action == "up":
-            up(given.count, engines=given.engines, rate=given.rate)
+            count = given.count if given.pairs is None else 2 * given.pairs
+            up(count, engines=given.engines, rate=given.rate, pairs=given.pairs is not None)
         if given.action == "down":
             down()
         elif given.action == "where":
