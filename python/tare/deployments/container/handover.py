@@ -37,11 +37,13 @@ def inside(ranges: Ranges, number: int) -> int | None:
 def hand(directory: str, uids: Ranges, gids: Ranges, *, give: bool) -> None:
     """Change owners below a directory, links themselves and not what they lead to.
 
-    `LookupError` where the namespace has no number for one that is given; what came from outside stays as it is.
+    `LookupError` where the namespace has no number for one that is given, and then none is changed; what came from
+    outside stays as it is.
     """
     if give == _given(directory):
         return
     change = outside if give else inside
+    changes = list[tuple[str, int, int]]()  # all are known before the first is made
     for path in _below(directory):
         status = os.lstat(path)
         uid, gid = change(uids, status.st_uid), change(gids, status.st_gid)
@@ -51,6 +53,8 @@ def hand(directory: str, uids: Ranges, gids: Ranges, *, give: bool) -> None:
             raise LookupError(
                 f"{path} belongs to {status.st_uid}:{status.st_gid}, which the user has no numbers for"
             )
+        changes.append((path, uid, gid))
+    for path, uid, gid in changes:
         os.lchown(path, uid, gid)
     if give:
         os.setxattr(directory, MARK, b"1")

@@ -121,7 +121,7 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
     yield one("scheduler", seen.get("scheduler"))
     yield one("oom_score_adj", seen.get("oom_score_adj"), *_REQUESTED)
     yield one("pod", "yes" if seen.get("pod") else "no", *_POD_KEYS)
-    for name, value in (seen.get("pod") or {}).items():
+    for name, value in _of_pod(seen).items():
         yield one(f"pod: {name}", value, *(_POD.get(name, _POD_KEYS)))
     yield from _confinement(seen, one)
     for name, value in (seen.get("limits") or {}).items():
@@ -134,6 +134,11 @@ def readings(record: RunRecord, side: str) -> Iterator[Reading]:
             yield one(f"virtual machine: {name}", value, "deployment", *_GUEST[name])
     for target, mount in (seen.get("mounts") or {}).items():
         yield one(f"file system of {target}", lies_on(mount), "image", *_STORAGE)
+
+
+def _of_pod(seen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What its pod has; a pod of no class of service says nothing of one."""
+    return {name: value for name, value in (seen.get("pod") or {}).items() if value is not None}
 
 
 def _confinement(seen: Mapping[str, Any], one: Callable[..., Reading]) -> Iterator[Reading]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tare.study.model import Placement, PodSpec, SutSpec
 from tare.study.reading.document import KeyPath
 from tare.study.rules.refusal import Refusal
-from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind, Qos
+from tare.study.values import POD_NETWORKS, SERVICE_NETWORKS, NetworkKind, Qos, size_bytes
 
 _NETWORK: KeyPath = ("sut", "network")
 _QOS: KeyPath = ("sut", "pod", "qos")
@@ -77,6 +77,29 @@ def _qos_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
         why = "a pod of the class `guaranteed` has limits of CPU and memory"
         hint = "set `limits.memory` and `limits.cpu_quota`, or `limits.cpus` as by the static CPU manager"
         yield Refusal((_QOS, ("sut", "limits")), why, hint)
-    if pod.qos is Qos.BURSTABLE and not limited and pod.cpu_request is None and pod.memory_request is None:
+    if pod.qos is Qos.BURSTABLE:
+        yield from _burstable_faults(sut, pod)
+
+
+def _burstable_faults(sut: SutSpec, pod: PodSpec) -> Iterator[Refusal]:
+    """By what is requested, which is as much as the limit where nothing is said (API defaults)."""
+    cpus, memory = sut.limits.cpu_quota, _bytes(sut.limits.memory)
+    cpu_request, memory_request = pod.cpu_request, _bytes(pod.memory_request)
+    if cpus is None and memory is None and cpu_request is None and memory_request is None:
         why = "a pod that requests nothing and has no limits is of the class `best-effort`"
         yield Refusal((_QOS,), why, "set `pod.cpu_request`, `pod.memory_request` or a limit")
+    for key, wanted, limit in (("cpu_request", cpu_request, cpus), ("memory_request", memory_request, memory)):
+        if wanted is not None and limit is not None and wanted > limit:
+            of = "cpu_quota" if key == "cpu_request" else "memory"
+            keys: tuple[KeyPath, ...] = (("sut", "pod", key), ("sut", "limits", of))
+            yield Refusal(keys, f"`{key}` is above the limit", f"lower it, or raise `limits.{of}`")
+    limited = cpus is not None and memory is not None
+    if limited and cpu_request in {None, cpus} and memory_request in {None, memory}:
+        why = "a pod with limits of CPU and memory that requests as much as both is of the class `guaranteed`"
+        yield Refusal(
+            (_QOS, ("sut", "limits")), why, "set `pod.cpu_request` or `pod.memory_request` below its limit"
+        )
+
+
+def _bytes(text: str | None) -> int | None:
+    return None if text is None else size_bytes(text)
