@@ -12,13 +12,17 @@ PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 # of sysstat, start virtual machines, build YCSB with its bindings, make each file system that a SUT's data may lie on,
 # ask a Prometheus for what the dashboard shows, and look at pages in Chromium. The NFS server that tare starts is a
 # Ganesha; tests speak to it by libnfs, which needs no client in the kernel. tare-load
-# is tried on PostgreSQL, MariaDB and Redis, beside sysbench, and over TLS.
+# is tried on PostgreSQL, MariaDB and Redis, beside sysbench, and over TLS. Podman is tried with and without root, with
+# each program that may carry its network; pods are made by CNI's plug-ins, which no PATH has.
+cni=/usr/lib/cni
+[ ! -x /opt/cni/bin/portmap ] || cni=/opt/cni/bin  # upstream's place, as on a Kubernetes node
 set -- mmdebstrap:mmdebstrap pgrep:procps
 [ "$purpose" != storage ] || set -- "$@" mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs ganesha.nfsd:nfs-ganesha-vfs
 [ "$purpose" != hosts ] || set -- "$@" sshd:openssh-server ssh:openssh-client ip:iproute2 dockerd:docker.io
 [ "$purpose" != test ] || set -- "$@" busybox:busybox-static mpstat:sysstat prometheus:prometheus \
     qemu-system-x86_64:qemu-system-x86 mke2fs:e2fsprogs ip:iproute2 podman:podman iptables:iptables nft:nftables \
     slirp4netns:slirp4netns pasta:passt fuse-overlayfs:fuse-overlayfs newuidmap:uidmap \
+    runc:runc catatonit:catatonit "$cni/portmap:containernetworking-plugins" \
     mvn:maven javac:default-jdk-headless mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs chromium:chromium \
     ganesha.nfsd:nfs-ganesha-vfs nfs-ls:libnfs-utils \
     sshd:openssh-server ssh:openssh-client strace:strace \
