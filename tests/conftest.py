@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -35,7 +36,7 @@ SETTLE_S = 10.0
 """How long the kernel and the engine may take to let go of what was already removed."""
 SANDBOXES, SANDBOXES_SETTLE_S = "/run/docker/netns/", 90.0
 """Where dockerd names the network namespaces of containers; a name goes with its housekeeping, once in 60 s."""
-BESIDE = 10
+BESIDE = {"integration": 5, "unit": 10}
 """Niceness of workers that run no test on the engine."""
 BEFORE = pytest.StashKey["Traces"]()
 HAD_ENGINE = pytest.StashKey[bool]()
@@ -85,16 +86,23 @@ class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         return group_of(nodeid)
 
 
+@cache
+def _uses_engine(path: str) -> bool:
+    """Whether some test of the file is marked `engine`."""
+    return path.startswith("tests/integration/") and "mark.engine" in _text(ROOT / path)
+
+
 def group_of(nodeid: str) -> str:
-    """Which tests run one after the other: all those that use the engine, and those of each other file."""
+    """Which tests run one after the other: all files that use the engine, and those of each other file."""
     path = nodeid.partition("::")[0]
-    return "engine" if path.startswith("tests/integration/") else path
+    return "engine" if _uses_engine(path) else path
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests on the engine, some of which measure, come before those that a worker runs beside them."""
+    """Tests on the engine, some of which measure, come before whole programs, and these before unit tests."""
     if _is_worker(item.config) and group_of(item.nodeid) != "engine":
-        os.setpriority(os.PRIO_PROCESS, 0, max(BESIDE, os.getpriority(os.PRIO_PROCESS, 0)))
+        least = BESIDE["integration" if item.nodeid.startswith("tests/integration/") else "unit"]
+        os.setpriority(os.PRIO_PROCESS, 0, max(least, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:

@@ -32,7 +32,10 @@ CLEAN = "def test_one(): pass\n\ndef test_two(): pass\n"
     [
         ("tests/integration/deployments/test_vm.py::test_a[b/c::d]", "engine"),
         ("tests/integration/views/test_views.py::test_a", "engine"),
-        ("tests/integration/test_run.py::test_a", "engine"),
+        ("tests/integration/runs/test_kill_nine.py::test_a", "engine"),
+        ("tests/integration/runs/test_programs.py::test_a", "engine"),
+        ("tests/integration/runs/test_run.py::test_a", "tests/integration/runs/test_run.py"),
+        ("tests/integration/load/test_tls.py::test_a", "tests/integration/load/test_tls.py"),
         ("tests/e2e/test_live_page.py::test_a", "tests/e2e/test_live_page.py"),
         ("tests/unit/test_tree.py::test_a", "tests/unit/test_tree.py"),
         ("tests/unit/cli/test_tree.py::TestIt::test_a", "tests/unit/cli/test_tree.py"),

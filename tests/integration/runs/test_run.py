@@ -1,4 +1,4 @@
-"""Whole processes of `tare run`: killed, interrupted, two at once; on fakes, and one on a real engine."""
+"""Whole processes of `tare run` on fakes: killed, interrupted, two at once."""
 
 from __future__ import annotations
 
@@ -252,32 +252,3 @@ def test_kill_nine_finds_a_record_that_is_lost_or_changed(
     trial.look()
     assert len(trial.problems) == 2
     assert "is lost or changed" in trial.problems[0]
-
-
-@pytest.mark.engine
-@pytest.mark.timeout(1200)
-def test_the_demo_study_survives_kill_nine_and_uses_the_paths_it_names(tmp_path: Path) -> None:
-    """Real containers, networks and bare servers are killed under way; the study is whole all the same."""
-    stores = tmp_path / "stores"
-    argv = [*KILL_NINE, "percona-2016", "--scale", "demo", "--blocks", "1", "--stores", str(stores)]
-    done = subprocess.run(
-        [*argv, "--times", "3", "--longest-s", "25"], capture_output=True, text=True, timeout=1100, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " 0 problems" in done.stdout
-    store = sorted(stores.iterdir())[-1]
-    assert_whole(store)
-    records = {record.arm: record for record in open_store(store).records() if record.outcome.ok}
-    hops = {arm: record.path and record.path["hop"] for arm, record in records.items()}
-    assert hops == {
-        "bare": "loopback",
-        "baseline-again": "loopback",
-        "host": "loopback",
-        "bridge": "bridge",
-        "published-loopback": "docker-proxy",
-        "published-address": "dnat",
-        "shared": "loopback",
-    }
-    assert len({record.images["sut"]["digest"] for record in records.values()}) == 1
-    assert len({record.parity["sut"]["binary_digest"] for record in records.values()}) == 1
-    assert len({record.snapshot and record.snapshot["content"] for record in records.values()}) == 1
