@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -47,10 +47,9 @@ from tare.version import __version__
 _TICKED = re.compile(r"`([^`]+)`")
 
 
-def render(report: Report) -> str:
-    """The page."""
-    style = files("tare.report").joinpath("templates/report.css").read_text(encoding="utf-8")
-    style += hiding(report.laid_over)
+@cache
+def _environment() -> Environment:
+    """With its templates, which are compiled once."""
     environment = Environment(
         loader=PackageLoader("tare.report"),
         autoescape=True,
@@ -67,77 +66,88 @@ def render(report: Report) -> str:
         ticked=ticked,
         amount=figures.amount,
     )
+    return environment
+
+
+def render(report: Report) -> str:
+    """The page."""
+    style = files("tare.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    style += hiding(report.laid_over)
     figure = drawings(report)
-    page = environment.get_template("report.html.j2").render(
-        report=report,
-        study=report.study,
-        analysis=report.analysis,
-        setting=report.setting,
-        by_others=BY_OTHERS,
-        clients=any(arm.placed is None or arm.placed.client is not None for arm in report.study.arms),
-        against=against(report.study),
-        unpaired=unpaired(report.study),
-        no_interval=why_no_interval(report.analysis, PRIMARY),
-        longest_warning=LONGEST,
-        sections=sections(report.study.quantities, report.quantities),
-        section_columns=COLUMNS,
-        section_reading=READING,
-        repetitions=repetitions(report),
-        repetition_columns=REPETITION_COLUMNS,
-        repetition_reading=REPETITION_READING,
-        limits_rows=limits_rows(report),
-        limit_title=LIMIT_TITLE,
-        limit_columns=limit_columns(report),
-        limit_reading=LIMIT_READING,
-        climb_rows=climb_rows(report),
-        climb_title=CLIMB_TITLE,
-        climb_columns=climb_columns(report),
-        climb_reading=climb_reading(report),
-        guilt_rows=guilt_rows(report),
-        guilt_title=GUILT_TITLE,
-        guilt_columns=GUILT_COLUMNS,
-        guilt_reading=GUILT_READING,
-        facts=summary(report),
-        figure=figure,
-        other_metrics=[each for each in report.analysis.metrics if f"metric-{each.name}" in figure],
-        shift_rows=shift_rows(report.shifts),
-        shift_most=MOST_ROWS,
-        site_rows=site_rows(report),
-        site_columns=SITE_COLUMNS,
-        site_reading=SITE_READING,
-        effect_rows=effect_rows(report),
-        explained=explained(report),
-        laid=laid_rows(report.laid_over),
-        laid_panels=PANELS,
-        windows_placed=placed(report.laid_over),
-        work=_work(report),
-        hanging=any(not mark.work for mark in _marks(report.timelines)),
-        citation=citation(report),
-        again=again(report.study),
-        study_file=_as_link(report.study.text),
-        strata=strata_of(report),
-        strata_title=STRATA_TITLE,
-        metrics=known(report.analysis),
-        compared=compared(report.analysis),
-        by_operation=known_by_operation(report.analysis),
-        compared_by_operation=compared_by_operation(report.analysis),
-        published_in=partial(published_in, report.analysis),
-        PRIMARY=PRIMARY,
-        unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),
-        point=figures.point,
-        interval=figures.interval,
-        percent=figures.percent,
-        failure_text=failure_text,
-        verdicts=verdicts(report.analysis),
-        method=method(report.analysis),
-        warnings=warnings(report.analysis.alarms),
-        standing=standing,
-        safe_url=safe_url,
-        views=None if report.views is None else monitors(report.views),
-        views_real=report.views is not None and has_real(report.views),
-        style=Markup(style),  # noqa: S704 - the package's own file
-        style_digest=_digest(style),
-        version=__version__,
+    page = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            study=report.study,
+            analysis=report.analysis,
+            setting=report.setting,
+            by_others=BY_OTHERS,
+            clients=any(arm.placed is None or arm.placed.client is not None for arm in report.study.arms),
+            against=against(report.study),
+            unpaired=unpaired(report.study),
+            no_interval=why_no_interval(report.analysis, PRIMARY),
+            longest_warning=LONGEST,
+            sections=sections(report.study.quantities, report.quantities),
+            section_columns=COLUMNS,
+            section_reading=READING,
+            repetitions=repetitions(report),
+            repetition_columns=REPETITION_COLUMNS,
+            repetition_reading=REPETITION_READING,
+            limits_rows=limits_rows(report),
+            limit_title=LIMIT_TITLE,
+            limit_columns=limit_columns(report),
+            limit_reading=LIMIT_READING,
+            climb_rows=climb_rows(report),
+            climb_title=CLIMB_TITLE,
+            climb_columns=climb_columns(report),
+            climb_reading=climb_reading(report),
+            guilt_rows=guilt_rows(report),
+            guilt_title=GUILT_TITLE,
+            guilt_columns=GUILT_COLUMNS,
+            guilt_reading=GUILT_READING,
+            facts=summary(report),
+            figure=figure,
+            other_metrics=[each for each in report.analysis.metrics if f"metric-{each.name}" in figure],
+            shift_rows=shift_rows(report.shifts),
+            shift_most=MOST_ROWS,
+            site_rows=site_rows(report),
+            site_columns=SITE_COLUMNS,
+            site_reading=SITE_READING,
+            effect_rows=effect_rows(report),
+            explained=explained(report),
+            laid=laid_rows(report.laid_over),
+            laid_panels=PANELS,
+            windows_placed=placed(report.laid_over),
+            work=_work(report),
+            hanging=any(not mark.work for mark in _marks(report.timelines)),
+            citation=citation(report),
+            again=again(report.study),
+            study_file=_as_link(report.study.text),
+            strata=strata_of(report),
+            strata_title=STRATA_TITLE,
+            metrics=known(report.analysis),
+            compared=compared(report.analysis),
+            by_operation=known_by_operation(report.analysis),
+            compared_by_operation=compared_by_operation(report.analysis),
+            published_in=partial(published_in, report.analysis),
+            PRIMARY=PRIMARY,
+            unit=next((arm.unit for arm in report.analysis.arms if arm.unit), "operations"),
+            point=figures.point,
+            interval=figures.interval,
+            percent=figures.percent,
+            failure_text=failure_text,
+            verdicts=verdicts(report.analysis),
+            method=method(report.analysis),
+            warnings=warnings(report.analysis.alarms),
+            standing=standing,
+            safe_url=safe_url,
+            views=None if report.views is None else monitors(report.views),
+            views_real=report.views is not None and has_real(report.views),
+            style=Markup(style),  # noqa: S704 - the package's own file
+            style_digest=_digest(style),
+            version=__version__,
+        )
     )
     return page + "\n"
 

@@ -9,7 +9,18 @@ from typing import Any
 import altair as alt
 
 from tare.analyze import Finding
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, themed, upright_percent_axis, x_at, y_at
+from tare.report.charts.theme import (
+    ACCENT,
+    INK,
+    MUTED,
+    Axis,
+    Frame,
+    of_rows,
+    themed,
+    upright_percent_axis,
+    x_at,
+    y_at,
+)
 from tare.report.figures import percent
 from tare.report.plain import distinct, plain
 
@@ -33,14 +44,16 @@ def blocks(findings: Sequence[Finding], frame: Frame) -> dict[str, Any]:
 def _panel(finding: Finding, label: str, frame: Frame) -> Any:
     whole = of_rows(_rows(finding))
     dots = whole.transform_filter("datum.kind == 'block'")
-    x = alt.X("block:Q", axis=alt.Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=5))
+    x = alt.X("block:Q", axis=Axis(title=None, format="d", tickMinStep=1, grid=False, tickCount=5))
     y = alt.Y("effect:Q", axis=upright_percent_axis(tickCount=3, minExtent=_LABELS_PX)).scale(zero=False)
     place = {"x": x.scale(zero=False, nice=False, padding=8), "y": y}
     return alt.layer(
         whole.transform_filter("datum.kind == 'interval'")
         .mark_rect(color=ACCENT, opacity=0.16)
-        .encode(y=alt.Y("low:Q").scale(zero=False), y2="high:Q"),
-        whole.transform_filter("datum.kind == 'zero'").mark_rule(color=MUTED, strokeWidth=1.5).encode(y="effect:Q"),
+        .encode(y=alt.Y("low:Q").scale(zero=False), y2=alt.Y2("high:Q")),
+        whole.transform_filter("datum.kind == 'zero'")
+        .mark_rule(color=MUTED, strokeWidth=1.5)
+        .encode(y=alt.Y("effect:Q")),
         dots.mark_line(color=INK, strokeWidth=1, opacity=0.5).encode(**place),
         dots.mark_point(shape="circle", size=36, filled=True, opacity=1, color=INK).encode(**place),
         # Not a title: Vega sets those by how far the axis labels reach, and so out of line with each other.

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.climb import Climb
-from tare.report.charts.theme import INK, LINE, MUTED, Frame, of_rows, themed, y_datum
+from tare.report.charts.theme import INK, LINE, MUTED, Axis, Frame, Scale, of_rows, themed, y_datum
 from tare.report.figures import amount
 from tare.report.plain import distinct, plain
 
@@ -35,8 +35,8 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
     found = [{"arm": labels[arm], "rate": one.rate_per_s, "ms": within_ms} for arm, one in curves]
     x = alt.X(
         "rate:Q",
-        scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(
+        scale=Scale(type="log", nice=False),
+        axis=Axis(
             title="arrivals/s that were asked for",
             labelExpr=f"{_FIRST_DIGIT} ? format(datum.value, ',~f') : ''",
             labelAngle=0,
@@ -45,8 +45,8 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
     )
     y = alt.Y(
         "ms:Q",
-        scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(title=f"{quantile}, ms", labelExpr=f"{_FIRST_DIGIT} ? format(datum.value, '~g') : ''"),
+        scale=Scale(type="log", nice=False),
+        axis=Axis(title=f"{quantile}, ms", labelExpr=f"{_FIRST_DIGIT} ? format(datum.value, '~g') : ''"),
     )
     legend = alt.Legend(
         title=None,
@@ -61,8 +61,8 @@ def climb(curves: Sequence[tuple[str, Climb]], frame: Frame) -> dict[str, Any]:
     )
     colours = [f"var(--c{n % MOST_ARMS + 1})" for n in range(len(order))]
     dashes = [_DASHES[n % len(_DASHES)] for n in range(len(order))]
-    colour = alt.Color("arm:N", sort=order, scale=alt.Scale(domain=order, range=colours), legend=legend)
-    dash = alt.StrokeDash("arm:N", sort=order, scale=alt.Scale(domain=order, range=dashes), legend=legend)
+    colour = alt.Color("arm:N", sort=order, scale=Scale(domain=order, range=colours), legend=legend)
+    dash = alt.StrokeDash("arm:N", sort=order, scale=Scale(domain=order, range=dashes), legend=legend)
     layers = [
         of_rows([{}]).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=y_datum(within_ms)),
         of_rows(rows).mark_line(strokeWidth=2.2).encode(x=x, y=y, color=colour, strokeDash=dash),

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.explain.explanation import ArmExplanation, Part
-from tare.report.charts.theme import INK, MUTED, Frame, of_rows, themed
+from tare.report.charts.theme import INK, MUTED, Axis, Frame, Scale, of_rows, themed
 from tare.report.explain.words import sentence
 from tare.report.plain import distinct
 
@@ -31,7 +31,7 @@ def components(arms: Sequence[ArmExplanation], frame: Frame) -> dict[str, Any]:
     order = [*titles, OTHER]
     rows = [row for arm in arms for row in _rows(arm, titles, labels, order)]
     known = {(row["arm"], row["cause"]): row for row in rows}  # a baseline of several arms is drawn once
-    axis = alt.Axis(
+    axis = Axis(
         title=None, labelColor=INK, labelFontSize=frame.text_px, labelLimit=frame.label_px - 10,
         minExtent=frame.label_px, grid=False,
     )  # fmt: skip
@@ -39,14 +39,12 @@ def components(arms: Sequence[ArmExplanation], frame: Frame) -> dict[str, Any]:
         title=None, orient="bottom", columns=2 if frame.values else 1, labelColor=INK, labelLimit=260,
         labelFontSize=frame.text_px, symbolType="square",
     )  # fmt: skip
-    scale = alt.Scale(domain=order, range=[*_COLOURS[: len(titles)], MUTED])
+    scale = Scale(domain=order, range=[*_COLOURS[: len(titles)], MUTED])
     chart = (
         of_rows(list(known.values()))
         .mark_bar(height=16)
         .encode(
-            x=alt.X("us:Q", stack="zero").axis(
-                alt.Axis(title="CPU time of an operation, µs", tickCount=frame.ticks)
-            ),
+            x=alt.X("us:Q", stack="zero").axis(Axis(title="CPU time of an operation, µs", tickCount=frame.ticks)),
             y=alt.Y("arm:N", sort=[labels[bar] for bar in bars], axis=axis),
             color=alt.Color("cause:N", sort=order, scale=scale, legend=legend),
             order=alt.Order("rank:Q"),

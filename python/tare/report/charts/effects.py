@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from tare.analyze.factorial import Effect
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed, x_at, x_datum
+from tare.report.charts.theme import ACCENT, INK, MUTED, Axis, Frame, of_rows, percent_axis, themed, x_at, x_datum
 from tare.report.figures import decimals_of, interval, percent, signed
 from tare.report.plain import distinct
 from tare.report.rows.effects import name
@@ -29,7 +29,7 @@ def effects(estimates: Sequence[Effect], frame: Frame) -> dict[str, Any]:
     label_px = frame.label_px + (120 if frame.values else 30)
     plot_px = frame.plot_px - (120 if frame.values else 30)
     row_px = _ROW_PX if frame.values or not any(each.interaction for each in estimates) else _TWO_LINES_PX
-    axis = alt.Axis(
+    axis = Axis(
         title=None, labelColor=INK, labelFontSize=frame.text_px - 1, labelLimit=label_px - 10, minExtent=label_px,
         grid=False, labelExpr=alt.Undefined if frame.values else _TWO_LINES,
     )  # fmt: skip
@@ -45,13 +45,15 @@ def effects(estimates: Sequence[Effect], frame: Frame) -> dict[str, Any]:
         alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=x_datum(0)),
         whole.transform_filter("isValid(datum.low)")
         .mark_bar(height=4, cornerRadius=2, minBandSize=2)
-        .encode(x=fitting, x2="high:Q", y=y, color=colour),
-        whole.mark_point(shape="circle", size=60, filled=True, opacity=1).encode(x="point:Q", y=y, color=colour),
+        .encode(x=fitting, x2=alt.X2("high:Q"), y=y, color=colour),
+        whole.mark_point(shape="circle", size=60, filled=True, opacity=1).encode(
+            x=alt.X("point:Q"), y=y, color=colour
+        ),
     ]
     if frame.values:
         layers.append(
             whole.mark_text(align="left", color=INK, fontSize=frame.text_px - 1).encode(
-                x=x_at(plot_px + 16), y=y, text="words:N"
+                x=x_at(plot_px + 16), y=y, text=alt.Text("words:N")
             )
         )
     return themed(alt.layer(*layers).properties(width=plot_px, height=alt.Step(row_px)), frame)

@@ -10,7 +10,7 @@ import altair as alt
 
 from tare.analyze.timelines.runs import OverlaidRun, RunOverlay
 from tare.analyze.timelines.series import READ, WRITTEN
-from tare.report.charts.theme import INK, MUTED, Frame, of_rows, seconds_axis, themed, value_axis, x_at, y_at
+from tare.report.charts.theme import INK, MUTED, Frame, Scale, of_rows, seconds_axis, themed, value_axis, x_at, y_at
 from tare.report.charts.timelines import bands_of, hangs
 from tare.report.plain import plain
 from tare.report.rows.laid_over import PANELS, colours, means
@@ -55,7 +55,7 @@ def _reach(runs: Sequence[OverlaidRun]) -> tuple[float, float]:
 
 
 def _panel(runs: Sequence[OverlaidRun], panel: str, reach: tuple[float, float], frame: Frame) -> Any:
-    x = alt.X("second:Q", axis=seconds_axis(tickCount=5), scale=alt.Scale(domain=list(reach), nice=False))
+    x = alt.X("second:Q", axis=seconds_axis(tickCount=5), scale=Scale(domain=list(reach), nice=False))
     y = alt.Y("value:Q", axis=value_axis(tickCount=3, minExtent=_LABELS_PX))
     pens = _pens(runs)
     rows = [row for n, run in enumerate(runs) for row in _line(run, panel, {**pens[run.run_id], "run": f"run-{n}"})]
@@ -72,17 +72,19 @@ def _panel(runs: Sequence[OverlaidRun], panel: str, reach: tuple[float, float], 
     ]
     each: dict[str, Any] = {"color": alt.Color("colour:N", scale=None, legend=None), "description": "run:N"}
     dashes: list[Any] = [list(dash) for dash in _DASHES.values()]
-    dashed = alt.StrokeDash("dash:N", scale=alt.Scale(domain=list(_DASHES), range=dashes), legend=None)
+    dashed = alt.StrokeDash("dash:N", scale=Scale(domain=list(_DASHES), range=dashes), legend=None)
     layers: list[Any] = [
         of_rows([{"second": 0.0}]).mark_rule(color=MUTED, strokeDash=[2, 2]).encode(x=x),
         of_rows(rows)
         .mark_line(strokeWidth=1.5, point=False)
-        .encode(x=x, y=y.scale(zero=True), detail="run:N", strokeDash=dashed, **each),
+        .encode(x=x, y=y.scale(zero=True), detail=alt.Detail("run:N"), strokeDash=dashed, **each),
         _heading(panel, frame),
     ]
     if bands:
         tinted = (
-            of_rows(bands).mark_rect(opacity=0.22, minBandSize=1).encode(x=x, x2="end:Q", detail="run:N", **each)
+            of_rows(bands)
+            .mark_rect(opacity=0.22, minBandSize=1)
+            .encode(x=x, x2=alt.X2("end:Q"), detail=alt.Detail("run:N"), **each)
         )
         layers.insert(0, tinted)
     if heads:

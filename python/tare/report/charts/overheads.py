@@ -14,6 +14,7 @@ from tare.report.charts.theme import (
     INK,
     MUTED,
     PUBLISHED,
+    Axis,
     Frame,
     of_rows,
     percent_axis,
@@ -43,7 +44,7 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
     y = alt.Y(
         "arm:N",
         sort=None,
-        axis=alt.Axis(
+        axis=Axis(
             title=None,
             labelColor=INK,
             labelFontSize=frame.text_px,
@@ -62,19 +63,21 @@ def overheads(findings: Sequence[Finding], frame: Frame, *, blocks: bool = True)
         alt.Chart().mark_rule(color=MUTED, strokeWidth=1.5).encode(x=x_datum(0)),
         *([_blocks(findings, labels, y)] if blocks else []),
         measured.mark_bar(color=ACCENT, height=5, cornerRadius=2.5, minBandSize=2).encode(
-            x=x_axis.axis(percent_axis(title, tickCount=frame.ticks)), x2="high:Q", y=y
+            x=x_axis.axis(percent_axis(title, tickCount=frame.ticks)), x2=alt.X2("high:Q"), y=y
         ),
-        pointed.mark_point(shape="circle", size=90, filled=True, opacity=1, color=ACCENT).encode(x="point:Q", y=y),
+        pointed.mark_point(shape="circle", size=90, filled=True, opacity=1, color=ACCENT).encode(
+            x=alt.X("point:Q"), y=y
+        ),
         whole.transform_filter("isValid(datum.published)")
         .mark_point(
             shape="diamond", size=120, filled=False, strokeWidth=2, opacity=1, color=PUBLISHED, yOffset=-_ABOVE_PX
         )
-        .encode(x="published:Q", y=y),
+        .encode(x=alt.X("published:Q"), y=y),
     ]
     if frame.values:
         layers.append(
             whole.mark_text(align="left", color=INK, fontSize=frame.text_px).encode(
-                x=x_at(frame.plot_px + 18), y=y, text="words:N"
+                x=x_at(frame.plot_px + 18), y=y, text=alt.Text("words:N")
             )
         )
     chart = alt.layer(*layers).properties(
@@ -117,4 +120,4 @@ def _blocks(findings: Sequence[Finding], labels: dict[str, str], y: alt.Y) -> An
     marks = of_rows(dots).mark_point(
         shape="circle", size=26, filled=True, opacity=0.5, color=INK, yOffset=_ABOVE_PX
     )
-    return marks.encode(x="effect:Q", y=y)
+    return marks.encode(x=alt.X("effect:Q"), y=y)

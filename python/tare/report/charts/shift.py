@@ -13,7 +13,9 @@ from tare.report.charts.theme import (
     INK,
     LINE,
     MUTED,
+    Axis,
     Frame,
+    Scale,
     of_rows,
     themed,
     upright_percent_axis,
@@ -59,8 +61,8 @@ def _row(one: QuantileShift, order: Sequence[str], frame: Frame) -> tuple[Any, A
     x = alt.X(
         "quantile:N",
         sort=list(order),
-        scale=alt.Scale(domain=list(order)),
-        axis=alt.Axis(title=None, grid=False, labelAngle=0, values=ticks, labelFontSize=frame.text_px - 2),
+        scale=Scale(domain=list(order)),
+        axis=Axis(title=None, grid=False, labelAngle=0, values=ticks, labelFontSize=frame.text_px - 2),
     )
     words = title(one, 40)
     left = alt.layer(*_distributions(one, x), _heading(words, frame))
@@ -74,8 +76,8 @@ def _distributions(one: QuantileShift, x: alt.X) -> list[Any]:
     words = "format(datum.value, '~g') + ' ms'"
     if figures and max(figures) > _WIDE_RANGE * min(figures):
         words = f"{_FIRST_DIGIT} ? {words} : ''"
-    axis = alt.Axis(title=None, tickCount=4, minExtent=_LABELS_PX, labelExpr=words)
-    y = alt.Y("ms:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
+    axis = Axis(title=None, tickCount=4, minExtent=_LABELS_PX, labelExpr=words)
+    y = alt.Y("ms:Q", scale=Scale(type="log", nice=False), axis=axis)
     sides = ((MUTED, "baseline_ms", 4.0, 0.55), (ACCENT, "arm_ms", 1.5, 1.0))
     return [
         of_rows([{"quantile": label(each.percent), "ms": getattr(each, key)} for each in one.quantiles])
@@ -89,10 +91,16 @@ def _shifts(one: QuantileShift, x: alt.X) -> list[Any]:
     y = alt.Y("point:Q", axis=upright_percent_axis(tickCount=4, minExtent=_LABELS_PX))
     rows = [_shift(each) for each in one.quantiles]
     bounded = [row for row in rows if row["low"] is not None]
-    layers: list[Any] = [of_rows(rows).mark_area(color=LINE, opacity=0.6).encode(x=x, y="under:Q", y2="over:Q")]
+    layers: list[Any] = [
+        of_rows(rows).mark_area(color=LINE, opacity=0.6).encode(x=x, y=alt.Y("under:Q"), y2=alt.Y2("over:Q"))
+    ]
     layers.append(of_rows([{}]).mark_rule(color=MUTED, strokeWidth=1.5).encode(y=y_datum(0)))
     if bounded:
-        layers.append(of_rows(bounded).mark_rule(color=ACCENT, strokeWidth=4).encode(x=x, y="low:Q", y2="high:Q"))
+        layers.append(
+            of_rows(bounded)
+            .mark_rule(color=ACCENT, strokeWidth=4)
+            .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
+        )
     layers.append(
         of_rows(rows).mark_point(shape="circle", size=34, filled=True, opacity=1, color=INK).encode(x=x, y=y)
     )

@@ -9,7 +9,7 @@ import altair as alt
 
 from tare.analyze import Finding
 from tare.analyze.estimate import OverSites
-from tare.report.charts.theme import ACCENT, INK, MUTED, Frame, of_rows, percent_axis, themed, x_at, y_at
+from tare.report.charts.theme import ACCENT, INK, MUTED, Axis, Frame, of_rows, percent_axis, themed, x_at, y_at
 from tare.report.figures import percent
 from tare.report.plain import distinct, plain
 
@@ -38,7 +38,7 @@ def _panel(over: OverSites, title: str, frame: Frame) -> Any:
     named = len(over.sites) <= MOST_NAMED
     rows = of_rows(_rows(over, distinct(tuple(site.site for site in over.sites), _LONGEST_LABEL)))
     only = {kind: rows.transform_filter(f"datum.kind == '{kind}'") for kind in ("site", "mean", "next", "zero")}
-    axis = alt.Axis(
+    axis = Axis(
         title=None, labels=named, ticks=False, grid=False, labelColor=INK, labelFontSize=frame.text_px - 1,
         labelLimit=frame.label_px - 10, minExtent=frame.label_px,
     )  # fmt: skip
@@ -46,17 +46,17 @@ def _panel(over: OverSites, title: str, frame: Frame) -> Any:
     x = alt.X("low:Q").scale(zero=False, nice=False, padding=14)
     x = x.axis(percent_axis("effect on throughput", tickCount=frame.ticks))
     layers = [
-        only["next"].mark_rect(color=MUTED, opacity=0.14).encode(x=x, x2="high:Q"),
-        only["mean"].mark_rect(color=ACCENT, opacity=0.22).encode(x=x, x2="high:Q"),
+        only["next"].mark_rect(color=MUTED, opacity=0.14).encode(x=x, x2=alt.X2("high:Q")),
+        only["mean"].mark_rect(color=ACCENT, opacity=0.22).encode(x=x, x2=alt.X2("high:Q")),
         only["zero"].mark_rule(color=MUTED, strokeWidth=1.5).encode(x=alt.X("point:Q")),
         only["mean"].mark_rule(color=ACCENT, strokeWidth=2).encode(x=alt.X("point:Q")),
         only["site"]
         .transform_filter("isValid(datum.low)")
         .mark_rule(color=INK, strokeWidth=1, opacity=0.6)
-        .encode(x=x, x2="high:Q", y=y),
+        .encode(x=x, x2=alt.X2("high:Q"), y=y),
         only["site"]
         .mark_point(shape="circle", size=42 if named else 12, filled=True, opacity=1, color=INK)
-        .encode(x="point:Q", y=y),
+        .encode(x=alt.X("point:Q"), y=y),
         of_rows([{}])
         .mark_text(
             align="left", baseline="bottom", fontWeight="bold", fontSize=frame.text_px, color=INK, text=title

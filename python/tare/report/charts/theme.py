@@ -145,6 +145,20 @@ NARROW = Frame(
 FRAMES = (WIDE, NARROW)
 
 
+class Axis(alt.Axis):
+    """An axis that copies of a chart share: Altair copies charts at each step, and an axis has ninety settings."""
+
+    def __deepcopy__(self, memo: object = None) -> Axis:
+        return self
+
+
+class Scale(alt.Scale):
+    """A scale that copies of a chart share, as they do an axis."""
+
+    def __deepcopy__(self, memo: object = None) -> Scale:
+        return self
+
+
 class _Rows(alt.InlineData):
     """Data that no copy of a chart copies along: Altair copies charts whenever it combines them."""
 
@@ -199,20 +213,20 @@ def y_datum(value: float) -> alt.YDatum:
     return alt.YDatum(value)
 
 
-def seconds_axis(**settings: Any) -> alt.Axis:
+def seconds_axis(**settings: Any) -> Axis:
     """An axis of seconds: a run of 3 s has halves on it, and no second twice."""
-    return alt.Axis(title=None, labelExpr=PLAIN, grid=False, **settings)
+    return Axis(title=None, labelExpr=PLAIN, grid=False, **settings)
 
 
-def value_axis(**settings: Any) -> alt.Axis:
+def value_axis(**settings: Any) -> Axis:
     """An axis of amounts: thousands are `k`, but parts of one are no thousandths."""
     words = "abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
-    return alt.Axis(title=None, labelExpr=words, **settings)
+    return Axis(title=None, labelExpr=words, **settings)
 
 
-def percent_axis(title: str, **settings: Any) -> alt.Axis:
+def percent_axis(title: str, **settings: Any) -> Axis:
     """An axis of fractions that is labelled in percent."""
-    return alt.Axis(
+    return Axis(
         title=title,
         labelExpr="datum.value == 0 ? '0' : format(datum.value * 100, '+,.3~r') + ' %'",
         labelFlush=False,
@@ -221,6 +235,6 @@ def percent_axis(title: str, **settings: Any) -> alt.Axis:
     )
 
 
-def upright_percent_axis(**settings: Any) -> alt.Axis:
+def upright_percent_axis(**settings: Any) -> Axis:
     """The same from bottom to top, where labels have room: thinned out as side by side, zero's could go."""
     return percent_axis("", labelSeparation=2, **settings)

@@ -115,7 +115,7 @@ def _panel(run: Timeline, panel: str, arm: str | None, frame: Frame) -> Any:
     layers: list[Any] = [
         of_rows([{"second": span.began, "end": span.ended}])
         .mark_rect(color=LINE, opacity=0.5)
-        .encode(x=place["x"], x2="end:Q")
+        .encode(x=place["x"], x2=alt.X2("end:Q"))
         for span in run.phases
         if span.phase == "measure"
     ]
@@ -151,7 +151,7 @@ def _happened(run: Timeline, panel: str, x: Any) -> list[Any]:
     layers = []
     if bands:
         tinted = of_rows([{"second": band.began, "end": band.ended} for band in bands])
-        layers.append(tinted.mark_rect(color=WORK, opacity=0.3, minBandSize=1).encode(x=x, x2="end:Q"))
+        layers.append(tinted.mark_rect(color=WORK, opacity=0.3, minBandSize=1).encode(x=x, x2=alt.X2("end:Q")))
     if heads:
         hanging = of_rows([{"second": mark.second} for mark in heads])
         shape = hanging.mark_point(shape="triangle-down", size=50, filled=True, opacity=1, color=INK)

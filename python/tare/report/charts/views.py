@@ -10,7 +10,19 @@ import polars as pl
 
 from tare.analyze.views.model import Measure
 from tare.analyze.views.summary import Line, RunViews
-from tare.report.charts.theme import ACCENT, INK, MUTED, PUBLISHED, Frame, of_rows, seconds_axis, themed, x_at, y_at
+from tare.report.charts.theme import (
+    ACCENT,
+    INK,
+    MUTED,
+    PUBLISHED,
+    Axis,
+    Frame,
+    of_rows,
+    seconds_axis,
+    themed,
+    x_at,
+    y_at,
+)
 from tare.report.figures import amount
 
 _PANEL_PX = 92
@@ -83,7 +95,7 @@ def _panel(run: RunViews, line: Line, true: Sequence[dict[str, float]], begin: i
     shown = _points(run.views.samples, line, begin)
     real = _points(run.views.observed, line, begin)
     x = alt.X("second:Q", axis=seconds_axis(tickCount=4))
-    y = alt.Y("cpu:Q", axis=alt.Axis(title=None, tickCount=3, minExtent=_LABELS_PX, labelExpr="datum.value + ' %'"))
+    y = alt.Y("cpu:Q", axis=Axis(title=None, tickCount=3, minExtent=_LABELS_PX, labelExpr="datum.value + ' %'"))
     place = {"x": x.scale(nice=False), "y": y.scale(zero=True)}
     layers: list[Any] = [
         _curve(true).mark_line(color=MUTED, strokeWidth=4, opacity=0.4).encode(**place),
