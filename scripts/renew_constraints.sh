@@ -6,7 +6,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$(scripts/python.sh)" -m venv "$scratch/venv"
 PATH="$scratch/venv/bin:$(scripts/rust.sh build):$PATH"
-"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input maturin
+"$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input maturin uv
 "$scratch/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-build-isolation \
     --editable '.[dev]'
 {

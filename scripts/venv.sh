@@ -27,6 +27,22 @@ install() {
     }
 }
 
+# What tare depends on, by uv: pip takes several times as long. uv reads neither pip's files nor its variables, and tare
+# itself is left to pip, as uv keeps what it built of a directory. Where uv fails, pip installs everything.
+dependencies() (
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --only-binary :all: \
+        --constraint constraints.txt uv || exit 0
+    settings=$(.venv/bin/python -m pip config list)
+    for pair in UV_DEFAULT_INDEX=index-url UV_INDEX=extra-index-url UV_FIND_LINKS=find-links SSL_CERT_FILE=cert; do
+        value=$(echo "$settings" | sed -n "s/^\(:env:\|global\|install\)\.${pair#*=}='\(.*\)'\$/\2/p" | head -n 1)
+        [ -z "$value" ] || export "${pair%%=*}=$value"
+    done
+    set -- --requirements pyproject.toml
+    [ "$kind" != dev ] || set -- "$@" --extra dev
+    UV_HTTP_TIMEOUT=180 .venv/bin/uv pip install --quiet --no-progress --python .venv/bin/python \
+        --constraints constraints.txt "$@" || echo "tare: uv could not install (see above), so pip does" >&2
+)
+
 changed=
 if ! fresh "$kind" && ! { [ "$kind" = run ] && fresh dev; }; then
     changed=all
@@ -46,6 +62,7 @@ if [ "$changed" = all ]; then
     echo "tare: setting up .venv (some minutes the first time on a machine, most of them to build tare-probe)" >&2
     # In the environment itself rather than in one of the build's own, so that constraints.txt holds for it too.
     install maturin
+    dependencies
     install --no-build-isolation --editable "$extras"
     echo "$state" >".venv/tare-$kind.stamp"
 else
