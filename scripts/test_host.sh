@@ -46,6 +46,9 @@ mount_own() {
     mount --rbind "$root/var-lib" /var/lib
     mount --bind "$root/root" /root
     mount --bind "$root/tmp" /tmp
+    # Its own name is known on it, as on every machine; Cassandra asks for it, bare and in containers.
+    { cat /etc/hosts; echo "127.0.1.1 $name"; } >"$root/hosts"
+    mount --bind "$root/hosts" /etc/hosts
     mount_sys
 }
 

@@ -31,6 +31,8 @@ from tare.study.values import Quantities, QuantityName
 _KIB, _MIB = 1024.0, float(1 << 20)
 _NS = 1e9
 
+_OF_NODE = r"^(.*) of (sut-\d+)$"
+"""What is a further node's host's own (docs/reference/monitors.md)."""
 OWN = "tare-probe"
 """The tool whose view is what it saw itself."""
 
@@ -66,6 +68,7 @@ class Way:
     subject: str = ""
     factor: float = 1.0
     chosen: Callable[[Collection[str]], Collection[str]] | None = None
+    of_host: bool = False
 
 
 def _execution_time_us(run: RunRecord) -> float | None:
@@ -105,7 +108,7 @@ WAYS: Mapping[QuantityName, tuple[Way, ...]] = {
         Way("pidstat", "% of a CPU", tool="pidstat", quantities=("cpu_percent",), subject="sut pid"),
         Way("docker stats", "% of a CPU", tool="docker-stats", quantities=("cpu_percent",), subject="sut"),
         Way("cAdvisor", "% of a CPU", tool="cadvisor", quantities=("cpu_cores",), subject="sut", factor=100.0),
-        Way("mpstat", "% of the host", tool="mpstat", quantities=_BUSY, subject="all"),
+        Way("mpstat", "% of the host", tool="mpstat", quantities=_BUSY, subject="all", of_host=True),
     ),
     "io_ovh_r": _disk("read_mib_per_s", "read", "read_kib"),
     "io_ovh_w": _disk("written_mib_per_s", "written", "written_kib"),
@@ -243,8 +246,21 @@ def _views(wanted: Quantities) -> Mapping[str, View]:
 
 def _seen(taken: pl.DataFrame, way: Way) -> float | None:
     """Rates as means over time, totals as growth a second; `None` where the tool would print nothing."""
-    kinds = {each.name: each.kind for each in VIEWS[way.tool].quantities}
     own = taken.filter((pl.col("tool") == way.tool) & pl.col("subject").str.starts_with(way.subject))
+    subject = pl.col("subject").str
+    split = own.with_columns(
+        host=subject.extract(_OF_NODE, 2).fill_null(""), subject=subject.replace(_OF_NODE, "${1}")
+    )
+    by_host = [_seen_on(rows, way) for _, rows in split.group_by("host", maintain_order=True)]
+    seen = [value for value in by_host if value is not None]
+    if not seen:
+        return None
+    return fmean(seen) if way.of_host else sum(seen)
+
+
+def _seen_on(own: pl.DataFrame, way: Way) -> float | None:
+    """Of one of the SUT's hosts."""
+    kinds = {each.name: each.kind for each in VIEWS[way.tool].quantities}
     if way.chosen is not None:
         own = own.filter(pl.col("subject").is_in(list(way.chosen(own["subject"].unique().to_list()))))
     seen = []

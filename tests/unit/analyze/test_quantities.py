@@ -176,3 +176,38 @@ def test_damaged_samples_are_told(tmp_path: Path) -> None:
     (tmp_path / "mpstat.parquet").write_bytes(b"no table")
     with pytest.raises(StoreError, match=r"mpstat\.parquet cannot be read"):
         with_quantities(build_report(study(), records()), records(), lambda _, name: tmp_path)
+
+
+def sampled(*rows: tuple[str, str, str, float]) -> WatchedTrace:
+    """Samples of one second: tool, quantity, subject, value."""
+    cells = [(tool, quantity, subject, 0, 10**9, value) for tool, quantity, subject, value in rows]
+    names = ("tool", "quantity", "subject", "from_ns", "to_ns", "value")
+    return WatchedTrace(observed=pl.DataFrame(cells, schema=names, orient="row"))
+
+
+def test_what_nodes_hosts_wrote_is_added_up_and_their_cpu_time_is_a_mean() -> None:
+    seen = sampled(
+        ("iostat", "written_kib", "sda", 1024.0),
+        ("iostat", "written_kib", "sda of sut-2", 2048.0),
+        ("iostat", "written_kib", "dm-0 of sut-2", 2048.0),
+        ("mpstat", "usr", "all", 20.0),
+        ("mpstat", "usr", "all of sut-2", 40.0),
+    )
+    told = quantities(study(), records(), lambda _: seen)
+    assert one(told, "io_ovh_w", "iostat").value.mean == 3.0
+    assert one(told, "cpu_ovh", "mpstat").value.mean == 30.0
+
+
+@pytest.mark.parametrize(("one_boot", "written"), [(False, 3.0), (True, 1.0)])
+def test_the_client_s_host_is_no_part_of_it_and_one_kernel_is_counted_once(
+    one_boot: bool, written: float, tmp_path: Path
+) -> None:
+    (tmp_path / "monitors").mkdir()
+    for name, kib in (("sda", 1024.0), ("sda of sut-2", 2048.0), ("sda of client", 4096.0)):
+        table = sampled(("iostat", "written_kib", name, kib)).observed
+        assert table is not None
+        kept = table.with_columns(kept=pl.lit(value=True))
+        kept.write_parquet(tmp_path / "monitors" / f"{name}.parquet")
+    made = [run.model_copy(update={"between": {"one_boot": one_boot}}) for run in records()]
+    report = with_quantities(build_report(study(), made), made, lambda _, name: tmp_path / name)
+    assert one(report.quantities, "io_ovh_w", "iostat").value.mean == written

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tare.analyze.numbers import number_at
 from tare.analyze.validity.evidence import Alarm, Evidence, ids, share
@@ -12,8 +13,7 @@ from tare.run.record import RunRecord
 FULL = 0.8
 """Of the bytes a second that one TCP connection carried over the idle wire. Requests come in bursts, and at four
 fifths of a link's rate a queue before it is four services long in the mean (M/M/1)."""
-_WAYS = {"tx_bytes": "to_sut", "rx_bytes": "to_client"}
-"""Counter of the client's interface → what was measured that way."""
+_BYTES_PER_MBIT = 125_000.0
 
 
 def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
@@ -30,18 +30,30 @@ def one_kernel(evidence: Evidence) -> Iterator[Alarm]:
 
 
 def wire_bound(evidence: Evidence) -> Iterator[Alarm]:
-    """In most runs of an arm the wire carried `FULL` of what it can: then it is the wire that is compared."""
+    """In most runs of an arm a host's wire carried `FULL` of what it can: then it is the wire that is compared."""
     for arm in evidence.arms:
         good = evidence.good(arm)
-        used = {run.run_id: filled for run in good if (filled := wire_use(run)) is not None}
-        bound = [run for run in good if run.run_id in used and used[run.run_id] >= FULL]
-        if 2 * len(bound) > len(used):
-            most = max(used[run.run_id] for run in bound)
+        uses = {run.run_id: used for run in good if (used := wire_uses(run))}
+        bound = {
+            host: [run for run in good if uses.get(run.run_id, {}).get(host, 0.0) >= FULL]
+            for host in dict.fromkeys(host for used in uses.values() for host in used)
+        }
+        full = {
+            host: runs
+            for host, runs in bound.items()
+            if 2 * len(runs) > sum(host in used for used in uses.values())
+        }
+        if full:
+            runs = [run for run in good if any(run in each for each in full.values())]
+            parts = {host: max(uses[run.run_id][host] for run in each) for host, each in full.items()}
+            clustered = any(len(used) > 1 for used in uses.values())
+            where = f" of {' and '.join(parts)}" if clustered else ""
             yield Alarm(
                 "wire-bound",
                 arm,
-                f"the network carried {share(most)} of what it carries when it is idle otherwise: it set the rate",
-                ids(bound),
+                f"the network{where} carried {share(max(parts.values()))} of what it carries when it is idle "
+                "otherwise: it set the rate",
+                ids(runs),
                 "use a faster network or smaller replies, or fewer clients",
             )
 
@@ -66,16 +78,56 @@ def client_host_bound(evidence: Evidence) -> Iterator[Alarm]:
             )
 
 
-def wire_use(run: RunRecord) -> float | None:
-    """The part of the wire's idle throughput that was used in the measure phase, of the fuller way."""
-    seconds = number_at(run.usage, ("monotonic_s",))
-    parts = []
-    for counter, way in _WAYS.items():
-        carried = number_at(run.between, ("sides", "client", "counters", counter))
-        able = number_at(run.between, ("throughput", way))
-        if carried is not None and able and seconds:
-            parts.append(carried / seconds / able)
-    return max(parts, default=None)
+def wire_uses(run: RunRecord) -> Mapping[str, float]:
+    """Host → the part of its wire's idle throughput that was used in the measure phase, of the fuller way.
+
+    Of one server and its client it is one wire, told by the client's end. Each node of a cluster has its own, over
+    which it also speaks to other nodes; the client's may be wider than what was measured to any one of them: where
+    it carried more than that, what it could carry is what the link says, or is not known.
+    """
+    seconds, between = number_at(run.usage, ("monotonic_s",)), run.between or {}
+    if not seconds:
+        return {}
+    able, uses = _able(between), dict[str, float]()
+    sides = _sides(run)
+    for side, host in sides.items() if len(sides) > 2 else (("client", between.get("client", "client")),):
+        parts = []
+        for counter, way in (("rx_bytes", "in"), ("tx_bytes", "out")):
+            carried = number_at(between, ("sides", side, "counters", counter))
+            most = able.get((host, way))
+            if carried is None or not most:
+                continue
+            if side == "client" and len(sides) > 2 and carried / seconds > most:
+                speed = number_at(between, ("sides", side, "speed_mbit"))
+                most = None if speed is None else speed * _BYTES_PER_MBIT
+            if most:
+                parts.append(carried / seconds / most)
+        if parts:
+            uses[host] = max(parts)
+    return uses
+
+
+def _sides(run: RunRecord) -> Mapping[str, str]:
+    """Side of the record's `between` → name of its host."""
+    between, nodes = run.between or {}, run.nodes or {}
+    named = {"sut": between.get("sut", "sut"), "client": between.get("client", "client")}
+    return named | {side: nodes[side]["on"] for side in between.get("sides") or {} if side in nodes}
+
+
+def _able(between: Mapping[str, Any]) -> Mapping[tuple[str, str], float]:
+    """(host, `in` or `out`) → the most bytes a second that one connection carried that way."""
+    first = {"asks": between.get("client", "client"), "answers": between.get("sut", "sut")}
+    most: dict[tuple[str, str], float] = {}
+    for link in ({**first, "throughput": between.get("throughput")}, *(between.get("links") or ())):
+        asks, answers, carried = link["asks"], link["answers"], link["throughput"] or {}
+        for place, key in (
+            ((asks, "out"), "to_sut"),
+            ((answers, "in"), "to_sut"),
+            ((answers, "out"), "to_client"),
+            ((asks, "in"), "to_client"),
+        ):
+            most[place] = max(most.get(place, 0.0), carried.get(key) or 0.0)
+    return most
 
 
 def client_host_use(run: RunRecord) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tare.databases import Secrets
@@ -14,7 +14,7 @@ from tare.run.attempt.pace import ALONE, Pace, Stopwatch
 from tare.run.attempt.phases import Phases
 from tare.run.attempt.raw_files import collect, new_secrets, raw_names, redacted
 from tare.run.attempt.teardown import Teardown
-from tare.run.between.sounding import clock_of_node
+from tare.run.between.sounding import clocks_ahead
 from tare.run.events import Observer, PhaseStarted
 from tare.run.machine import Machine
 from tare.run.monitoring.monitors import Monitors, client_trace_of, node_trace_of, trace_of
@@ -143,26 +143,23 @@ class Attempt:
         """What the monitors saw; a good run of which one saw not all is no good run."""
         draft, staging = self._draft, self.job.staging
         try:
-            between = draft.between
-            ahead_s = 0.0 if between is None else between.before.clocks.offset_s
+            between, ahead_s = draft.between, clocks_ahead(draft.between)
             draft.monitors = self._monitors.read(staging, draft.usage, ahead_s)
             draft.raw = raw_names(staging)
             trace, limit = trace_of(staging), self.job.arm.settings.sut.limits.disk_iops
-            nodes = self._traces_of_nodes()
-            client = (
-                None if between is None else Elsewhere(client_trace_of(staging), between.before.clocks.offset_s)
-            )
+            nodes = self._traces_of_nodes(ahead_s)
+            client = None if between is None else Elsewhere(client_trace_of(staging), ahead_s[between.client])
             used = with_saturation(with_sut_io(draft.usage, staging, nodes), trace, client, nodes)
             draft.usage = with_disk_limit(with_disk_use(used, trace, nodes), trace, limit, nodes)
         except (TareError, OSError) as error:
             if self.outcome.ok:
                 self.outcome = Outcome(ok=False, reason=str(error), failed_in=Phase.COLLECT)
 
-    def _traces_of_nodes(self) -> tuple[Elsewhere, ...]:
+    def _traces_of_nodes(self, ahead_s: Mapping[str, float]) -> tuple[Elsewhere, ...]:
         """Of further nodes' hosts, where they have their own."""
-        draft, traces = self._draft, []
-        for name, node in list(draft.nodes.items())[1:]:
-            clock = None if draft.between is None else clock_of_node(draft.between, node.get("on", ""))
-            if clock is not None:
-                traces.append(Elsewhere(node_trace_of(self.job.staging, name), clock.monotonic_s, name))
-        return tuple(traces)
+        further = list(self._draft.nodes.items())[1:]
+        return tuple(
+            Elsewhere(node_trace_of(self.job.staging, name), ahead_s[node["on"]], name)
+            for name, node in further
+            if node.get("on") in ahead_s
+        )

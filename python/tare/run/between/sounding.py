@@ -311,6 +311,14 @@ def clock_of_node(between: Between, host: str) -> HostClock | None:
     return HostClock(sounding.clocks.offset_s, sounding.client_ahead_s + sounding.clocks.offset_s)
 
 
+def clocks_ahead(between: Between | None) -> Mapping[str, float]:
+    """Host → what its CLOCK_MONOTONIC is ahead of that of the SUT's or first node's, as known before the run."""
+    if between is None:
+        return {}
+    nodes = {link.asks: link.before.clocks.offset_s for link in between.links if link.answers == between.sut}
+    return {**nodes, between.client: between.before.clocks.offset_s}
+
+
 def clock_of(own: Clock) -> SiteClock:
     """One that agrees with our own until it is set."""
     return SiteClock(own)

@@ -19,8 +19,7 @@ from tare.run.attempt.directory import WorkDirectory
 from tare.run.clock import Clock
 from tare.run.machine import Machine
 from tare.run.monitoring.scene import ENGINE, around, side
-from tare.run.monitoring.watch import DIRECTORY, Watch
-from tare.run.usage.driven import shifted
+from tare.run.monitoring.watch import CLIENT, DIRECTORY, Watch
 from tare.run.usage.trace import cpu_of, span_of
 from tare.sites import Host
 from tare.study.model import ArmSettings, MonitorSpec
@@ -94,11 +93,15 @@ def _sum(values: Mapping[str, int], words: tuple[str, ...]) -> int | None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a monitor works, what it watches there, and which of the machine's monitors it is."""
+    """Where a monitor works, what it watches there, and which of the machine's monitors it is.
+
+    `of`: whose host that is, `client` or a further node; "" of the SUT's or of its first node.
+    """
 
     workdir: WorkDirectory
     watched: tuple[WatchedProcess, ...]
     monitor: str
+    of: str = ""
 
 
 @dataclass
@@ -131,12 +134,11 @@ class Monitors:
         )
         self._start(context, parameters, TRACER, spec)
         for node in context.nodes[1:] if site.nodes else ():
-            place = Place(context.workdir_of(node), self.around[node.number], TRACER)
+            place = Place(context.workdir_of(node), self.around[node.number], TRACER, node.name)
             self._start(context, parameters, node_tracer(node.name), spec, place)
         if context.client_workdir is not None:
-            place = Place(
-                context.workdir_for_client, around(context.workdir_for_client.host, {}, with_tare=False), TRACER
-            )
+            workdir = context.workdir_for_client
+            place = Place(workdir, around(workdir.host, {}, with_tare=False), TRACER, CLIENT)
             self._start(context, parameters, CLIENT_TRACER, spec, place)
 
     def begin_measure(self, context: RunContext, parameters: Parameters) -> None:
@@ -149,7 +151,7 @@ class Monitors:
             self._start(context, parameters, name, spec)
             self._start_on_client(context, parameters, name, spec)
             for node in context.nodes[1:] if self.machine.site.nodes else ():
-                place = Place(context.workdir_of(node), self.around[node.number], name)
+                place = Place(context.workdir_of(node), self.around[node.number], name, node.name)
                 self._start(context, parameters, on_node(name, node.name), spec, place)
         if any(not is_tracer(name) for name in self.running):
             self.before = self._look()
@@ -196,16 +198,17 @@ class Monitors:
         """Stop all that runs; safe to call again."""
         self._stop(reversed(tuple(self.running)))
 
-    def read(self, raw: Path, usage: Mapping[str, Any] | None, client_ahead_s: float = 0.0) -> Mapping[str, Any]:
+    def read(
+        self, raw: Path, usage: Mapping[str, Any] | None, ahead_s: Mapping[str, float] | None = None
+    ) -> Mapping[str, Any]:
         """What the record keeps: monitor → its interval, samples, cost and whatever it tells of itself.
 
-        `client_ahead_s`: the client's host's clock less the SUT's.
+        `ahead_s`: host → its clock less that of the SUT or of its first node.
         """
         phase, figures = span_of(usage), dict[str, Any]()
-        there = None if phase is None else shifted(phase, client_ahead_s)
         trace = trace_of(raw)
         for watch in self.ended:
-            _, reading = watch.read(raw, there if of_client_host(watch.name) else phase)
+            _, reading = watch.read(raw, phase, (ahead_s or {}).get(watch.scene.host.name, 0.0))
             cost = cost_of(watch.name, self.before, self.after)
             daemons = watch.monitor.daemons
             shared = {"daemon_cpu_s": cpu_of(trace, daemons, phase)} if daemons and "absent" not in reading else {}
@@ -231,7 +234,7 @@ class Monitors:
         workdir = context.workdir_for_client
         why = self.machine.monitors[name].why_unavailable(workdir.host, interval_of(name, spec, 0.0), spec.options)
         if why is None:
-            place = Place(workdir, around(workdir.host, {}, with_tare=False), name)
+            place = Place(workdir, around(workdir.host, {}, with_tare=False), name, CLIENT)
             self._start(context, parameters, f"{ON_CLIENT}{name}", spec, place)
         else:
             self.absent[f"{ON_CLIENT}{name}"] = why
@@ -257,7 +260,7 @@ class Monitors:
             options=spec.options,
         )
         monitor, ledger = self.machine.monitors[place.monitor], self.machine.ledger_on(workdir.host)
-        watch = Watch(name, monitor, scene, spec, ledger, self.machine.clock)
+        watch = Watch(name, monitor, scene, spec, ledger, self.machine.clock, of=place.of)
         self.running[name] = watch
         watch.start()
 

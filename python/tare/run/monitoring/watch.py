@@ -22,8 +22,24 @@ from tare.study.model import MonitorSpec
 
 DIRECTORY = "monitors"
 """Below a run's raw files: a directory for each monitor."""
+CLIENT = "client"
+"""Whose host it is that is the client's alone."""
+_OF_A_SIDE = r"^(sut|client|warm-up)\b"
+"""Subjects that no two hosts of a run have."""
 _START_S, _STOP_S, _CALL_S = 15.0, 120.0, 60.0
 _POLL_S = 0.005
+
+
+def laid_table(samples: pl.DataFrame, of: str, ahead_s: float) -> pl.DataFrame:
+    """Samples of another host, on the clock of the SUT's or of its first node's: `ahead_s` is taken away.
+
+    What is the host's own has `of` in its name, since the SUT's host has a CPU `all` and perhaps a disk `sda`, too.
+    """
+    if not of:
+        return samples
+    own = pl.col("subject").str.contains(_OF_A_SIDE)
+    named = pl.when(own).then(pl.col("subject")).otherwise(pl.col("subject") + f" of {of}")
+    return samples.with_columns(pl.col("from_ns", "to_ns") - round(ahead_s * 1e9), named.alias("subject"))
 
 
 def marked_table(samples: pl.DataFrame, spec: MonitorSpec, phase: Span | None) -> pl.DataFrame:
@@ -56,6 +72,8 @@ class Watch:
     clock: Clock
     running: dict[str, tuple[Program, Process]] = field(default_factory=dict)
     idle: bool = False
+    of: str = ""
+    """Whose host it watches, `client` or a further node; "" of the SUT's or of its first node."""
 
     def start(self) -> None:
         """Start its programs and wait until they are at work; what was started before a failure is stopped."""
@@ -117,17 +135,19 @@ class Watch:
             str(process.pid) if program.counts_itself else f"below:{process.pid}" for program, process in running
         )
 
-    def read(self, raw: Path, phase: Span | None) -> tuple[Reading | None, Mapping[str, Any]]:
+    def read(self, raw: Path, phase: Span | None, ahead_s: float = 0.0) -> tuple[Reading | None, Mapping[str, Any]]:
         """What it saw, its samples stored beside its raw files, and what the record keeps of it.
 
-        `raw`: the run's raw files, brought home. `phase`: when measuring lasted.
+        `raw`: the run's raw files, brought home. `phase`: when measuring lasted. `ahead_s`: its host's clock less
+        that on which the phase lies.
         """
         if self.idle:
             return None, {"absent": NOTHING}
         with read_or_failed(f"what the monitor {self.name} left"):
             reading = self.monitor.read(self.scene, raw / DIRECTORY / self.name)
         if reading.table is not None:
-            marked_table(reading.table, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")
+            laid = laid_table(reading.table, self.of, ahead_s)
+            marked_table(laid, self.spec, phase).write_parquet(raw / DIRECTORY / f"{self.name}.parquet")
         return reading, {"interval_s": self.scene.interval_s, "samples": reading.samples, **reading.values}
 
     def _start(self, program: Program) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.analyze.validity.test_rules import alarms, only, study
 
-from tare.analyze.validity.between import FULL, client_host_use, wire_use
+from tare.analyze.validity.between import FULL, client_host_use, wire_uses
 from tare.analyze.validity.load import BUSY, part_of_machine
 
 Change = Callable[[dict[str, Any]], None]
@@ -55,6 +55,42 @@ def test_a_wire_that_is_full_either_way_set_the_rate(sent: float, got: float) ->
     assert told(between(sent=min(sent, 0.79), got=min(got, 0.79))) == set()
 
 
+def cluster(*, second: float = 0.1, client: float = 0.1, speed_mbit: float | None = None) -> Change:
+    """4 s of two nodes and a client, a host each: parts used of wires of 1000 bytes a second."""
+
+    def change(tree: dict[str, Any]) -> None:
+        carried = {"to_sut": 1000.0, "to_client": 1000.0}
+        tree["nodes"] = {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}
+        links = [("h3", "h2"), ("h2", "h1")]
+        counted = {"sut": 0.1, "sut-2": second, "client": client}
+        tree["between"] = {
+            "sut": "h1",
+            "client": "h3",
+            "one_boot": False,
+            "throughput": carried,
+            "links": [{"asks": asks, "answers": answers, "throughput": carried} for asks, answers in links],
+            "sides": {
+                side: {"counters": {"tx_bytes": 4000 * part, "rx_bytes": 0}, "speed_mbit": speed_mbit}
+                for side, part in counted.items()
+            },
+        }
+
+    return change
+
+
+def test_the_node_whose_wire_is_full_is_named() -> None:
+    assert told(cluster()) == set()
+    assert told(cluster(second=0.79)) == set()
+    found = {each.what for each in alarms(study(4, change=cluster(second=FULL))) if each.rule == "wire-bound"}
+    assert {words.partition(" of what")[0] for words in found} == {"the network of h2 carried 80.0 %"}
+
+
+def test_a_client_s_wire_that_carries_more_than_one_node_s_is_judged_by_its_own_speed() -> None:
+    assert told(cluster(client=2.5)) == set()
+    assert told(cluster(client=2.5, speed_mbit=0.04)) == set()  # 5000 bytes a second
+    assert told(cluster(client=2.5, speed_mbit=0.024)) == {"wire-bound"}
+
+
 def test_a_clients_host_that_is_busy_may_have_set_the_rate() -> None:
     assert told(between(busy=BUSY)) == {"client-host-bound"}
     assert told(between(busy=0.89)) == set()
@@ -66,7 +102,7 @@ def test_of_one_kernel_the_clients_host_is_not_judged_by_time_that_is_the_server
 
 def test_what_was_not_measured_is_not_known() -> None:
     (run, *_) = study(1)
-    assert wire_use(run) is None
+    assert wire_uses(run) == {}
     assert client_host_use(run) is None
 
 
