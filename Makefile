@@ -113,6 +113,11 @@ bench-explain: setup ## Known causes: does `tare explain` find them; what sampli
 bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generators on the same arms, on an idle machine (root, an engine)
 	@bench/paths.sh
 
+.PHONY: bench-fleet
+bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake sites, beside make, GNU parallel and plain Dask
+	-@scripts/apt_install.sh "needed to compare with" parallel:parallel
+	@$(PY) -m bench.fleet $(if $(SITES),--sites $(SITES)) --markdown build/bench-fleet.md --json build/bench-fleet.json
+
 guide-charts: setup ## The chart of the guide on loops and rates, from the curves kept beside it, or those of a STORE
 	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from tare.plan.model import Plan, PlannedRun
@@ -24,7 +25,7 @@ class StudyState:
     `emulated`: arms with an emulated run.
     """
 
-    good: frozenset[str] = frozenset()
+    good: AbstractSet[str] = frozenset()
     attempts: Counter[str] = field(default_factory=Counter)
     throughput_per_s: Mapping[str, float] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -39,24 +40,43 @@ class StudyState:
 
     def plus(self, *records: RunRecord) -> StudyState:
         """With these attempts too."""
-        good, attempts, rates = set(self.good), self.attempts.copy(), dict(self.throughput_per_s)
-        seconds, pilot, choice = dict(self.seconds), dict(self.pilot), self.choice
-        emulated = dict(self.emulated)
+        growing = Growing(self)
+        growing.add(*records)
+        return growing.state
+
+
+class Growing:
+    """A state that records are added to as they come in; how many there are already costs nothing."""
+
+    def __init__(self, state: StudyState) -> None:
+        self._good, self._attempts = set(state.good), state.attempts.copy()
+        self._rates, self._seconds = dict(state.throughput_per_s), dict(state.seconds)
+        self._pilot, self._choice = dict(state.pilot), state.choice
+        self._emulated = dict(state.emulated)
+
+    @property
+    def state(self) -> StudyState:
+        """As it is now; what is added later is in it, too."""
+        return StudyState(
+            self._good, self._attempts, self._rates, self._seconds, self._pilot, self._choice, self._emulated
+        )
+
+    def add(self, *records: RunRecord) -> None:
+        """With these attempts too."""
         for record in records:
             run, took_s = record.run_id, record.machine_s
-            attempts[run] += 1
-            seconds[run] = seconds.get(run, 0.0) + took_s
+            self._attempts[run] += 1
+            self._seconds[run] = self._seconds.get(run, 0.0) + took_s
             if record.outcome.ok:
-                good.add(run)
+                self._good.add(run)
                 if (rate := throughput_of(record)) is not None:
-                    rates[run] = rate
+                    self._rates[run] = rate
                 if record.block <= BLOCKS:
-                    pilot[run] = _pilot_run(record, took_s)
-            if choice is None and record.pilot is not None:
-                choice = Choice.model_validate(record.pilot)
-            if sides := union_of_sides(emulated.get(record.arm, ()), record.emulated):
-                emulated[record.arm] = sides
-        return StudyState(frozenset(good), attempts, rates, seconds, pilot, choice, emulated)
+                    self._pilot[run] = _pilot_run(record, took_s)
+            if self._choice is None and record.pilot is not None:
+                self._choice = Choice.model_validate(record.pilot)
+            if sides := union_of_sides(self._emulated.get(record.arm, ()), record.emulated):
+                self._emulated[record.arm] = sides
 
 
 def _pilot_run(record: RunRecord, took_s: float) -> PilotRun:
@@ -76,16 +96,23 @@ def finished(plan: Plan, done: StudyState) -> tuple[Finished, ...]:
     for run in plan.runs:
         runs.setdefault(run.block, []).append(run)
     blocks: list[Finished] = []
-    study = plan.study
-    baselines = {arm.name: study.baseline_of(arm.name) for arm in study.arms} if study.baseline_levels else {}
     for block, in_block in sorted(runs.items()):
-        if any(run.id not in done.good and not done.attempts[run.id] for run in in_block):
+        if (over := finished_block(plan, done, block, in_block)) is None:
             break
-        made = {run.arm: done.throughput_per_s.get(run.id) for run in in_block}
-        rates = {arm.name: made.get(arm.name) for arm in study.arms}
-        seconds = sum(done.seconds.get(run.id, 0.0) for run in in_block)
-        blocks.append(Finished(block, rates, seconds, baselines))
+        blocks.append(over)
     return tuple(blocks)
+
+
+def finished_block(plan: Plan, done: StudyState, block: int, runs: Sequence[PlannedRun]) -> Finished | None:
+    """A block of these runs, `None` while one of them was not attempted."""
+    if any(run.id not in done.good and not done.attempts[run.id] for run in runs):
+        return None
+    study = plan.study
+    made = {run.arm: done.throughput_per_s.get(run.id) for run in runs}
+    rates = {arm.name: made.get(arm.name) for arm in study.arms}
+    seconds = sum(done.seconds.get(run.id, 0.0) for run in runs)
+    baselines = {arm.name: study.baseline_of(arm.name) for arm in study.arms} if study.baseline_levels else {}
+    return Finished(block, rates, seconds, baselines)
 
 
 def decision(plan: Plan, done: StudyState) -> Decision:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,10 @@ def attempt_name(run_id: str, attempt: int) -> str:
     return f"{run_id}-{attempt}"
 
 
+_MOST_SYNCED_ALONE = 256
+_SYNCED_AT_ONCE = 8
+
+
 def sync_directory(path: Path) -> None:
     """Make the names in a directory durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -81,12 +86,18 @@ def move_durably(source: Path, target: Path) -> None:
 
 
 def move_all_durably(source: Path, target: Path, names: Sequence[str]) -> None:
-    """Rename directories of plain files, all written back at once: one sync(2) is far less than a sync a file.
+    """Rename directories of plain files, all written back before.
 
-    On Linux sync(2) returns when everything is on the disk. After a loss of power some directories may have been
-    renamed; these have no record yet, and are dropped as leftovers.
+    A few files are synced one by one, several at once, as a journal's commits then fall together; of many, one
+    sync(2) takes far less, though it waits for whatever else this machine has to write. After a loss of power some
+    directories may have been renamed; these have no record yet, and are dropped as leftovers.
     """
-    os.sync()
+    paths = [path for name in names for path in ((source / name), *(source / name).rglob("*"))]
+    if len(paths) > _MOST_SYNCED_ALONE:
+        os.sync()  # on Linux it returns when everything is on the disk
+    else:
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+            list(pool.map(lambda path: sync_directory(path) if path.is_dir() else sync_file(path), paths))
     for name in names:
         (source / name).rename(target / name)
     sync_directory(target)

@@ -215,7 +215,8 @@ def _run_on(  # noqa: PLR0913, PLR0917 - all that runs are made of
     quiet: bool,
 ) -> None:
     """As `_run`, on several sites at once."""
-    from tare.run.fleet.coordinator import Fleet, execute_on, refuse_one_order  # most commands do without
+    from tare.run.fleet.coordinator import execute_on, refuse_one_order  # most commands do without
+    from tare.run.fleet.dispatcher import Fleet
 
     herald = StatusWriter(writer.now, plan, writer.id, default_layout().work)
     made = writer.records()

@@ -87,6 +87,7 @@ class OwnCrew:
             )
         self.client = Client(self._cluster, set_as_default=False)
         self._members = {spec.name: self._started(spec) for spec in sites}
+        self._dismissed: list[_Member] = []
 
     @property
     def shares_disk(self) -> bool:
@@ -118,14 +119,15 @@ class OwnCrew:
         return found
 
     def dismiss(self, site: str) -> None:
-        """As `Crew`."""
+        """As `Crew`: it takes down what it made while the others go on."""
         if (member := self._members.pop(site, None)) is not None:
-            _end([member])
+            member.process.terminate()
+            self._dismissed.append(member)
 
     def close(self) -> None:
         """As `Crew`."""
-        _end(list(self._members.values()))
-        self._members = {}
+        _end([*self._members.values(), *self._dismissed])
+        self._members, self._dismissed = {}, []
         self.client.close()
         self._cluster.close()
 

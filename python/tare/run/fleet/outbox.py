@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,8 @@ PIECE_BYTES = 1 << 20
 """The most that one call carries: what a delivery takes of a scheduler's memory, where it goes through one."""
 PATIENCE_S = 300.0
 """How long a finished block waits for tare to fetch anything."""
-_LOOK_S = 0.1
+_LOOK_S = 1.0
+"""Between looks at the time, where nothing is fetched."""
 
 Listing = list[dict[str, Any]]
 """Hand-overs in their order: `kept`, the file of records, and `files` with `name`, `bytes`, `sha256`."""
@@ -35,6 +37,8 @@ class Outbox:
         self._root = root
         self._digests: dict[tuple[str, int], str] = {}
         self._asked_at = time.monotonic()
+        self._removed = threading.Event()
+        """A hand-over was fetched whole, and is gone."""
 
     def clear(self) -> None:
         """Remove what an earlier process left that nobody asks for any more."""
@@ -62,7 +66,8 @@ class Outbox:
         while any(place.glob(KEPT)):
             if time.monotonic() - self._asked_at > PATIENCE_S:
                 raise EnvironmentLacks(f"tare fetched nothing of what was measured for {PATIENCE_S:g} s")
-            time.sleep(_LOOK_S)
+            self._removed.wait(_LOOK_S)
+            self._removed.clear()
 
     def calls(self) -> Mapping[str, Callable[..., Any]]:
         """What the worker answers, by the name of the call."""
@@ -87,6 +92,7 @@ class Outbox:
                 for record in records:
                     shutil.rmtree(place / staged_name(record), ignore_errors=True)
         path.unlink(missing_ok=True)
+        self._removed.set()
 
     def _place(self, task: str) -> Path:
         return inside(self._root, task)

@@ -278,9 +278,11 @@ def _alone(spec: SiteSpec) -> Iterator[None]:
 
 
 def quiet() -> None:
-    """What Dask logs is no message of tare's; what it means for a study, tare says itself."""
+    """What Dask logs is no message of tare's, and its profile of each worker's thread every 10 ms nobody reads."""
     import distributed  # noqa: F401 - it sets levels of its own when it is first imported
+    from dask import config
 
+    config.set({"distributed.worker.profile.enabled": False, "distributed.scheduler.work-stealing": False})
     for name in ("distributed", "distributed.client", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 

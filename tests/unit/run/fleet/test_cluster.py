@@ -20,8 +20,9 @@ from tare.plan.model import Plan
 from tare.run.events import Event, FromSite, Notice, PhaseStarted
 from tare.run.execute import Destination
 from tare.run.fleet.cluster import ClusterCrew, Scheduler
-from tare.run.fleet.coordinator import Fleet, execute_on
+from tare.run.fleet.coordinator import execute_on
 from tare.run.fleet.delivery import Line
+from tare.run.fleet.dispatcher import Fleet
 from tare.run.record import Phase, RunRecord
 from tare.run.resume import StudyState
 from tare.store import open_store, resume_store, verify

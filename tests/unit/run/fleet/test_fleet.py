@@ -17,9 +17,10 @@ from tare.errors import EnvironmentLacks, StudyError
 from tare.plan.model import Plan
 from tare.run.events import Event, Notice
 from tare.run.execute import Destination
-from tare.run.fleet.coordinator import Fleet, execute_on
+from tare.run.fleet.coordinator import execute_on
 from tare.run.fleet.crew import OwnCrew
 from tare.run.fleet.dealing import site_of_block
+from tare.run.fleet.dispatcher import Fleet
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.sites.file import SiteSpec

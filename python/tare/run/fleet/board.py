@@ -1,0 +1,173 @@
+"""The blocks of a study on several sites: what was made of them, which may be begun, and on which site."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+
+from tare.plan.model import Plan, PlannedRun
+from tare.protocols.registry import PROTOCOLS
+from tare.protocols.stopping import Decision, Finished
+from tare.run.execute import Kept
+from tare.run.fleet.dealing import last_block, places_of, site_of_block
+from tare.run.record import RunRecord
+from tare.run.resume import Growing, StudyState, choice_of, finished_block
+
+
+@dataclass(frozen=True)
+class Stranded:
+    """Runs that are left of a block which was begun on a site that is not to be had."""
+
+    block: int
+    site: str
+    runs: tuple[PlannedRun, ...]
+
+
+class Board:
+    """For one thread. What a record costs here does not grow with how many there are."""
+
+    def __init__(self, plan: Plan, done: StudyState, made: Sequence[RunRecord], sites: Sequence[str]) -> None:
+        self._plan, self._growing, self._sites = plan, Growing(done), list(sites)
+        self._places = dict(places_of(made))
+        self._first = _first_runs(made)
+        self._dealt: dict[int, str] = {}
+        """Blocks that are not begun, among the sites that are left."""
+        self._runs: dict[int, list[PlannedRun]] = {}
+        for run in plan.runs:
+            self._runs.setdefault(run.block, []).append(run)
+        self._open = {block: None for block in self._runs if self._left(block)}
+        """Those with a run that is not good and that was not tried in this session, in order."""
+        self._order = sorted(self._runs)
+        self._place = {block: n for n, block in enumerate(self._order)}
+        self._finished: list[Finished] = []
+        self._site_went = True
+        self._decide()
+
+    @property
+    def done(self) -> StudyState:
+        """What was made so far."""
+        return self._growing.state
+
+    def _decide(self) -> None:
+        self._extend()
+        study = self._plan.study
+        stop = PROTOCOLS[study.protocol.name].stop
+        self.decided: Decision = stop(study.baseline, tuple(self._finished), study.protocol)
+        self.choice = choice_of(self._plan, self.done)
+        self._last = last_block(self._plan, self.decided, self.choice)
+
+    def _extend(self) -> None:
+        for block in self._order[len(self._finished) :]:
+            if (over := finished_block(self._plan, self.done, block, self._runs[block])) is None:
+                return
+            self._finished.append(over)
+
+    # What may be begun
+
+    def to_begin(self, idle: set[str], under_way: Container[int]) -> Iterator[tuple[str, int]]:
+        """A site of `idle` with the block that it is to make next, for each that has one."""
+        left = set(idle)
+        for block in self._beginnable(under_way):
+            if not left:
+                return
+            if (site := self.site_of(block)) in left:
+                left.remove(site)
+                yield site, block
+
+    def may_begin(self, under_way: Container[int]) -> bool:
+        """Whether there is a block for a site, once it is idle."""
+        return next(self._beginnable(under_way), None) is not None
+
+    def _beginnable(self, under_way: Container[int]) -> Iterator[int]:
+        for block in list(self._open):
+            if block > self._last:
+                return
+            if block not in under_way:
+                yield block
+
+    def site_of(self, block: int) -> str:
+        """Where it was begun, or else where it is dealt to."""
+        if block in self._places:
+            return self._places[block]
+        if block not in self._dealt:
+            self._dealt[block] = site_of_block(self._plan, self._sites, block)
+        return self._dealt[block]
+
+    def task_of(self, block: int) -> tuple[Plan, StudyState]:
+        """The plan with the runs of this block alone, and what was made of them."""
+        runs, done = self._runs[block], self.done
+        good = frozenset(run.id for run in runs if run.id in done.good)
+        attempts = Counter({run.id: done.attempts[run.id] for run in runs})
+        return self._plan.model_copy(update={"runs": tuple(runs)}), StudyState(good=good, attempts=attempts)
+
+    def references_on(self, site: str) -> tuple[RunRecord, ...]:
+        """The first good run of each arm there."""
+        return tuple(self._first.get(site, {}).values())
+
+    # What was made
+
+    def known(self, record: RunRecord) -> bool:
+        """Whether it is there already: a scheduler of others gives a lost worker's task to the next."""
+        return record.run_id in self.done.good or record.attempt <= self.done.attempts[record.run_id]
+
+    def note(self, site: str, kept: Kept) -> None:
+        """What a site has made; `decided` and `choice` follow."""
+        self._growing.add(*kept)
+        for record in kept:
+            if record.outcome.ok:
+                self._places.setdefault(record.block, site)
+                self._first.setdefault(site, {}).setdefault(record.arm, record)
+        over = False
+        for block in {record.block for record in kept}:
+            if not self._left(block):
+                self._open.pop(block, None)
+            over |= self._is_over(block)
+        if over:
+            self._decide()
+
+    def _is_over(self, block: int) -> bool:
+        """Whether it is finished, and the finished blocks from the first on may be others now."""
+        again = finished_block(self._plan, self.done, block, self._runs[block])
+        if again is None:
+            return False
+        place = self._place[block]
+        if place < len(self._finished):
+            self._finished[place] = again
+        return place <= len(self._finished)
+
+    def _left(self, block: int) -> list[PlannedRun]:
+        return [run for run in self._runs[block] if run.id not in self.done.good]
+
+    def tried(self, block: int) -> None:
+        """It is not begun again in this session."""
+        self._open.pop(block, None)
+
+    # Sites that are not to be had
+
+    def without(self, site: str) -> None:
+        """Deal what was not begun to the others."""
+        self._sites.remove(site)
+        self._dealt.clear()
+        self._site_went = True
+
+    def stranded(self) -> tuple[Stranded, ...]:
+        """Blocks that cannot be made elsewhere and that are needed; they count as tried."""
+        if not self._site_went:
+            return ()
+        most = max(self.decided.blocks + 1, self._last)
+        lost = [block for block, site in self._places.items() if site not in self._sites and block in self._open]
+        self._site_went = any(block > most for block in lost)  # they may be needed later
+        needed = [block for block in lost if block <= most]
+        for block in needed:
+            self.tried(block)
+        return tuple(Stranded(block, self._places[block], tuple(self._left(block))) for block in needed)
+
+
+def _first_runs(made: Sequence[RunRecord]) -> dict[str, dict[str, RunRecord]]:
+    """Site → arm → its first good run there."""
+    found: dict[str, dict[str, RunRecord]] = {}
+    for record in sorted(made, key=lambda one: (one.index, one.attempt)):
+        if record.outcome.ok and record.site is not None:
+            found.setdefault(record.site, {}).setdefault(record.arm, record)
+    return found

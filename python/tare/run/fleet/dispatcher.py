@@ -1,0 +1,344 @@
+"""The thread that gives blocks to idle sites and hears what comes of them; it tells the study's thread.
+
+It does not wait for commits: sites go on while records are being made safe.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from tare.errors import EnvironmentLacks
+from tare.plan.model import Plan
+from tare.run.attempt.job import unmade_record
+from tare.run.clock import Clock, SystemClock
+from tare.run.events import BlockEnded, Event, FromSite, MeasureChosen, Notice, SiteStands, Standing
+from tare.run.execute import Destination, Kept
+from tare.run.fleet.block_task import BlockTask, make_block
+from tare.run.fleet.board import Board
+from tare.run.fleet.crew import Crew
+from tare.run.fleet.handover import handed_over, staged_name
+from tare.run.fleet.site_process import resource_of
+from tare.run.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+STRIKES = 3
+"""Failures in a row after which a site is left alone."""
+PATIENCE_S = 5.0
+"""Before a site is tried again that failed, once for each failure in a row."""
+_LOOK_S = 0.5
+"""Between looks at whether processes of sites are alive, and whether one may be tried again."""
+_BLOCKS_AHEAD = 2
+"""Blocks a site that may wait to be committed before no further one is begun."""
+_END_S = 60.0
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Sites by name, whoever works on them, and the store that blocks are kept in."""
+
+    sites: Sequence[str]
+    crew: Crew
+    store: Path
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    clock: Clock = field(default_factory=SystemClock)
+    patience_s: float = PATIENCE_S
+
+
+@dataclass(frozen=True)
+class Over:
+    """Nothing is left to do that could be done, or something keeps the study from going on."""
+
+    error: BaseException | None = None
+
+
+Told = Event | Kept | Over
+"""What the study's thread is told, in order; records are in the staging area, to be committed."""
+
+
+@dataclass
+class _UnderWay:
+    """`spool`: tare's own directory of the task."""
+
+    task: BlockTask
+    spool: Path
+    future: Future[int]
+
+
+@dataclass
+class _Site:
+    """What is known of a site: failures in a row, when it may be tried again, and whether its process knows all."""
+
+    strikes: int = 0
+    not_before: float = 0.0
+    fresh: bool = True
+    under_way: _UnderWay | None = None
+    told: Standing | None = None
+
+
+class Dispatcher:
+    """Of one study on one fleet."""
+
+    def __init__(self, fleet: Fleet, plan: Plan, destination: Destination, board: Board) -> None:
+        self.told: queue.SimpleQueue[Told] = queue.SimpleQueue()
+        self._fleet, self._plan, self._destination, self._board = fleet, plan, destination, board
+        self._sites = {name: _Site() for name in fleet.sites}
+        self._tasks: dict[str, tuple[str, Path]] = {}
+        """Task under way → its site and spool, also for the threads that bring something."""
+        self._messages: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
+        self._topic = f"tare-{uuid4().hex}"
+        self._couriers = {name: ThreadPoolExecutor(1, f"from-{name}") for name in fleet.sites}
+        """One a site, so that a long delivery from one keeps no other waiting, and messages stay in order."""
+        self._to_commit, self._commits_lock = 0, threading.Lock()
+        self._most_to_commit = _BLOCKS_AHEAD * len(fleet.sites) * max(1, len(plan.study.arms))
+        self._told_blocks, self._chosen, self._ended = 0, False, False
+        self._looked_at = 0.0
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """While this lasts, blocks are given out."""
+        thread = threading.Thread(target=self._work, name="dispatcher", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended = True
+            self._messages.put(("end", "", None))
+            thread.join(_END_S)
+            for courier in self._couriers.values():
+                courier.shutdown(wait=False, cancel_futures=True)
+
+    def committed(self, records: int) -> None:
+        """So many records that it told of are safe. In any thread."""
+        with self._commits_lock:
+            self._to_commit -= records
+        self._messages.put(("committed", "", None))
+
+    def _work(self) -> None:
+        try:
+            self._give_out()
+        except BaseException as error:  # noqa: BLE001 - raised in the study's thread
+            self.told.put(Over(error))
+        else:
+            self.told.put(Over())
+
+    def _give_out(self) -> None:
+        self._fleet.crew.client.subscribe_topic(self._topic, self._heard)
+        while not self._ended:
+            self._give_up_stranded()
+            self._begin()
+            self._tell_standings()
+            under_way = self._under_way()
+            if not under_way and not self._board.may_begin(under_way):
+                break
+            self._take_next()
+        self.told.put(BlockEnded(self._board.decided))
+
+    # What is begun
+
+    def _begin(self) -> None:
+        now = self._fleet.clock.monotonic()
+        if self._board.choice is not None and not self._chosen:
+            self._chosen = True
+            self.told.put(MeasureChosen(self._board.choice))
+        if self._to_commit > self._most_to_commit:
+            return
+        idle = {
+            name
+            for name, site in self._sites.items()
+            if site.under_way is None and site.not_before <= now and self._fleet.crew.ready(name)
+        }
+        for name, block in list(self._board.to_begin(idle, self._under_way())) if idle else ():
+            self._submit(name, self._sites[name], block)
+
+    def _under_way(self) -> set[int]:
+        return {site.under_way.task.block for site in self._sites.values() if site.under_way}
+
+    def _submit(self, name: str, site: _Site, block: int) -> None:
+        key = f"block-{block}-{uuid4().hex[:8]}"
+        spool = self._destination.staging / key
+        spool.mkdir()
+        plan, done = self._board.task_of(block)
+        task = BlockTask(
+            name=key,
+            topic=self._topic,
+            plan=plan,
+            block=block,
+            store=str(self._fleet.store),
+            store_id=self._destination.store_id,
+            spool=str(spool) if self._fleet.crew.shares_disk else None,
+            done=done,
+            choice=self._board.choice,
+            references=self._board.references_on(name) if site.fresh else None,
+        )
+        future = self._fleet.crew.client.submit(
+            make_block, task, key=task.name, resources={resource_of(name): 1}, pure=False, retries=0
+        )
+        site.under_way, site.fresh = _UnderWay(task, spool, future), False
+        self._tasks[key] = (name, spool)
+        future.add_done_callback(lambda _: self._deliver("over", key))
+
+    def _tell_standings(self) -> None:
+        for name, site in self._sites.items():
+            if site.under_way is not None:
+                self._tell_standing(name, site, Standing.AT_WORK)
+            elif not self._fleet.crew.ready(name):
+                self._tell_standing(name, site, Standing.AWAY)
+            elif not site.strikes:
+                self._tell_standing(name, site, Standing.IDLE)
+
+    def _tell_standing(self, name: str, site: _Site, standing: Standing, why: str = "") -> None:
+        if site.told is not standing:
+            site.told = standing
+            self.told.put(SiteStands(name, standing, why))
+
+    # What comes in
+
+    def _heard(self, message: tuple[float, Mapping[str, Any]]) -> None:
+        """In the thread of Dask's client."""
+        _, body = message
+        if body["what"] == "kept":
+            self._deliver("kept", body["task"])
+        else:
+            self._messages.put((body["what"], body["task"], body.get("event")))
+
+    def _deliver(self, what: str, task: str) -> None:
+        """Have a message come after what it tells of. In any thread."""
+        if (found := self._tasks.get(task)) is None:
+            return
+        name, spool = found
+        if self._fleet.crew.shares_disk:
+            self._messages.put((what, task, None))
+            return
+
+        def brought() -> None:
+            try:
+                self._fleet.crew.bring(name, task, spool)
+            except Exception as error:  # noqa: BLE001 - the dispatcher's to judge
+                self._messages.put(("failed", task, error))
+            else:
+                self._messages.put((what, task, None))
+
+        with suppress(RuntimeError):  # the study is over
+            self._couriers[name].submit(brought)
+
+    def _take_next(self) -> None:
+        """Wait for a message, and take all that are there by then."""
+        with suppress(queue.Empty):
+            self._take(*self._messages.get(timeout=_LOOK_S))
+            while True:
+                self._take(*self._messages.get_nowait())
+        if time.monotonic() - self._looked_at < _LOOK_S:
+            return
+        self._looked_at = time.monotonic()
+        for lost, why in self._fleet.crew.lost().items():
+            self._take_over_from(lost)
+            self._strike(lost, why)
+
+    def _take(self, what: str, task: str, content: Any) -> None:
+        name, _ = self._tasks.get(task, (None, None))
+        if name is None:
+            return
+        if what == "event":
+            self.told.put(FromSite(name, pickle.loads(content)))  # noqa: S301 - from a process that we trust with more
+        else:
+            self._take_over_from(name)
+        if what == "over":
+            self._over(name)
+        elif what == "failed":
+            self._strike(name, str(content))
+
+    def _take_over_from(self, name: str) -> None:
+        """All that a site has handed over and that was not taken yet."""
+        site = self._sites.get(name)
+        if site is None or site.under_way is None:
+            return
+        for path, kept in handed_over(site.under_way.spool):
+            path.unlink()
+            if any(self._board.known(record) for record in kept):
+                continue
+            for record in kept:
+                if (source := path.parent / staged_name(record)).exists():
+                    source.rename(self._destination.staging / staged_name(record))
+            self._note(name, kept)
+
+    def _note(self, name: str, kept: Kept) -> None:
+        self._board.note(name, kept)
+        if self._board.decided.blocks > self._told_blocks:
+            self._told_blocks = self._board.decided.blocks
+            self.told.put(BlockEnded(self._board.decided))
+        with self._commits_lock:
+            self._to_commit += len(kept)
+        self.told.put(kept)
+
+    def _over(self, name: str) -> None:
+        site = self._sites[name]
+        if site.under_way is None:
+            return
+        under_way = site.under_way
+        # Only of a failed task is the scheduler asked for more.
+        error = None if under_way.future.status == "finished" else under_way.future.exception()
+        if error is None:
+            self._board.tried(under_way.task.block)
+            site.strikes = 0
+            self._forget(site)
+        elif type(error).__name__ == "KilledWorker":
+            self._forget(site)  # `lost` says why
+        else:
+            self._strike(name, str(error))
+
+    def _forget(self, site: _Site) -> None:
+        if site.under_way is not None:
+            if not site.under_way.future.done():
+                site.under_way.future.cancel()
+            site.under_way.future.release()
+            self._tasks.pop(site.under_way.task.name, None)
+            shutil.rmtree(site.under_way.spool, ignore_errors=True)
+            site.under_way = None
+
+    # What fails
+
+    def _strike(self, name: str, why: str) -> None:
+        """A site failed; what it had under way is begun anew, and after three times in a row without this site."""
+        site = self._sites.get(name)
+        if site is None:
+            return
+        self._forget(site)
+        site.strikes, site.fresh = site.strikes + 1, True
+        site.not_before = self._fleet.clock.monotonic() + self._fleet.patience_s * site.strikes
+        if site.strikes < STRIKES:
+            self._tell_standing(name, site, Standing.FAILING, why)
+            self.told.put(Notice(f"{name} failed ({site.strikes} of {STRIKES} times in a row): {why}"))
+            return
+        del self._sites[name]
+        self._tell_standing(name, site, Standing.SET_ASIDE, why)
+        self._board.without(name)
+        self._fleet.crew.dismiss(name)
+        self.told.put(Notice(f"{name} is set aside after {STRIKES} failures in a row: {why}"))
+        if not self._sites:
+            raise EnvironmentLacks(
+                f"no site is left; the last one, {name}, was set aside: {why}",
+                hint="mend the sites, then give the same command: it goes on from here",
+            )
+
+    def _give_up_stranded(self) -> None:
+        """Runs of blocks that were begun on a site which is not to be had: they cannot be made elsewhere."""
+        for stranded in self._board.stranded():
+            why = f"the site {stranded.site}, on which block {stranded.block} was begun, is not to be had"
+            attempts = self._board.done.attempts
+            kept = tuple(
+                unmade_record(self._plan, run, attempts[run.id] + 1, stranded.site, why) for run in stranded.runs
+            )
+            self._note(stranded.site, kept)
