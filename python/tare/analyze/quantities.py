@@ -15,6 +15,7 @@ import polars as pl
 
 from tare.analyze.estimate import Estimate
 from tare.analyze.estimator import paired
+from tare.analyze.hosts import OtherHost
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
 from tare.analyze.published import mean_square_error, overhead_fraction
@@ -22,6 +23,7 @@ from tare.analyze.runs import select_runs
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples
 from tare.analyze.views.formulas import lowest
+from tare.analyze.views.laid import laid
 from tare.analyze.views.model import Kind, View
 from tare.run.record import RunRecord
 from tare.store.trace import Trace
@@ -33,6 +35,8 @@ _NS = 1e9
 
 _OF_NODE = r"^(.*) of (sut-\d+)$"
 """What is a further node's host's own (docs/reference/monitors.md)."""
+_CLIENT_HOST, _OTHER_HOSTS = " of client$", r" of (client|sut-\d+)$"
+"""Subjects of hosts that are no part of what is added up."""
 OWN = "tare-probe"
 """The tool whose view is what it saw itself."""
 
@@ -41,11 +45,19 @@ OWN = "tare-probe"
 class WatchedTrace:
     """What was kept of a run: its trace, and the samples of tools that watched it, those to be dropped left out.
 
-    `observed` has the columns of `views.compute.SCHEMA`. `None`: none was kept.
+    `observed` has the columns of `views.compute.SCHEMA`. `None`: none was kept. `further`: the hosts of further
+    nodes, with their traces. `one_kernel`: hosts of the run were one machine.
     """
 
     trace: Trace | None = None
     observed: pl.DataFrame | None = None
+    further: tuple[tuple[OtherHost, Trace], ...] = ()
+    one_kernel: bool = False
+
+    def of_sut(self, seen: pl.DataFrame) -> pl.DataFrame:
+        """Samples of the SUT's hosts; those that are one machine are counted once."""
+        others = _OTHER_HOSTS if self.one_kernel else _CLIENT_HOST
+        return seen.filter(~pl.col("subject").str.contains(others))
 
 
 WatchedProcess = Callable[[RunRecord], WatchedTrace]
@@ -209,26 +221,29 @@ def _view_of(way: Way) -> str:
 
 
 def _values(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> Values:
-    taken = _samples(run, wanted, seen.trace)
+    taken = _samples(run, wanted, seen)
+    observed = None if seen.observed is None else seen.of_sut(seen.observed)
     values: dict[tuple[QuantityName, str], float | None] = {}
     for name in wanted.wanted:
         for way in WAYS[name]:
             if way.reported is not None:
                 values[name, way.source] = way.reported(run)
                 continue
-            if seen.observed is not None:
-                values[name, way.source] = _seen(seen.observed, way)
+            if observed is not None:
+                values[name, way.source] = _seen(observed, way)
             if taken is not None:
                 values[name, _view_of(way)] = _seen(taken, way)
     return {place: value for place, value in values.items() if value is not None}
 
 
-def _samples(run: RunRecord, wanted: Quantities, trace: Trace | None) -> pl.DataFrame | None:
+def _samples(run: RunRecord, wanted: Quantities, seen: WatchedTrace) -> pl.DataFrame | None:
     """What each tool would have printed within the measure phase, but for the samples dropped at its ends."""
     began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
-    if trace is None or began is None or ended is None:
+    if seen.trace is None or began is None or ended is None:
         return None
-    taken = samples(trace, wanted.every_s, _views(wanted))
+    views = _views(wanted)
+    there = [laid(host, samples(trace, wanted.every_s, views)) for host, trace in seen.further]
+    taken = seen.of_sut(pl.concat([samples(seen.trace, wanted.every_s, views), *there]))
     cut = wanted.trim * wanted.every_s
     first, last = (began + cut) * _NS, (ended - cut) * _NS
     return taken.filter((pl.col("from_ns") >= first) & (pl.col("to_ns") <= last))

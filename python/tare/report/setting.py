@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from tare.analyze.hosts import named_hosts
 from tare.run.parity.properties import TOKEN
 from tare.run.record import RunRecord
 from tare.study.model import Study
@@ -67,6 +68,10 @@ class Setting:
     asked: frozenset[str]
     parity: tuple[Property, ...]
     path: tuple[Property, ...]
+    hosts: tuple[Property, ...] = ()
+    """Side or node → the host that it stood on; empty where one host played all parts."""
+    others: tuple[tuple[str, tuple[Property, ...]], ...] = ()
+    """Of other hosts than the SUT's or its first node's: whose it is, and its facts."""
 
 
 def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
@@ -83,7 +88,19 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
         parity=_without_repeats(compare((record.arm, _parity(record, hosts)) for record in used)),
         path=compare((record.arm, _way(record.path)) for record in used),
+        hosts=compare(("", named_hosts(record)) for record in used),
+        others=_others(used),
     )
+
+
+def _others(records: Sequence[RunRecord]) -> tuple[tuple[str, tuple[Property, ...]], ...]:
+    found: dict[str, list[Mapping[str, Any] | None]] = {}
+    for record in records:
+        further = list((record.nodes or {}).items())[1:]
+        for side, node in (*further, ("client", {"host": record.client_host})):
+            if node.get("host"):
+                found.setdefault(side, []).append(node["host"])
+    return tuple((side, compare(("", facts) for facts in each)) for side, each in found.items())
 
 
 def compare(trees: Iterable[tuple[str, Mapping[str, Any] | None]]) -> tuple[Property, ...]:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.unit.analyze import synthetic
 
+from tare.report.content import build_report
 from tare.report.setting import compare, flatten, setting_of, shown
+from tare.report.words.summary import summary
 
 
 def texts(properties: Any) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
@@ -180,3 +182,16 @@ def test_one_image_on_both_sides_is_told_once() -> None:
     (bits,) = setting_of(synthetic.study(), synthetic.records()).images
     assert bits.sides == ("sut", "client")
     assert bits.packages[0] == ("mariadb-server", "1:10.11.6-0+deb12u1")
+
+
+def test_the_host_of_each_node_and_of_the_client_is_named_with_its_facts() -> None:
+    nodes = {"sut-1": {"on": "a", "host": {"kernel": "6.1"}}, "sut-2": {"on": "b", "host": {"kernel": "6.2"}}}
+    told = {"between": {"sut": "a", "client": "c"}, "nodes": nodes, "client_host": {"kernel": "6.3"}}
+    records = [record.model_copy(update=told) for record in synthetic.records()]
+    found = setting_of(synthetic.study(), records)
+    assert texts(found.hosts) == {"sut-1": [("a", ())], "sut-2": [("b", ())], "client": [("c", ())]}
+    kernels = {side: texts(facts)["kernel"] for side, facts in found.others}
+    assert kernels == {"sut-2": [("6.2", ())], "client": [("6.3", ())]}
+    facts = {fact.title: fact.text for fact in summary(build_report(synthetic.study(), records))}
+    assert facts["Hosts"] == "sut-1 on a, sut-2 on b, client on c"
+    assert "Hosts" not in {fact.title for fact in summary(build_report(synthetic.study(), synthetic.records()))}

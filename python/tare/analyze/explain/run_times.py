@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,15 +11,16 @@ import polars as pl
 from tare.analyze.explain.components import components
 from tare.analyze.explain.sampled import OF_OPERATION, CpuSide, Sampled, between_hosts, sampled
 from tare.analyze.explain.waiting import Wait, waited
+from tare.analyze.hosts import OtherHost, other_hosts
 from tare.analyze.metrics import sut_cpu_s
 from tare.analyze.numbers import number_at
 from tare.errors import StoreError
 from tare.monitors.profile.stacks import PROFILE, read_profile
-from tare.run.monitoring.monitors import trace_of
-from tare.run.monitoring.watch import DIRECTORY
+from tare.run.monitoring.monitors import ON_CLIENT, on_node, trace_of
+from tare.run.monitoring.watch import CLIENT, DIRECTORY
 from tare.run.record import RunRecord
 from tare.run.usage.driven import Span, shifted
-from tare.run.usage.trace import growth, span_of
+from tare.run.usage.trace import Elsewhere, growth, read_all, span_of
 
 _US = 1e6
 RawFile = Callable[[RunRecord, str], Path]
@@ -61,13 +62,17 @@ def run_times(record: RunRecord, raw: RawFile) -> RunTimes | None:
     operations, phase = number_at(record.measurement, ("operations",)), span_of(record.usage)
     if not operations or phase is None or phase.ended_s <= phase.began_s:
         return None
-    trace = trace_of(raw(record, ""))
+    trace, others = trace_of(raw(record, "")), other_hosts(record)
+    traces = [Elsewhere(raw(record, host.trace), host.ahead_s, host.of) for host in others]
+    one_kernel = bool((record.between or {}).get("one_boot"))
+    nodes = [each for each in traces if each.node != CLIENT]
+    counts = _counts(trace, phase, nodes, one_kernel=one_kernel)
     profile, lacks = _profile(record, raw, phase)
     each = _US / operations
     return replace(
-        times_of(operations, phase, profile, waited(trace, phase)),
+        times_of(operations, phase, profile, waited(trace, phase, traces)),
         counted_us={side: used * each for side, used in _counted(record).items()},
-        counts={name: count / operations for name, count in _counts(trace, phase).items()},
+        counts={name: count / operations for name, count in counts.items()},
         lacks=lacks,
     )
 
@@ -98,13 +103,12 @@ def times_of(
 MOST_LOST = 0.05
 """Share of lost samples from which on they may not be lost evenly over components."""
 _LEAST_SAMPLED = 0.5
-_CLIENT = "client-profile"
-_OFFSET = ("before", "clocks", "offset_s")
+_PROFILE = "profile"
 
 
 def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, tuple[str, ...]]:
     """What was sampled, and what is lacking of it."""
-    answer = (record.monitors or {}).get("profile")
+    answer = (record.monitors or {}).get(_PROFILE)
     if answer is None:
         return None, (
             "no stacks were sampled; `tare run --profile`, or `monitors: {profile: {}}` in the study, does",
@@ -117,10 +121,12 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
         return None, (f"the stacks of {record.run_id} are missing: {error}",)
     stacks = sampled(profile, phase, components())
     lacks = []
-    if record.between is not None:
-        there, why = _on_client(record, raw, phase)
+    one_kernel = bool((record.between or {}).get("one_boot"))
+    for host in other_hosts(record):
+        there, why = _on_host(host, record, raw, phase)
         lacks += [] if why is None else [why]
-        stacks = stacks if there is None else between_hosts(stacks, there, one=bool(record.between.get("one_boot")))
+        own = CpuSide.CLIENT if host.of == CLIENT else CpuSide.SERVER
+        stacks = stacks if there is None else between_hosts(stacks, there, one=one_kernel, own=own)
     if stacks.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
         return None, (f"less than half of the measure phase of {record.run_id} was sampled",)
     if stacks.without_symbols is not None:
@@ -130,20 +136,22 @@ def _profile(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | No
     return stacks, tuple(lacks)
 
 
-def _on_client(record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, str | None]:
-    """What was sampled on the client's host, or why the client has no stacks."""
-    answer, offset_s = (record.monitors or {}).get(_CLIENT), number_at(record.between, _OFFSET)
-    if answer is None or offset_s is None:
-        return None, "stacks were sampled on the server's host alone"
+def _on_host(host: OtherHost, record: RunRecord, raw: RawFile, phase: Span) -> tuple[Sampled | None, str | None]:
+    """What was sampled on another host, or why the client or the node has no stacks."""
+    name = f"{ON_CLIENT}{_PROFILE}" if host.of == CLIENT else on_node(_PROFILE, host.of)
+    answer = (record.monitors or {}).get(name)
+    where = "the client's host" if host.of == CLIENT else f"the host of {host.of}"
+    if answer is None:
+        return None, f"no stacks were sampled on {where}"
     if "absent" in answer:
-        return None, f"no stacks were sampled on the client's host: {answer['absent']}"
+        return None, f"no stacks were sampled on {where}: {answer['absent']}"
     try:
-        profile = read_profile(raw(record, f"{DIRECTORY}/{_CLIENT}/{PROFILE}"))
+        profile = read_profile(raw(record, f"{DIRECTORY}/{name}/{PROFILE}"))
     except StoreError as error:
-        return None, f"the stacks of the client's host in {record.run_id} are missing: {error}"
-    found = sampled(profile, shifted(phase, offset_s), components())
+        return None, f"the stacks of {where} in {record.run_id} are missing: {error}"
+    found = sampled(profile, shifted(phase, host.ahead_s), components())
     if found.seconds < _LEAST_SAMPLED * (phase.ended_s - phase.began_s):
-        return None, f"less than half of the measure phase of {record.run_id} was sampled on the client's host"
+        return None, f"less than half of the measure phase of {record.run_id} was sampled on {where}"
     return found, None
 
 
@@ -171,14 +179,13 @@ _COUNTERS = (
 """Name, table of the trace, its column of times, what is added up, and of which targets."""
 
 
-def _counts(trace: Path, phase: Span) -> Mapping[str, float]:
-    """Events in the measure phase."""
+def _counts(trace: Path, phase: Span, nodes: Sequence[Elsewhere], *, one_kernel: bool) -> Mapping[str, float]:
+    """Events in the measure phase; those of hosts are of all that the SUT has, each kernel counted once."""
     counts: dict[str, float] = {}
     tables: dict[str, pl.DataFrame | None] = {}
     for name, table, at, columns, of in _COUNTERS:
         if table not in tables:
-            path = trace / f"{table}.parquet"
-            tables[table] = pl.read_parquet(path) if path.is_file() else None
+            tables[table] = read_all(trace, () if one_kernel and of is None else nodes, table)
         rows = tables[table]
         if rows is None:
             continue

@@ -116,15 +116,16 @@ def sampled(profile: StackProfile, phase: Span, table: Table) -> Sampled:
     )
 
 
-def between_hosts(server: Sampled, client: Sampled, *, one: bool) -> Sampled:
-    """What was sampled on two hosts, as if on one: the client's host adds its CPUs and what ran on them.
+def between_hosts(server: Sampled, client: Sampled, *, one: bool, own: CpuSide = CpuSide.CLIENT) -> Sampled:
+    """What was sampled on two hosts, as if on one: the client's, or a node's, adds its CPUs and what ran on them.
 
     What was sampled there stands for as long as on the server's. `one`: both are one machine, which both have
-    sampled whole: then only the client's own time is new, and on the server's host it was somebody else's.
+    sampled whole: then only the time of the side that stands there, `own`, is new, and on the server's host it was
+    somebody else's.
     """
     kept = server.seconds * (1 - server.lost)
     scale = kept / (client.seconds * (1 - client.lost)) if client.seconds > 0 and client.lost < 1 else 0.0
-    sides = (CpuSide.CLIENT,) if one else tuple(CpuSide)
+    sides = (own,) if one else tuple(CpuSide)
     cpu_s, stacks = dict(server.cpu_s), dict(server.stacks)
     for (side, component), used in client.cpu_s.items():
         if side in sides:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from tare.monitors import OF_SUT
 from tare.run.usage.driven import Span
-from tare.run.usage.trace import growth
+from tare.run.usage.trace import Elsewhere, growth, read_all
 
 _US = 1e6
 _NS = 1e9
@@ -27,18 +27,17 @@ class Wait(StrEnum):
 SIDES: Mapping[str, str] = {"server": OF_SUT, "client": "^client$"}
 
 
-def waited(trace: Path, phase: Span) -> Mapping[tuple[str, Wait], float]:
+def waited(trace: Path, phase: Span, others: Sequence[Elsewhere] = ()) -> Mapping[tuple[str, Wait], float]:
     """(side, kind) → seconds of the measure phase in which a thread of it waited; what is not known is not there.
 
     `throttled`: time in which its quota had run out on a CPU that it wanted (cpu.stat), at most the whole phase.
     `run queue` and `disk`: time in which some thread waited for a CPU, or for a device (PSI, `some`:
     Documentation/accounting/psi.rst). The kernel counts time that a quota holds threads back as waiting for a CPU
-    too, so that is taken out.
+    too, so that is taken out. Of nodes it is added up. `others`: traces of further hosts.
     """
-    path = trace / "cgroup.parquet"
-    if not path.is_file():
+    table = read_all(trace, others, "cgroup")
+    if table is None:
         return {}
-    table = pl.read_parquet(path)
     waits: dict[tuple[str, Wait], float] = {}
     whole = phase.ended_s - phase.began_s
     for side, names in SIDES.items():

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from tare.analyze.hosts import TRACE
 from tare.analyze.metrics import METRICS, PRIMARY
 from tare.analyze.numbers import number_at
 from tare.analyze.timelines.marks import Mark, PlacedWindow, TimedRun, marks_of, placed_by, windows_of
 from tare.analyze.timelines.series import MOST_STEPS, SUT, Point, series
-from tare.analyze.views.summary import TRACE
+from tare.analyze.views.laid import with_sides_elsewhere
 from tare.errors import StoreError
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
-from tare.store.trace import is_trace, read_trace
+from tare.store.trace import Trace, is_trace, read_trace
 from tare.study.model import Study
 from tare.study.suggest import did_you_mean
 
@@ -79,7 +80,7 @@ def _traced(store: Store, records: Sequence[RunRecord], arm: str) -> list[RunRec
 
 
 def _timeline(store: Store, run: RunRecord) -> Timeline:
-    trace = read_trace(store.raw(run, TRACE))
+    trace = _trace(store, run)
     span_by_name = dict(spans(run))
     first_s = trace.header["started_monotonic_ns"] / 1e9
     zero_s = span_by_name[Phase.MEASURE][0] if Phase.MEASURE in span_by_name else first_s
@@ -91,6 +92,10 @@ def _timeline(store: Store, run: RunRecord) -> Timeline:
     return Timeline(
         run.arm, run.run_id, series(trace, zero_s), phases, marks_of(TimedRun(run, trace, zero_s, over_s))
     )
+
+
+def _trace(store: Store, run: RunRecord) -> Trace:
+    return with_sides_elsewhere(read_trace(store.raw(run, TRACE)), run, store.raw(run, ""))
 
 
 def spans(run: RunRecord) -> Iterator[tuple[Phase, tuple[float, float]]]:
@@ -166,8 +171,7 @@ def _telling(store: Store, record: RunRecord) -> bool:
 
 
 def _laid(store: Store, run: RunRecord, *, shown: bool) -> OverlaidRun:
-    path = store.raw(run, TRACE)
-    trace = read_trace(path) if is_trace(path) else None
+    trace = _trace(store, run) if is_trace(store.raw(run, TRACE)) else None
     phases = dict(spans(run))
     began, ended = phases.get(Phase.MEASURE, (None, None))
     first_s = 0.0 if trace is None else trace.header["started_monotonic_ns"] / 1e9

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 from polars.exceptions import PolarsError
 
+from tare.analyze.hosts import TRACE, OtherHost, named_hosts, other_hosts
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compare import OBSERVED, Comparison, compare
 from tare.analyze.views.compute import samples
 from tare.analyze.views.formulas import NS
+from tare.analyze.views.laid import laid, of_first, taken_back
 from tare.analyze.views.model import Kind, Measure, Quantity, View
 from tare.analyze.views.why import why
 from tare.errors import StoreError
@@ -23,8 +25,6 @@ from tare.store.read import Store
 from tare.store.trace import Trace, is_trace, read_trace
 
 _MONITORS = "monitors"
-TRACE = f"{_MONITORS}/probe/trace"
-"""Where a run's recording lies among its raw files."""
 _MOST_SAMPLES = 300
 """In one chart; a longer run is looked at less often."""
 
@@ -81,6 +81,8 @@ class Views:
     """What real tools printed: `compare.OBSERVED`."""
     emulated: tuple[Side, ...] | None = None
     """Which sides of the run had an emulated CPU; `None`: a trace without a run, of which it is not known."""
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """Side or node → the host that it stood on; empty where one host played all parts."""
 
     @property
     def compared(self) -> tuple[Line, ...]:
@@ -185,12 +187,41 @@ def views_of_run(store: Store, record: RunRecord, interval_s: float | None = Non
         hint = "none is kept of runs that were imported, or that failed before or because their trace did"
         raise StoreError(f"{record.run_id} has no trace, of which views are made", hint=hint)
     raw = store.raw(record, "")
-    trace, measured = read_trace(store.raw(record, TRACE)), _measured(record)
+    trace, measured, seen = read_trace(store.raw(record, TRACE)), _measured(record), observed(raw / _MONITORS)
     if measured is not None:
         trace = trace.between(*measured)
     every_s = max(1.0, _seconds(trace) // _MOST_SAMPLES) if interval_s is None else interval_s
-    views = views_of(trace, every_s, observed(raw / _MONITORS))
-    return RunViews(record.run_id, record.arm, replace(views, emulated=record.emulated))
+    views = views_of(trace, every_s, of_first(seen))
+    for host in other_hosts(record):
+        if is_trace(raw / host.trace):
+            views = _with_host(views, host, _of_host(host, raw, measured, seen, every_s))
+    views = replace(views, emulated=record.emulated, observed=seen, hosts=named_hosts(record))
+    return RunViews(record.run_id, record.arm, views)
+
+
+def _of_host(
+    host: OtherHost, raw: Path, measured: tuple[int, int] | None, seen: pl.DataFrame, every_s: float
+) -> Views:
+    """As that host's own trace tells them, on its clock."""
+    trace, ahead_ns = read_trace(raw / host.trace), round(host.ahead_s * NS)
+    if measured is not None:
+        trace = trace.between(*(moment + ahead_ns for moment in measured))
+    return views_of(trace, every_s, taken_back(host, seen))
+
+
+def _with_host(views: Views, host: OtherHost, there: Views) -> Views:
+    """With the lines of another host below those of the same measure."""
+    names = pl.DataFrame({"subject": [line.subject for line in there.lines]}, schema={"subject": pl.String})
+    named = laid(host, names.with_columns(from_ns=pl.lit(0), to_ns=pl.lit(0)))["subject"]
+    lines = [replace(line, subject=name) for line, name in zip(there.lines, named, strict=True)]
+    order = list(Measure)
+    return replace(
+        views,
+        complete=views.complete and there.complete,
+        lines=tuple(sorted((*views.lines, *lines), key=lambda line: order.index(line.measure))),
+        why=(*views.why, *(f"On {host.name}: {each}" for each in there.why if each not in views.why)),
+        samples=pl.concat([views.samples, laid(host, there.samples)]),
+    )
 
 
 def observed(monitors: Path) -> pl.DataFrame:

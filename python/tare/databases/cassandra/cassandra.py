@@ -28,7 +28,7 @@ from tare.sites import Completed
 LOGBACK_FILE, LOG_FILE = "logback.xml", "system.log"
 
 _STORAGE_PORT = 7000
-_QUERY_TIMEOUT_S, _LOG_TIMEOUT_S = 15.0, 10.0
+_QUERY_TIMEOUT_S, _LOG_TIMEOUT_S = 15.0, 60.0
 _DRAIN_TIMEOUT_S, _FORGET_TIMEOUT_S, _STOP_TIMEOUT_S = 3600.0, 30.0, 120.0
 _ALIVE = "SELECT JSON release_version FROM system.local"
 _DIRECTORIES: Mapping[str, str] = {

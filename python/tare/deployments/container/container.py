@@ -7,7 +7,8 @@ no part of it (user, environment, limits, cgroup parent, scratch directories) is
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -77,15 +78,16 @@ class Container:
         container = self._container(instance.task)
         if container is None or container.status != "running":
             raise RunFailed(f"{instance.task.name} has ended: {_last_words(container)}")
-        return engine_exec(
-            self._engine,
-            self._host,
-            str(container.id),
-            argv,
-            timeout_s=timeout_s,
-            user=user or _user(instance.task),
-            stdin=stdin,
-        )
+        with self._answering(instance.task):
+            return engine_exec(
+                self._engine,
+                self._host,
+                str(container.id),
+                argv,
+                timeout_s=timeout_s,
+                user=user or _user(instance.task),
+                stdin=stdin,
+            )
 
     def wait(self, instance: Instance, timeout_s: float) -> int:
         """Blocks in the engine until the task ends, then fetches its output."""
@@ -307,10 +309,19 @@ class Container:
     def _container(self, task: Task) -> EngineContainer | None:
         """Looked up by name and believed by label only."""
         try:
-            container = self._engine.containers.get(task.name)
+            with self._answering(task):
+                container = self._engine.containers.get(task.name)
         except NotFound:
             return None
         return container if container.labels.get(RUN_LABEL) == task.cgroup_parent else None
+
+    @contextmanager
+    def _answering(self, task: Task) -> Iterator[None]:
+        """An engine that is restarted meanwhile breaks its connections: told with its host and the task."""
+        try:
+            yield
+        except RequestException as error:
+            raise RunFailed(f"the engine on {self._host.name} does not answer for {task.name}: {error}") from error
 
     def _collect(self, task: Task, container: EngineContainer) -> None:
         """The engine's log driver keeps both outputs apart; they are put where a bare task writes them."""

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from tare.analyze import guest
+from tare.analyze.hosts import TRACE
 from tare.analyze.numbers import number_at, tree_at
 from tare.analyze.timelines.marks import windows_of
 from tare.analyze.timelines.runs import spans
 from tare.analyze.views import VIEWS
 from tare.analyze.views.compute import samples as computed
-from tare.analyze.views.summary import TRACE, read_samples
+from tare.analyze.views.summary import read_samples
 from tare.run.record import Phase, RunRecord
 from tare.store.read import Store
 from tare.store.trace import is_trace, read_trace

@@ -36,8 +36,6 @@ Raw = Callable[[RunRecord, str], Path]
 """Where a raw file of a record lies."""
 _MONITORS = "monitors"
 _TRACE = f"{_MONITORS}/probe/trace"
-_CLIENT_HOST, _OTHER_HOSTS = " of client$", r" of (client|sut-\d+)$"
-"""Subjects of hosts other than that of the SUT or of its first node."""
 _KEPT = "kept"
 """Column of a tool's samples: whether the study keeps it."""
 
@@ -57,19 +55,26 @@ def with_quantities(report: Report, records: Sequence[RunRecord], raw: Raw) -> R
 
 
 def _seen(record: RunRecord, raw: Raw) -> WatchedTrace:
+    from tare.analyze.hosts import other_hosts
     from tare.analyze.quantities import WatchedTrace
+    from tare.run.monitoring.watch import CLIENT
     from tare.store.trace import is_trace, read_trace
 
-    path, one_kernel = raw(record, _TRACE), bool((record.between or {}).get("one_boot"))
-    observed = _observed(raw(record, _MONITORS), one_kernel=one_kernel)
-    return WatchedTrace(read_trace(path) if is_trace(path) else None, observed)
+    path, further = raw(record, _TRACE), []
+    for host in other_hosts(record):
+        there = raw(record, host.trace)
+        if host.of != CLIENT and is_trace(there):
+            further.append((host, read_trace(there)))
+    return WatchedTrace(
+        read_trace(path) if is_trace(path) else None,
+        _observed(raw(record, _MONITORS)),
+        tuple(further),
+        one_kernel=bool((record.between or {}).get("one_boot")),
+    )
 
 
-def _observed(monitors: Path, *, one_kernel: bool) -> pl.DataFrame | None:
-    """The kept samples of all tools that watched the SUT's hosts: docs/reference/monitors.md.
-
-    `one_kernel`: the hosts are one machine, which is counted once.
-    """
+def _observed(monitors: Path) -> pl.DataFrame | None:
+    """The kept samples of all tools that watched the run: docs/reference/monitors.md."""
     import polars as pl
 
     from tare.analyze.views.compute import SCHEMA
@@ -78,8 +83,7 @@ def _observed(monitors: Path, *, one_kernel: bool) -> pl.DataFrame | None:
     tables = [read_samples(path) for path in sorted(monitors.glob("*.parquet"))]
     kept = [table.filter(pl.col(_KEPT)) for table in tables if {*SCHEMA, _KEPT} <= set(table.columns)]
     alike = [table.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items()) for table in kept]
-    others = _OTHER_HOSTS if one_kernel else _CLIENT_HOST
-    return pl.concat(alike).filter(~pl.col("subject").str.contains(others)) if alike else None
+    return pl.concat(alike) if alike else None
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Monitors:
 
 
 def monitors(run: RunViews) -> Monitors:
-    """CPU, memory and disk of the server, node by node, CPU of the host; all else is for `tare views`."""
+    """CPU, memory and disk of the server, node by node, CPU of each host; all else is for `tare views`."""
     groups = tuple(group for measure in _SHOWN for group in _groups(run, measure))
     compared = any(row.agrees is not None for group in groups for row in group.rows)
     return Monitors(
@@ -65,11 +65,19 @@ def monitors(run: RunViews) -> Monitors:
 
 
 def _groups(run: RunViews, measure: Measure) -> Iterator[Group]:
-    for subject in (*run.of_sut, _ALL):
+    hosts = run.views.hosts
+    wholes = {_ALL: "", **{f"{_ALL} of {side}": on for side, on in hosts.items()}}
+    if len(wholes) > 1:
+        wholes[_ALL] = next(iter(hosts.values()))
+    for subject in (*run.of_sut, *wholes):
         lines = [line for line in run.views.lines if line.measure is measure and line.subject == subject]
         rows = tuple(_row(line) for line in lines if measure is not Measure.HOST_CPU or line.figures.most)
-        if rows:
-            yield Group(str(measure) if subject == _ALL else f"{measure}: {subject}", rows)
+        if not rows:
+            continue
+        if subject in wholes:
+            yield Group(f"{measure}: {wholes[subject]}" if wholes[subject] else str(measure), rows)
+        else:
+            yield Group(f"{measure}: {subject}{f' on {hosts[subject]}' if subject in hosts else ''}", rows)
 
 
 def _row(line: Line) -> Row:

@@ -26,6 +26,7 @@ def as_json(views: Views) -> str:
         "interval_s": views.interval_s,
         "complete": views.complete,
         "emulated": None if views.emulated is None else list(views.emulated),
+        "hosts": dict(views.hosts),
         "lines": [entry(views, line) for line in views.lines],
         "why": list(views.why),
         "tools": [

@@ -31,6 +31,10 @@ def render(views: Views, *, width: int = 120, colour: bool = False, everything: 
     console.print(
         Text(f"{views.seconds:.1f} s of counters, as tools see them that sample every {views.interval_s:g} s")
     )
+    if views.hosts:
+        console.print(
+            Text(f"Hosts: {', '.join(f'{side} on {plain(on, 60)}' for side, on in views.hosts.items())}.")
+        )
     if views.emulated:
         sentence = f"Emulated: the {sides_text(views.emulated)} of this run had a CPU that software emulates."
         console.print(Text(sentence, style="bold red"))
@@ -70,7 +74,7 @@ def _bytes(value: float) -> str:
 
 
 def _tells(line: Line) -> bool:
-    if line.measure is Measure.HOST_CPU and line.subject != "all":
+    if line.measure is Measure.HOST_CPU and line.subject.partition(" of ")[0] != "all":
         return False
     return line.measure not in _FEW or line.real is not None or bool(line.figures.most or line.figures.value)
 

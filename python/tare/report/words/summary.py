@@ -109,6 +109,7 @@ def summary(report: Report) -> tuple[Fact, ...]:
         Fact("Measured", _measured(report)),
         Fact("Runs", _runs(report)),
         Fact("Validity", _validity(report), link="#validity"),
+        Fact("Hosts", _hosts(report.setting.hosts)),
         Fact("Machine", _machine_in_words(report.setting.host)),
         Fact("Engine", _engine(report.setting.engine)),
         Fact("Machine time", ", ".join(filter(None, [_time(report), _when(report)]))),
@@ -147,6 +148,11 @@ def _validity(report: Report) -> str:
     if analysis.invalid:
         return f"invalid: {', '.join([RULE, *broken])}"
     return f"to be read with care: {', '.join(broken)}" if broken else "no rule is broken"
+
+
+def _hosts(hosts: Sequence[Property]) -> str:
+    """Where each side and node stood, where that was not one host."""
+    return plain(", ".join(f"{one.name} on {one.values[0].text}" for one in hosts), 400)
 
 
 def _machine_in_words(host: Sequence[Property]) -> str:

@@ -16,8 +16,8 @@ from tare.run.usage.driven import Span
 _NS = 1e9
 _INSTANT = re.compile(r"(.*_)?(t0|t1|at|due|woke|done)_ns")
 """Columns that tell a moment of the host's clock (docs/reference/trace-format.md)."""
-_TARGETS = 1 << 32
-"""More than a trace can have, so that those of several are told apart."""
+FURTHER_TARGETS = 1 << 32
+"""More than a trace can have, so that those of several are told apart: the first target of a further one."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _laid(table: pl.DataFrame, elsewhere: Elsewhere, number: int, *, own_names: 
     ahead_ns = round(elsewhere.ahead_s * _NS)
     laid = table.with_columns(pl.col(moments) - ahead_ns)
     if "target" in table.columns:
-        laid = laid.with_columns(pl.col("target").cast(pl.Int64) + number * _TARGETS)
+        laid = laid.with_columns(pl.col("target").cast(pl.Int64) + number * FURTHER_TARGETS)
     if own_names:
         laid = laid.with_columns(pl.col("name").cast(pl.String) + f" of {elsewhere.node}")
     return laid

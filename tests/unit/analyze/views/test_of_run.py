@@ -9,13 +9,16 @@ import polars as pl
 import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.views.test_compare import said
-from tests.unit.analyze.views.traces import trace, write
+from tests.unit.analyze.views.traces import S, trace, write
 
 from tare.analyze.views.summary import has_trace, observed, telling, views_of, views_of_run
 from tare.errors import StoreError
 from tare.plan.expand import expand
+from tare.report.rows.views import monitors
+from tare.report.views.table import render
 from tare.run.record import Phase, PhaseTime, RunRecord
 from tare.store import Store, open_store, resume_store
+from tare.store.trace import Trace
 
 ARMS = ("bare", "bridge")
 MEASURED = PhaseTime(phase=Phase.MEASURE, began_at=1002.0, seconds=6.0, monotonic_s=2.0)
@@ -107,3 +110,64 @@ def test_mean_times_of_requests_are_over_the_requests_and_not_over_idle_seconds(
     assert line.figures.samples == 4
     assert line.figures.value == 2.0
     assert line.figures.least == 0.0
+
+
+def between(**more: object) -> dict[str, object]:
+    """Of a site whose client's clock, and that of its second node, are 100 s ahead."""
+    clocks = {"before": {"clocks": {"offset_s": 100.0, "bound_s": 1e-5}}}
+    link = {"asks": "h2", "answers": "h1", **clocks}
+    return {"sut": "h1", "client": "h3", "links": [link], **clocks, **more}
+
+
+def later(found: Trace, seconds: int) -> Trace:
+    """As a host records it whose clock is so far ahead."""
+    moments = [pl.col(name) + seconds * S for name in ("woke_ns", "due_ns")]
+    tables = {
+        name: table.with_columns(
+            *(
+                pl.col(column) + seconds * S
+                for column in table.columns
+                if column.endswith(("_t0_ns", "_t1_ns", "at_ns")) or column in ("t0_ns", "t1_ns")
+            ),
+            *(moment for moment in moments if moment.meta.output_name() in table.columns),
+        )
+        for name, table in found.tables.items()
+    }
+    return replace(found, tables=tables)
+
+
+def test_every_host_of_a_run_is_shown_under_its_name(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "store", tool=False)
+    run = of_arm(store, "bridge").model_copy(
+        update={"between": between(), "nodes": {"sut-1": {"on": "h1"}, "sut-2": {"on": "h2"}}}
+    )
+    for of in ("sut-2", "client"):
+        write(later(trace(seconds=10, name=of), 100), store.raw(run, f"monitors/{of}-host/trace"))
+    found = views_of_run(store, run)
+    assert found.views.hosts == {"sut-1": "h1", "sut-2": "h2", "client": "h3"}
+    used = {line.subject: line.figures.value for line in found.views.lines if line.quantity.name == "cpu_percent"}
+    assert used["sut"] == used["sut-2"] == used["client"]
+    subjects = {line.subject for line in found.views.lines}
+    assert {"all", "all of sut-2", "all of client"} <= subjects
+    ends = found.views.samples.group_by("subject").agg(pl.col("to_ns").max())
+    assert set(ends.filter(pl.col("subject").str.starts_with("all"))["to_ns"]) == {8 * S}
+    titles = [group.title for group in monitors(found).groups]
+    assert "CPU of a control group: sut-2 on h2" in titles
+    assert {title for title in titles if title.startswith("CPU of the host")} == {
+        f"CPU of the host: {host}" for host in ("h1", "h2", "h3")
+    }
+    text = render(found.views)
+    assert "Hosts: sut-1 on h1, sut-2 on h2, client on h3." in text
+    assert "CPU of the host: all of sut-2" in text
+
+
+def test_what_a_tool_said_on_another_host_stands_beside_that_host_s_trace(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "store", tool=False)
+    run = of_arm(store, "bridge").model_copy(update={"between": between()})
+    write(later(trace(seconds=10, name="client"), 100), store.raw(run, "monitors/client-host/trace"))
+    told = said("docker-stats", "cpu_percent", [60.0] * 9, subject="client").with_columns(kept=pl.lit(value=True))
+    told.write_parquet(store.raw(run, "monitors") / "client-docker-stats.parquet")
+    (line,) = views_of_run(store, run).views.compared
+    assert line.subject == "client"
+    assert line.real is not None
+    assert line.real.agrees

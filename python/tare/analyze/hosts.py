@@ -1,0 +1,54 @@
+"""The hosts of a run beside that of the SUT or of its first node, by its record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tare.analyze.numbers import number_at
+from tare.run.record import RunRecord
+
+TRACE = "monitors/probe/trace"
+"""Where the recording of the SUT's host lies among a run's raw files."""
+_CLIENT = "client"
+
+
+@dataclass(frozen=True)
+class OtherHost:
+    """`of`: whose it is, `client` or a further node. `ahead_s`: its clock less that of the run."""
+
+    of: str
+    name: str
+    ahead_s: float
+
+    @property
+    def trace(self) -> str:
+        """Where its recording lies among the run's raw files."""
+        return f"monitors/{self.of}-host/trace"
+
+
+def other_hosts(record: RunRecord) -> tuple[OtherHost, ...]:
+    """Further nodes', then the client's; none where one host played all parts."""
+    between, found = record.between or {}, list[OtherHost]()
+    ahead_s = {
+        link["asks"]: number_at(link, ("before", "clocks", "offset_s"))
+        for link in between.get("links") or ()
+        if link["answers"] == between.get("sut")
+    }
+    for of, node in list((record.nodes or {}).items())[1:]:
+        if (ahead := ahead_s.get(node.get("on", ""))) is not None:
+            found.append(OtherHost(of, node["on"], ahead))
+    offset_s = number_at(between, ("before", "clocks", "offset_s"))
+    if offset_s is not None:
+        found.append(OtherHost(_CLIENT, str(between.get("client", _CLIENT)), offset_s))
+    return tuple(found)
+
+
+def named_hosts(record: RunRecord) -> Mapping[str, str]:
+    """Side or node → the host that it stood on; empty where one host played all parts."""
+    between: Mapping[str, Any] = record.between or {}
+    if not between.get("sut"):
+        return {}
+    nodes = {name: str(node["on"]) for name, node in (record.nodes or {}).items() if node.get("on")}
+    return {**(nodes or {"sut": str(between["sut"])}), _CLIENT: str(between.get("client"))}
