@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from tare.sites import Completed
@@ -13,11 +13,21 @@ Exec = Callable[[Sequence[str], float, bytes], Completed]
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """A server's certificate, its key and the authority that has signed it, each in PEM."""
+
+    authority: str
+    certificate: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Secrets:
-    """Made anew for every run; never stored, never in a log."""
+    """Made anew for every run; never stored, never in a log. `certificate`: `None` where nothing is encrypted."""
 
     user: str
     password: str
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,10 @@ CLUSTERS: Mapping[str, Cluster] = {"cassandra": CassandraCluster(), "fake": Fake
 """Database → how its nodes are asked; one that is not here is one server."""
 
 
+TLS: frozenset[str] = frozenset({"mariadb", "mysql", "postgresql", "redis", "valkey"})
+"""Databases that tare starts with a certificate, where it is asked to; of the others it knows no way."""
+
+
 Tell = Callable[[ServerPlan, Exec, str], None]
 
 TELL: Mapping[str, Tell] = {

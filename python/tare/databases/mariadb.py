@@ -8,7 +8,8 @@ from typing import ClassVar
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.batch_client import CLIENT_FILE, OS_USER, SCHEMA, BatchClient, parse_variables, plain
 from tare.databases.kinds import check_kind
-from tare.databases.option_file import Setting, check_settings, render_section
+from tare.databases.option_file import Setting, check_settings, render_section, tls_options
+from tare.databases.tls import certificate_files
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.limits.cpus": frozenset({"thread_pool_size"}),
@@ -17,6 +18,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.limits.nofile": frozenset(
         {"open_files_limit", "max_connections", "table_open_cache", "innodb_open_files"}
     ),
+    "sut.tls": frozenset({"have_ssl"}),
     "sut.settings.innodb_buffer_pool_size": frozenset({"innodb_buffer_pool_chunk_size"}),
     "sut.settings.innodb_io_capacity": frozenset({"innodb_io_capacity_max"}),
     "sut.settings.max_connections": frozenset({"back_log", "open_files_limit", "thread_cache_size"}),
@@ -31,6 +33,8 @@ PER_RUN: frozenset[str] = frozenset(
         "wsrep_node_incoming_address", "wsrep_node_name",
         # files whose default names have the machine's name in them
         "general_log_file", "log_slow_query_file", "slow_query_log_file",
+        # in the run directory
+        "ssl_cert", "ssl_key",
         # made from the machine's MAC address and the port
         "server_uid",
         # what has been written so far
@@ -79,11 +83,12 @@ class MariaDB:
         The account of the run is made by statements that the server executes before its first connection, so
         that its password is in no argument, and in no snapshot: `shutdown` drops the account.
         """
-        own = {**_own_options(plan), "init_file": f"{plan.run_dir}/{INIT_FILE}"}
+        own = {**_own_options(plan), **tls_options(plan), "init_file": f"{plan.run_dir}/{INIT_FILE}"}
         files = {
             SERVER_FILE: render_section("mariadbd", {**own, **_checked(plan)}),
             CLIENT_FILE: render_section("client", {"user": OS_USER, "socket": _socket(plan)}),
             INIT_FILE: _init_statements(plan),
+            **certificate_files(plan),
         }
         argv = ("mariadbd", f"--defaults-file={plan.run_dir}/{SERVER_FILE}")
         return ServerCommand(argv=argv, env={}, files=files)
@@ -137,9 +142,10 @@ def _checked(plan: ServerPlan) -> Mapping[str, Setting]:
 def _init_statements(plan: ServerPlan) -> str:
     """One statement a line, as `init_file` wants it."""
     user, password = plain(plan.secrets.user), plain(plan.secrets.password)
+    encrypted = "" if plan.secrets.certificate is None else " REQUIRE SSL"
     lines = (
         f"CREATE DATABASE IF NOT EXISTS {SCHEMA};",
-        f"CREATE OR REPLACE USER '{user}'@'%' IDENTIFIED BY '{password}';",
+        f"CREATE OR REPLACE USER '{user}'@'%' IDENTIFIED BY '{password}'{encrypted};",
         f"GRANT ALL PRIVILEGES ON {SCHEMA}.* TO '{user}'@'%';",
     )
     return "\n".join((*lines, ""))

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.batch_client import CLIENT_FILE, OS_USER, SCHEMA, BatchClient, parse_variables, plain
-from tare.databases.option_file import Setting, check_settings, render_section
+from tare.databases.option_file import Setting, check_settings, render_section, tls_options
+from tare.databases.tls import certificate_files
 from tare.errors import RunFailed
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
@@ -21,6 +22,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "sut.limits.nofile": frozenset(
         {"innodb_open_files", "max_connections", "open_files_limit", "table_definition_cache", "table_open_cache"}
     ),
+    "sut.tls": frozenset({"ssl_ca"}),
     "sut.settings.innodb_buffer_pool_size": frozenset(
         {"innodb_buffer_pool_chunk_size", "innodb_buffer_pool_instances", "innodb_page_cleaners"}
     ),
@@ -38,6 +40,8 @@ PER_RUN: frozenset[str] = frozenset(
         "bind_address", "hostname", "port", "report_host", "report_port",
         # files whose default names have the machine's name in them
         "general_log_file", "relay_log", "relay_log_basename", "relay_log_index", "slow_query_log_file",
+        # in the run directory, else in the data directory
+        "ssl_cert", "ssl_key",
         # made at random with the data directory, and what has been written so far
         "server_uuid", "gtid_executed", "gtid_purged",
     }
@@ -86,6 +90,7 @@ class MySQL:
         """
         own = {
             **_own_options(plan),
+            **tls_options(plan),
             "plugin_load_add": "auth_socket.so",
             "init_file": f"{plan.run_dir}/{INIT_FILE}",
         }
@@ -93,6 +98,7 @@ class MySQL:
             SERVER_FILE: render_section("mysqld", {**own, **_checked(plan)}),
             CLIENT_FILE: render_section("client", {"user": OS_USER, "socket": _socket(plan)}),
             INIT_FILE: _init_statements(plan),
+            **certificate_files(plan),
         }
         argv = ("mysqld", f"--defaults-file={plan.run_dir}/{SERVER_FILE}")
         return ServerCommand(argv=argv, env={}, files=files)
@@ -167,6 +173,7 @@ def _checked(plan: ServerPlan) -> Mapping[str, Setting]:
 def _init_statements(plan: ServerPlan) -> str:
     """One statement a line, as `init_file` wants it; none of them in the binary log."""
     user, password = plain(plan.secrets.user), plain(plan.secrets.password)
+    encrypted = "" if plan.secrets.certificate is None else " REQUIRE SSL"
     lines = (
         "SET sql_log_bin = 0;",
         f"CREATE USER IF NOT EXISTS '{OS_USER}'@'localhost' IDENTIFIED WITH auth_socket;",
@@ -174,7 +181,7 @@ def _init_statements(plan: ServerPlan) -> str:
         "DROP USER IF EXISTS 'root'@'localhost';",
         f"CREATE DATABASE IF NOT EXISTS {SCHEMA};",
         f"DROP USER IF EXISTS '{user}'@'%';",
-        f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}';",
+        f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'{encrypted};",
         f"GRANT ALL PRIVILEGES ON {SCHEMA}.* TO '{user}'@'%';",
     )
     return "\n".join((*lines, ""))

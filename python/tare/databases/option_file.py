@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tare.databases import ServerPlan
+from tare.databases.tls import CERTIFICATE_FILE, KEY_FILE
 from tare.errors import StudyError
 
 Setting = str | int | float | bool
@@ -14,7 +16,7 @@ RESERVED: frozenset[str] = frozenset(
         "basedir", "bind_address", "bootstrap", "chroot", "datadir", "defaults_extra_file", "defaults_file",
         "defaults_group_suffix", "extra_port", "init_file", "log_error", "networking", "pid_file", "port",
         "print_defaults", "skip_grant_tables", "grant_tables", "skip_name_resolve", "name_resolve", "socket",
-        "tmpdir", "user",
+        "ssl_ca", "ssl_capath", "ssl_cert", "ssl_key", "tmpdir", "user",
     }
 )  # fmt: skip
 """What tare sets itself, or what would take the server out of its hands."""
@@ -34,6 +36,13 @@ _SIZE = re.compile(r"[-+]?\d+[KMGTPEkmgtpe]?")
 """What variables take whose names end in `_size` ("Using Options to Set Program Variables" in MySQL's manual)."""
 _QUOTABLE = re.compile(r"[ !#-&(-\[\]-~]*")
 """Printable ASCII without quotes and backslash."""
+
+
+def tls_options(plan: ServerPlan) -> dict[str, Setting]:
+    """The run's certificate; nothing where the server is given none."""
+    if plan.secrets.certificate is None:
+        return {}
+    return {"ssl_cert": f"{plan.run_dir}/{CERTIFICATE_FILE}", "ssl_key": f"{plan.run_dir}/{KEY_FILE}"}
 
 
 def check_settings(settings: Mapping[str, Setting], own: frozenset[str] = frozenset()) -> None:

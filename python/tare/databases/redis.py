@@ -10,21 +10,26 @@ from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.option_file import Setting
+from tare.databases.tls import CERTIFICATE_FILE, KEY_FILE, certificate_files
 from tare.errors import RunFailed, StudyError
 from tare.sites import Completed
 
 SECRET = frozenset({"masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"})
 """What CONFIG GET would tell of passwords."""
 
-PER_RUN: frozenset[str] = frozenset({"bind", "port"})
+PER_RUN: frozenset[str] = frozenset({"bind", "port", "tls-port", "tls-cert-file", "tls-key-file"})
 """May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
 
-FOLLOWS: Mapping[str, frozenset[str]] = {"sut.limits.nofile": frozenset({"maxclients"})}
-"""What the server lowers by the limit of open files that it finds."""
+FOLLOWS: Mapping[str, frozenset[str]] = {
+    "sut.limits.nofile": frozenset({"maxclients"}),
+    "sut.tls": frozenset({"tls-auth-clients"}),
+}
+"""What the server lowers by the limit of open files that it finds; what it is told where it speaks TLS."""
 
 _OWN = SECRET | {
     "aclfile", "bind", "cluster-enabled", "daemonize", "dir", "include", "logfile", "masteruser", "pidfile", "port",
-    "protected-mode", "rename-command", "replicaof", "slaveof", "supervised", "syslog-enabled", "tls-port",
+    "protected-mode", "rename-command", "replicaof", "slaveof", "supervised", "syslog-enabled",
+    "tls-auth-clients", "tls-ca-cert-dir", "tls-ca-cert-file", "tls-cert-file", "tls-key-file", "tls-port",
     "unixsocket", "unixsocketperm", "user",
 }  # fmt: skip
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -126,7 +131,7 @@ class Redis:
         check_settings(plan.settings)
         file = render({**_own_options(plan), **plan.settings})
         argv = (self._product.server, f"{plan.run_dir}/{CONFIG_FILE}")
-        return ServerCommand(argv=argv, env={}, files={CONFIG_FILE: file})
+        return ServerCommand(argv=argv, env={}, files={CONFIG_FILE: file, **certificate_files(plan)})
 
     def ready(self, plan: ServerPlan, inside: Exec) -> bool:
         """Whether PING is answered; a server that still reads its data says so instead."""
@@ -198,9 +203,19 @@ def parse_facts(text: str, product: Product = REDIS) -> Mapping[str, str]:
 
 
 def _own_options(plan: ServerPlan) -> dict[str, Setting]:
+    """With a certificate the one port speaks TLS, and asks its clients for none of their own."""
+    port: dict[str, Setting] = {"port": plan.port}
+    if plan.secrets.certificate is not None:
+        port = {
+            "port": 0,
+            "tls-port": plan.port,
+            "tls-cert-file": f"{plan.run_dir}/{CERTIFICATE_FILE}",
+            "tls-key-file": f"{plan.run_dir}/{KEY_FILE}",
+            "tls-auth-clients": "no",
+        }
     return {
         "bind": plan.listen,
-        "port": plan.port,
+        **port,
         "unixsocket": _socket(plan),
         "unixsocketperm": "700",
         "dir": plan.data_dir,

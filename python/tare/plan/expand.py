@@ -28,6 +28,7 @@ LATER_IN_ARM: Mapping[str, Any] = {
     "settings.monitors.*.optional": False,
     "settings.monitors": {},
     "settings.sut.nodes": 1,
+    "settings.sut.tls": False,
     "settings.sut.engine": None,
     "settings.client.engine": None,
     **{f"settings.{side}.limits.cpu_weight": None for side in ("sut", "client")},

@@ -87,7 +87,7 @@ def setting_of(study: Study, records: Sequence[RunRecord]) -> Setting:
         effective=compare((record.arm, _without_names(record.effective, record.run_id)) for record in used),
         asked=frozenset(_variable(name) for arm in study.arms if arm.placed for name in arm.placed.sut.settings),
         parity=_without_repeats(compare((record.arm, _parity(record, hosts)) for record in used)),
-        path=compare((record.arm, _way(record.path)) for record in used),
+        path=compare((record.arm, _way(record)) for record in used),
         hosts=compare(("", named_hosts(record)) for record in used),
         others=_others(used),
     )
@@ -184,10 +184,15 @@ def _one_text(texts: Sequence[str]) -> str:
     return f"{numbers[0]:.15g} to {numbers[-1]:.15g}"
 
 
-def _way(path: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The path without what each run is given anew: ports, the proxy's process, numbers of namespaces."""
+def _way(record: RunRecord) -> Mapping[str, Any] | None:
+    """The path without what each run is given anew: ports, the proxy's process, numbers of namespaces.
+
+    With it what the connections agreed on, where they are encrypted.
+    """
+    path, agreed = record.path, (record.measurement or {}).get("encryption") or {}
+    encryption = {f"tls_{key}": agreed[key] for key in ("version", "cipher") if key in agreed}
     if path is None:
-        return None
+        return encryption or None
     names = ("client_namespace", "server_namespace")
     way = {key: _address(value) for key, value in path.items() if key not in {*names, "proxy"}}
     if "proxy" in path:
@@ -195,7 +200,7 @@ def _way(path: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     client, server = (path.get(name) for name in names)
     if client is not None and server is not None:
         way["one_network_namespace"] = client == server
-    return way
+    return {**way, **encryption}
 
 
 def _address(value: Any) -> Any:

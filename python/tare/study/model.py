@@ -178,6 +178,8 @@ class SutSpec(Placement):
     database: str | None = None
     nodes: int = Field(default=1, ge=1, le=32)
     """Of a cluster; each has the placement, limits, storage and settings that are said here."""
+    tls: bool = False
+    """The server speaks with its client over TLS alone, with a certificate that is made for the run."""
     storage: StorageSpec = StorageSpec()
     vm: VmSpec | None = None
     """Of a virtual machine, which a study that is read always has; `None` elsewhere."""

@@ -38,8 +38,9 @@ class Registry:
     `deployments`: name → whether a task of it can have a network namespace of its own.
     `workloads`: name → model of its parameters. `recipes`: images that can be named without a prefix.
     `clusters`: databases of which several servers can be one. `programs`: workloads that need no database, being
-    themselves the SUT. `monitors`: all of them. `storages`: what each can be used with. `drives`: workload that
-    needs a database → a check of the one that it is given. `refused`: kind and name of a plug-in → why.
+    themselves the SUT. `tls_servers`, `tls_clients`: databases and workloads that can speak TLS. `monitors`: all
+    of them. `storages`: what each can be used with. `drives`: workload that needs a database → a check of the one
+    that it is given. `refused`: kind and name of a plug-in → why.
     """
 
     databases: Mapping[str, SettingsCheck]
@@ -49,6 +50,8 @@ class Registry:
     recipes: frozenset[str]
     clusters: frozenset[str] = frozenset()
     programs: frozenset[str] = frozenset()
+    tls_servers: frozenset[str] = frozenset()
+    tls_clients: frozenset[str] = frozenset()
     monitors: frozenset[str] = frozenset()
     storages: Mapping[str, Usable] = field(default_factory=lambda: {"bind": Usable(None, frozenset())})
     drives: Mapping[str, TargetCheck] = field(default_factory=dict)
@@ -68,6 +71,7 @@ def built_in() -> Registry:
 def _registry(*, plugins: bool) -> Registry:
     # Imported here, as plug-ins may import the study's words.
     from tare.databases.abilities import CLUSTERS
+    from tare.databases.abilities import TLS as TLS_DATABASES
     from tare.databases.registry import DATABASES
     from tare.deployments import Right
     from tare.deployments.registry import DEPLOYMENTS
@@ -75,6 +79,7 @@ def _registry(*, plugins: bool) -> Registry:
     from tare.protocols.registry import IMPORTED, PROTOCOLS
     from tare.storage.registry import STORAGES
     from tare.study.catalogue import recipes
+    from tare.workloads.registry import TLS as TLS_WORKLOADS
     from tare.workloads.registry import WORKLOADS
 
     databases = DATABASES if plugins else DATABASES.built_in
@@ -101,6 +106,8 @@ def _registry(*, plugins: bool) -> Registry:
         recipes=frozenset(recipes()),
         clusters=frozenset(CLUSTERS) - {FAKE},
         programs=frozenset(name for name, each in workloads.items() if not each.needs_database),
+        tls_servers=TLS_DATABASES,
+        tls_clients=TLS_WORKLOADS,
         monitors=frozenset(monitors) - {FAKE},
         drives={name: _aimed(each) for name, each in workloads.items() if each.needs_database},
         storages={

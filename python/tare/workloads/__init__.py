@@ -182,6 +182,15 @@ class Sustained:
 
 
 @dataclass(frozen=True)
+class Encryption:
+    """What the first connection agreed on, by the generator's word. `handshake_ms`: median of all connections."""
+
+    version: str
+    cipher: str
+    handshake_ms: float | None
+
+
+@dataclass(frozen=True)
 class Measurement:
     """What the generator reported of one measure phase."""
 
@@ -210,6 +219,8 @@ class Measurement:
     its wall clock, perhaps that of another time zone. `None`: it does not tell."""
     parts: Mapping[str, LatencyParts] = field(default_factory=dict)
     """`p50`, `p99`, `p99.9` → where their latency went; empty where the generator cannot take it apart."""
+    encryption: Encryption | None = None
+    """`None` where connections were in clear text, or the generator does not tell."""
     sustained: Sustained | None = None
     """Of a phase that looked for a sustainable rate; its other figures are those of all rates together."""
 

@@ -29,5 +29,8 @@ BUILT_IN: Mapping[str, Workload[Any]] = {
 }
 """Name → implementation of those that come with tare."""
 
+TLS: frozenset[str] = frozenset({"tare-load"})
+"""Those that speak TLS with a database that does, and tell how."""
+
 WORKLOADS: Implementations[Workload[Any]] = Implementations("workload", BUILT_IN, breach_of(Workload))
 """These, and those of other packages: docs/guides/plugins.md."""

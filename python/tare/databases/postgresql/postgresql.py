@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from tare.databases import Exec, ServerCommand, ServerPlan
 from tare.databases.postgresql.settings import FOLLOWS, PER_RUN, checked, render
+from tare.databases.tls import CERTIFICATE_FILE, KEY_FILE, certificate_files
 from tare.errors import RunFailed
 from tare.sites import Completed
 
@@ -75,11 +76,13 @@ class PostgreSQL:
 
     def serve(self, plan: ServerPlan) -> ServerCommand:
         """The server in the foreground, its log on standard error."""
+        by = "host" if plan.secrets.certificate is None else "hostssl"
         files = {
             CONFIG_FILE: f"include '{plan.data_dir}/{CONFIG_FILE}'\n"
             + render({**own_options(plan), "listen_addresses": plan.listen, **checked(plan.settings).server}),
-            ACCESS_FILE: f"local all {OS_USER} peer\nhost {SCHEMA} {_plain(plan.secrets.user)} all scram-sha-256\n",
+            ACCESS_FILE: f"local all {OS_USER} peer\n{by} {SCHEMA} {_plain(plan.secrets.user)} all scram-sha-256\n",
             MAP_FILE: "",
+            **certificate_files(plan),
         }
         argv = ("postgres", "-D", plan.data_dir, "-c", f"config_file={plan.run_dir}/{CONFIG_FILE}")
         return ServerCommand(argv=argv, env={}, files=files)
@@ -113,12 +116,20 @@ def tell(plan: ServerPlan, inside: Exec, statement: str) -> None:
 
 
 def own_options(plan: ServerPlan) -> dict[str, str | int]:
-    """Where things are: configuration and socket in the run directory."""
+    """Where things are: configuration, socket and certificate in the run directory."""
+    tls: dict[str, str | int] = {}
+    if plan.secrets.certificate is not None:
+        tls = {
+            "ssl": "on",
+            "ssl_cert_file": f"{plan.run_dir}/{CERTIFICATE_FILE}",
+            "ssl_key_file": f"{plan.run_dir}/{KEY_FILE}",
+        }
     return {
         "hba_file": f"{plan.run_dir}/{ACCESS_FILE}",
         "ident_file": f"{plan.run_dir}/{MAP_FILE}",
         "port": plan.port,
         "unix_socket_directories": plan.run_dir,
+        **tls,
     }
 
 

@@ -13,11 +13,12 @@ from tare.errors import StudyError
 CHECKSUMS, SEGMENT = "data_checksums", "wal_segment_size"
 """Settings that are the data directory's for good, and so `initdb`'s."""
 
-PER_RUN: frozenset[str] = frozenset({"listen_addresses", "port"})
+PER_RUN: frozenset[str] = frozenset({"listen_addresses", "port", "ssl_cert_file", "ssl_key_file"})
 """May differ between two runs, or two arms, that are equal in all that matters. All others must agree."""
 
 _SHARED_MEMORY = frozenset({"shared_memory_size", "shared_memory_size_in_huge_pages"})
 FOLLOWS: Mapping[str, frozenset[str]] = {
+    "sut.tls": frozenset({"ssl"}),
     "sut.settings.shared_buffers": _SHARED_MEMORY | {"wal_buffers"},
     "sut.settings.wal_segment_size": _SHARED_MEMORY | {"max_wal_size", "min_wal_size", "wal_buffers"},
     "sut.settings.huge_page_size": _SHARED_MEMORY,
@@ -37,7 +38,8 @@ _OWN = frozenset(
     {
         "config_file", "data_directory", "event_source", "external_pid_file", "hba_file", "ident_file", "include",
         "include_dir", "include_if_exists", "listen_addresses", "log_destination", "logging_collector", "port",
-        "syslog_facility", "syslog_ident", "unix_socket_directories", "unix_socket_group",
+        "ssl", "ssl_ca_file", "ssl_cert_file", "ssl_crl_dir", "ssl_crl_file", "ssl_key_file",
+        "ssl_passphrase_command", "syslog_facility", "syslog_ident", "unix_socket_directories", "unix_socket_group",
         "unix_socket_permissions",
     }
 )  # fmt: skip

@@ -55,7 +55,8 @@ class Attempt:
         self.job = job
         self.outcome = Outcome(ok=True)
         self._machine = machine
-        self._draft, self._secrets = Draft(site=machine.site.labels.get("site")), secrets or new_secrets()
+        self._draft = Draft(site=machine.site.labels.get("site"))
+        self._secrets = secrets or new_secrets(tls=job.arm.settings.sut.tls)
         self._draft.duet = None if job.slot is None else job.slot.tree
         self._stops, self._teardown = Teardown(), Teardown()
         self._watch = Stopwatch(machine.clock, lambda phase, s: observer(PhaseStarted(job.run, phase, s)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from tare.images import Image
 from tare.run.attempt.teardown import Teardown
 from tare.sites import Host, Output
 from tare.sites.ledger import Kind, Ledger
+from tare.workloads import output_path
 
 _TIMEOUT_S = 60.0
 
@@ -57,6 +58,20 @@ class WorkDirectory:
         """Copy a file below the directory to `target` here, where there is one."""
         if self.host.run(["test", "-f", f"{self.path}/{name}"], timeout_s=_TIMEOUT_S, check=False).code == 0:
             self.host.get(f"{self.path}/{name}", target)
+
+    def bring_output(self, name: str, staging: Path, files: Sequence[str]) -> tuple[Path, Path]:
+        """Copy what a program printed to `staging`, and beside it the `files` that it left in its run directory.
+
+        Standard output and standard error there.
+        """
+        staging.mkdir(parents=True, exist_ok=True)
+        stdout, stderr = staging / f"{name}.stdout", staging / f"{name}.stderr"
+        output = self.output(name)
+        self.host.get(output.stdout, stdout)
+        self.host.get(output.stderr, stderr)
+        for file in files:
+            self.bring(f"{name}/{file}", output_path(stdout, file))
+        return stdout, stderr
 
     def empty_data(self, image: Image, path: str | None = None) -> None:
         """A data directory with nothing in it yet."""

@@ -124,8 +124,9 @@ def _load(machine: Machine, settings: ArmSettings, images: Images, contents: Con
         for each in (workdir, *other_workdirs(machine, settings, token)):
             take_work_directory(each, machine.ledger_on(each.host), teardown, named=bool(machine.parts))
         ports = ports_for(machine, settings, token)
+        secrets = new_secrets(tls=settings.sut.tls)
         context = RunContext(
-            machine, settings, images, workdir, token, ports, new_secrets(), client_workdir=client_workdir
+            machine, settings, images, workdir, token, ports, secrets, client_workdir=client_workdir
         )
         for node in context.nodes:
             place = context.workdir_of(node)

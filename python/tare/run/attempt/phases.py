@@ -41,14 +41,14 @@ from tare.run.monitoring.chronicle import ask_all
 from tare.run.monitoring.monitors import Monitors
 from tare.run.parity.compare import Server as Known
 from tare.run.parity.compare import as_sentence, changed_during, unlike_nodes
-from tare.run.parity.declared import storage_mismatch, undeclared, undeclared_peers
+from tare.run.parity.declared import storage_mismatch, undeclared, undeclared_encryption, undeclared_peers
 from tare.run.parity.observed import RunObserver, by_node, observation, why_unseen
 from tare.run.parity.references import server_of
 from tare.run.record import Outcome, Phase, RunRecord, Side, to_tree
 from tare.run.unreadable import read_or_failed
 from tare.run.usage.cpu import Meter
 from tare.storage import DataRequest
-from tare.workloads import ClientCommand, Parameters, output_path
+from tare.workloads import ClientCommand, Parameters
 
 GRACE_S = 5.0
 """How long a server may take to end in the teardown; its data is thrown away, so it is not waited for long."""
@@ -170,8 +170,7 @@ class Phases:
 
     def _provision(self) -> RunContext:
         """A directory, names, ports and a password of its own."""
-        job, machine = self.job, self.machine
-        settings = job.arm.settings
+        job, machine, settings = self.job, self.machine, self.job.arm.settings
         self.draft.host, self.draft.engine = machine.host_facts(), machine.facts_of_engine(settings)
         workdir = workdir_on(machine, machine.site.sut, job.token)
         take_work_directory(workdir, machine.ledger, self.teardown, named=bool(machine.parts))
@@ -235,14 +234,13 @@ class Phases:
         under_way: Started | None,
     ) -> None:
         """The phase that counts; its output is parsed here, so that what is wrong with it fails this phase."""
-        apart = context.client_workdir is not None
         meter = Meter(
             context.workdir.host,
             self.machine.clock,
             _instances(sut),
             proxies_of(self.draft),
             context.storages,
-            client_host=context.workdir_for_client.host if apart else None,
+            client_host=None if context.client_workdir is None else context.client_workdir.host,
             hosts=self.machine.site.nodes,
         )
         counted = counted_so_far(context, self.draft, sut)
@@ -256,18 +254,12 @@ class Phases:
             sut.must_live("during the measure phase")
         if sut is not None and (why := self._unseen()) is not None:
             self.draft.notices.append(f"the network path could not be seen: {why}")
-        self.job.staging.mkdir(parents=True, exist_ok=True)
-        stdout, stderr = self.job.staging / "measure.stdout", self.job.staging / "measure.stderr"
-        client_workdir = context.workdir_for_client
-        output = client_workdir.output("measure")
-        client_workdir.host.get(output.stdout, stdout)
-        client_workdir.host.get(output.stderr, stderr)
-        for name in command.output_files:
-            client_workdir.bring(f"measure/{name}", output_path(stdout, name))
+        stdout, stderr = context.workdir_for_client.bring_output("measure", self.job.staging, command.output_files)
         with read_or_failed("what the load generator printed"):
             measurement = context.workload.parse(parameters, stdout, stderr, code)
         self._check_after(sut)
         self.draft.measurement = to_tree(measurement)
+        self._check_encryption()
         between = self.draft.between
         drove = meter.drove(measurement, None if between is None else client_word_ahead_s(between))
         self.draft.usage = {**(self.draft.usage or {}), "driven": to_tree(drove)}
@@ -358,9 +350,7 @@ class Phases:
             raise NotComparable(f"{self.job.run.arm} is not what the study declares: {as_sentence(wrong)}")
         if unlike := unlike_nodes(nodes, self._server()):
             raise NotComparable(f"the nodes of {self.job.run.arm} are not alike: {as_sentence(unlike)}")
-        draft = self.machine.references.differences(self.job.plan.study, self._so_far(), self._server())
-        if draft:
-            raise NotComparable(as_sentence(draft))
+        self._must_be_like_others()
 
     def _check_after(self, sut: Sut | None) -> None:
         """The same must be in force when the measure phase is over: variables and limits can be set at run time.
@@ -388,6 +378,16 @@ class Phases:
             raise NotComparable(
                 f"{self.job.run.arm} changed while it was measured: {as_sentence(dict.fromkeys(changed))}"
             )
+
+    def _check_encryption(self) -> None:
+        """What connections agreed on is told with the measurement alone."""
+        if wrong := undeclared_encryption(self.job.arm.settings, self.draft.measurement or {}):
+            raise NotComparable(f"{self.job.run.arm} is not what the study declares: {as_sentence(wrong)}")
+        self._must_be_like_others()
+
+    def _must_be_like_others(self) -> None:
+        if unlike := self.machine.references.differences(self.job.plan.study, self._so_far(), self._server()):
+            raise NotComparable(as_sentence(unlike))
 
     def _so_far(self) -> RunRecord:
         return record_of(self.job, self.draft, self.watch.times, Outcome(ok=True))

@@ -8,32 +8,50 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tare.databases import Secrets
+from tare.run.attempt.certificates import new_certificate
 from tare.sites import Host
 
 USER = "tare"
 _BYTES = 24
-_MASK = b"[password]"
+_MASK, _KEY_MASK = "[password]", "[key]"
 
 
 _TIMEOUT_S = 30.0
 
 
-def new_secrets() -> Secrets:
-    """A user of ours with a random password of letters and digits, safe in any configuration file."""
-    return Secrets(user=USER, password=secrets.token_hex(_BYTES))
+def new_secrets(*, tls: bool = False) -> Secrets:
+    """A user of ours with a random password of letters and digits, safe in any configuration file.
+
+    `tls`: with a certificate for the server.
+    """
+    return Secrets(USER, secrets.token_hex(_BYTES), new_certificate() if tls else None)
 
 
 def redact(directory: Path, known: Secrets) -> None:
-    """Mask the password wherever it stands in a file below `directory`."""
-    password = known.password.encode()
+    """Mask the password and the private key wherever they stand in a file below `directory`."""
+    hidden = {secret.encode(): mask.encode() for secret, mask in _hidden(known).items()}
     for path in directory.rglob("*"):
-        if path.is_file() and not path.is_symlink() and password in (content := path.read_bytes()):
-            path.write_bytes(content.replace(password, _MASK))
+        if not path.is_file() or path.is_symlink():
+            continue
+        content = masked = path.read_bytes()
+        for secret, mask in hidden.items():
+            masked = masked.replace(secret, mask)
+        if masked != content:
+            path.write_bytes(masked)
 
 
 def redacted(text: str, known: Secrets) -> str:
     """The same for a message."""
-    return text.replace(known.password, _MASK.decode())
+    for secret, mask in _hidden(known).items():
+        text = text.replace(secret, mask)
+    return text
+
+
+def _hidden(known: Secrets) -> Mapping[str, str]:
+    """Secret → what stands in its place. Of a key each line, as files in JSON have other ends of lines."""
+    lines = () if known.certificate is None else known.certificate.key.splitlines()
+    key = {line: _KEY_MASK for line in lines if line and not line.startswith("-")}
+    return {known.password: _MASK, **key}
 
 
 def collect(

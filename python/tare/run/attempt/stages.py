@@ -22,7 +22,7 @@ def attempt_stages(jobs: Sequence[Job], machine: Machine, observer: Observer) ->
 
     The first one owns server and data, so they end when every stage has been collected.
     """
-    secrets = new_secrets()
+    secrets = new_secrets(tls=jobs[0].arm.settings.sut.tls)
     stages = [Attempt(job, machine, observer, secrets=secrets) for job in jobs]
     try:
         with machine.interrupts.allowed():

@@ -17,12 +17,14 @@ from tare.run.parity.properties import (
     LATER,
     PLUGIN,
     SIDES,
+    TLS,
     Reading,
     host_readings,
     normal_key,
     of_host,
     plugin_readings,
     readings,
+    tls_readings,
     variables,
 )
 from tare.run.record import RunRecord
@@ -140,6 +142,7 @@ def _readings(record: RunRecord, server: Server) -> dict[str, Reading]:
     every: Iterator[Reading] = chain(
         *(readings(record, side) for side in SIDES),
         variables(record, server.per_run, server.derived_settings),
+        tls_readings(record),
         plugin_readings(record),
         host_readings(record),
     )
@@ -162,9 +165,9 @@ def _unseen(name: str, reference: RunRecord, record: RunRecord) -> bool:
     """A side that could not be observed at all, or variables never read, are missing and not different.
 
     So is an environment that the program has written over, what an older tare did not keep, and a
-    plug-in that one of the arms does not use.
+    plug-in that one of the arms does not use. What connections agree on is known once they have been measured.
     """
-    if of_host(name) or name.startswith(PLUGIN) or name.endswith(LATER):
+    if of_host(name) or name.startswith((PLUGIN, TLS)) or name.endswith(LATER):
         return True
     if name.startswith("variable "):
         return reference.effective is None or record.effective is None

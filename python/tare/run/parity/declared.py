@@ -111,6 +111,16 @@ def promised_between(sut: NetworkKind, client: NetworkKind) -> frozenset[Hop]:
     return _BETWEEN.get(sut, _CARRIED)
 
 
+def undeclared_encryption(settings: ArmSettings, measurement: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whether the measured connections were encrypted, or in clear text, as declared; by the client's word."""
+    agreed = measurement.get("encryption")
+    if settings.sut.tls and agreed is None:
+        return ("connections: TLS declared, the client's are in clear text",)
+    if not settings.sut.tls and agreed is not None:
+        return (f"connections: no TLS declared, {agreed['version']} in force",)
+    return ()
+
+
 def _side(placement: Placement, seen: Mapping[str, Any] | None, token: str) -> Iterator[str]:
     if not isinstance(seen, Mapping) or not seen.get("cgroups"):
         return  # not observed, or by a deployment that has none (fake): nothing to hold against

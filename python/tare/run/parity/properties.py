@@ -160,6 +160,20 @@ def lies_on(mount: str) -> str:
     return f"{fstype} on a loop device" if major == _LOOP else mount
 
 
+TLS = "connections: "
+"""Begins the name of each property of the connections."""
+_TLS = {"version": "TLS version", "cipher": "TLS cipher suite"}
+
+
+def tls_readings(record: RunRecord) -> Iterator[Reading]:
+    """What client and server agreed on; nothing before the measure phase is over, and in clear text."""
+    agreed = (record.measurement or {}).get("encryption") or {}
+    keys = frozenset({"sut.tls", "sut.image", "sut.database", "client.image", "workload.name"})
+    for key, name in _TLS.items():
+        if key in agreed:
+            yield Reading(f"{TLS}{name}", agreed[key], keys)
+
+
 def plugin_readings(record: RunRecord) -> Iterator[Reading]:
     """The packages of plug-ins, with their versions, which no study can vary."""
     for name, package in (record.plugins or {}).items():

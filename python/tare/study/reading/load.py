@@ -34,6 +34,7 @@ from tare.study.rules.placement import (
 )
 from tare.study.rules.repetition import check_measuring, check_stages, refuse_duet
 from tare.study.rules.server_settings import check_setting_value
+from tare.study.rules.tls import refuse_tls
 from tare.study.suggest import did_you_mean
 
 _DOCKER = re.compile(r"docker://[a-z0-9][\w.:/-]*(@sha256:[0-9a-f]{64})?")
@@ -190,6 +191,7 @@ def _check_arm(document: Document, registry: Registry, file: StudyFile, arm: Arm
                 _blamed(document, (("workload", "name"), ("sut", "database"))), what, hint=error.hint
             ) from error
     refusal = refuse_duet(file.protocol, settings, parameters)
+    refusal = refusal or refuse_tls(settings, registry.tls_servers, registry.tls_clients)
     if refusal := refusal or refuse_cluster(settings, parameters, registry.clusters):
         what = f"{refusal.why} (arm {arm.name!r})"
         raise document.error(_blamed(document, refusal.keys), what, hint=refusal.hint)

@@ -143,11 +143,19 @@ class Plan(_Reported):
     kinds: tuple[str, ...]
 
 
+class Tls(_Reported):
+    """Of the first connection `suite`, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`; of all their handshakes."""
+
+    suite: str
+    handshake_ns: Quantiles | None
+
+
 class SetUp(_Reported):
-    """Opening the connections."""
+    """Opening the connections. `tls`: `None` where they are in clear text."""
 
     seconds: float
     connections: int
+    tls: Tls | None = None
 
 
 class Client(_Reported):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tare.errors import RunFailed
-from tare.workloads import Latency, LatencyParts, Measurement, Operation, Sustained, Window, output_path
+from tare.workloads import Encryption, Latency, LatencyParts, Measurement, Operation, Sustained, Window, output_path
 from tare.workloads.merged import merged
 from tare.workloads.tare_load import document as told
 from tare.workloads.tare_load.document import Document, Kind, Quantiles
@@ -54,6 +54,7 @@ def measurement(document: Document, own: TareLoadParameters, stdout: Path) -> Me
         by_operation={kind.name: _operation(kind, logged, own) for kind in measured.kinds},
         started_at=measured.mark_realtime_ns / _NS_PER_S,
         parts=_parts(measured.parts),
+        encryption=_encryption(document.set_up.tls),
     )
 
 
@@ -73,6 +74,7 @@ def _climb(document: Document, own: TareLoadParameters, found: Sustained) -> Mea
         windows=(),
         details={name: value for name, value in _details(document, own, 0).items() if name in _OF_CLIENT},
         started_at=measured.mark_realtime_ns / _NS_PER_S,
+        encryption=_encryption(document.set_up.tls),
         sustained=found,
     )
 
@@ -169,6 +171,15 @@ def _window(window: told.Window) -> Window:
         errors_per_s=window.failed / seconds,
         reconnects_per_s=None,
     )
+
+
+def _encryption(tls: told.Tls | None) -> Encryption | None:
+    """From `TLSv1_3 TLS13_AES_256_GCM_SHA384` to the names of RFC 8446: TLSv1.3, TLS_AES_256_GCM_SHA384."""
+    if tls is None:
+        return None
+    version, _, suite = tls.suite.partition(" ")
+    median = None if tls.handshake_ns is None else tls.handshake_ns.p50 / _NS_PER_MS
+    return Encryption(version.replace("_", "."), suite.replace("TLS13_", "TLS_"), median)
 
 
 def _climbed(own: TareLoadParameters, document: Document) -> list[Climbed]:

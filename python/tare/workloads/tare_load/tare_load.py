@@ -25,7 +25,7 @@ _OPEN = frozenset({"mongodb"})
 SCHEMA = "tare"
 """The database that the run's user may use."""
 
-PROGRAM, SECRET_FILE, TRACE_FILE = "tare-load", "secret", "arrivals.csv"
+PROGRAM, SECRET_FILE, TRACE_FILE, AUTHORITY_FILE = "tare-load", "secret", "arrivals.csv", "authority.pem"
 _LOAD_BASE_S, _LOAD_RECORDS_PER_S = 300.0, 2000.0
 """A load slower than this is taken for dead."""
 _CONNECT_S, _DRAIN_S, _MARGIN_S = 30.0, 10.0, 60.0
@@ -49,7 +49,7 @@ class TareLoad:
         return ClientCommand(
             argv=(*_beginning(sending, target, run_dir), *sending.options),
             env={},
-            files={**sending.files, SECRET_FILE: _secret(target)},
+            files={**sending.files, **_known_to(target)},
             timeout_s=_LOAD_BASE_S + sending.rows / _LOAD_RECORDS_PER_S,
             check_output=lambda stdout, stderr: _all_loaded(stdout, stderr, sending.right),
             setup_statements=sending.statements,
@@ -84,7 +84,7 @@ class TareLoad:
             f"--drain-limit={_DRAIN_S!r}",
             f"--logs={run_dir}",
         )
-        files = {**sending.files, SECRET_FILE: _secret(target)}
+        files = {**sending.files, **_known_to(target)}
         if own.trace:
             files[TRACE_FILE] = "".join(f"{at!r}\n" for at in own.trace)
         whole_s = own.warmup_s + own.measure_s
@@ -128,11 +128,22 @@ def _beginning(sending: Sending, target: Target, run_dir: str) -> tuple[str, ...
         *user,
         *schema,
         *password,
+        *_tls(target, run_dir),
     )
 
 
-def _secret(target: Target) -> str:
-    return f"{target.secrets.password}\n"
+def _tls(target: Target, run_dir: str) -> tuple[str, ...]:
+    """The address is not held against the certificate, which was made before a container had one."""
+    if target.secrets.certificate is None:
+        return ()
+    return ("--tls", f"--ca={run_dir}/{AUTHORITY_FILE}", "--tls-verify=ca")
+
+
+def _known_to(target: Target) -> Mapping[str, str]:
+    """Files by which client and server know each other."""
+    made = target.secrets.certificate
+    authority = {} if made is None else {AUTHORITY_FILE: made.authority}
+    return {SECRET_FILE: f"{target.secrets.password}\n", **authority}
 
 
 def _arrivals(own: TareLoadParameters, run_dir: str) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.unit.workloads.tare_load.cases import CLOSED, JOB, OPEN, TARGET, parameters
 
+from tare.databases import Certificate
 from tare.errors import RunFailed, StudyError
 from tare.workloads import Target
 from tare.workloads.tare_load.tare_load import TareLoad
@@ -77,3 +79,16 @@ def test_a_database_that_it_does_not_speak_with_is_refused() -> None:
     target = Target("berkeleydb", TARGET.endpoint, TARGET.secrets)
     with pytest.raises(StudyError, match="does not speak with berkeleydb"):
         TareLoad().measure(parameters(), target, RUN_DIR)
+
+
+def test_a_server_with_a_certificate_is_known_by_its_authority() -> None:
+    made = Certificate(authority="AUTHORITY", certificate="CERTIFICATE", key="KEY")
+    target = replace(TARGET, secrets=replace(TARGET.secrets, certificate=made))
+    for command in (
+        TareLoad().load(parameters(), target, RUN_DIR),
+        TareLoad().measure(parameters(), target, RUN_DIR),
+    ):
+        assert {"--tls", "--tls-verify=ca", f"--ca={RUN_DIR}/authority.pem"} <= set(command.argv)
+        assert command.files["authority.pem"] == "AUTHORITY"
+        assert not {"CERTIFICATE", "KEY"} & set(command.files.values())
+    assert "--tls" not in measured()

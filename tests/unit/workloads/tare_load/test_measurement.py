@@ -131,3 +131,18 @@ def test_every_detail_is_documented(tmp_path: Path) -> None:
     found = parse(tmp_path, "open", **OPEN)
     page = PAGE.read_text()
     assert not [name for name in found.details if f"`{name}`" not in page]
+
+
+def test_what_connections_agreed_on_is_told_by_its_registered_names(tmp_path: Path) -> None:
+    def encrypt(tree: dict[str, Any]) -> None:
+        tree["set_up"]["tls"] = {
+            "suite": "TLSv1_3 TLS13_AES_256_GCM_SHA384",
+            "handshake_ns": tree["measure"]["latency_ns"],
+        }
+
+    clear = parse(tmp_path, "closed", **CLOSED)
+    assert clear.encryption is None
+    found = parse(tmp_path, "closed", document=changed("closed", encrypt), **CLOSED).encryption
+    assert found is not None
+    assert (found.version, found.cipher) == ("TLSv1.3", "TLS_AES_256_GCM_SHA384")
+    assert found.handshake_ms == clear.latency.p50_ms

@@ -1,0 +1,32 @@
+"""What TLS is refused for: a server or a generator that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tare.study.model import ArmSettings
+from tare.study.rules.refusal import Refusal
+
+
+def refuse_tls(settings: ArmSettings, servers: Collection[str], clients: Collection[str]) -> Refusal | None:
+    """The reason why the two cannot speak TLS, `None` where they can or are not to.
+
+    `servers`, `clients`: databases and workloads that can.
+    """
+    sut, workload = settings.sut, settings.workload_name
+    if not sut.tls:
+        return None
+    if sut.database is None:
+        why = f"`{workload}` needs no database, so that there is no connection to encrypt"
+        return Refusal((("sut", "tls"), ("workload", "name")), why, "leave `tls` out")
+    if sut.database not in servers:
+        why = f"tare sets up no TLS for {sut.database}"
+        return Refusal((("sut", "tls"), ("sut", "database")), why, f"it does for {_list(servers)}")
+    if workload not in clients:
+        why = f"{workload} is given no TLS by tare"
+        return Refusal((("sut", "tls"), ("workload", "name")), why, f"use {_list(clients)}, or leave `tls` out")
+    return None
+
+
+def _list(names: Collection[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,42 @@
+"""Encryption: in force as declared, and the same version and cipher in runs that are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.run.parity.test_compare import record, settings, study
+
+from tare.run.parity.compare import differences
+from tare.run.parity.declared import undeclared_encryption
+
+AGREED = {"version": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384", "handshake_ms": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("tls", "agreed", "told"),
+    [
+        (True, AGREED, ()),
+        (False, None, ()),
+        (True, None, ("connections: TLS declared, the client's are in clear text",)),
+        (False, AGREED, ("connections: no TLS declared, TLSv1.3 in force",)),
+    ],
+)
+def test_what_connections_agreed_on_is_held_against_the_study(
+    tls: bool, agreed: dict[str, Any] | None, told: tuple[str, ...]
+) -> None:
+    assert undeclared_encryption(settings("container", tls=tls), {"encryption": agreed}) == told
+
+
+def test_another_cipher_is_a_difference_and_a_measurement_to_come_is_none() -> None:
+    before, to_come = record("bridge"), record("bridge")
+    one, other = (
+        before.model_copy(update={"measurement": {"encryption": {**AGREED, "cipher": cipher}}})
+        for cipher in ("TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256")
+    )
+    clear = before.model_copy(update={"measurement": {"encryption": None}})
+    (found,) = differences(study(), one, other)
+    told = "connections: TLS cipher suite: TLS_AES_256_GCM_SHA384 in bridge, TLS_AES_128_GCM_SHA256 in bridge"
+    assert str(found) == told
+    assert differences(study(), one, to_come) == ()
+    assert differences(study(), clear, one) == ()
