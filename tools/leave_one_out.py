@@ -2,18 +2,24 @@
 
 For each effect of a study (an arm in a metric), the comparable claims of others are summed up as `tare advise` does
 it: once those of the other four of the five replayed studies, once those of everything else that is known.
+Below it, how often the prior's 90 % interval from all other studies holds, and how far off it is beside two naive
+answers: no overhead at all, and the mean of all other claims in that metric.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tare.knowledge.advice_text import interval, percent
+from tare.knowledge.benchmark import PlannedArm
 from tare.knowledge.claim import Between, Claim, ClaimFile, Measured, load_claims
 from tare.knowledge.comparable import Key, key_of
 from tare.knowledge.forecast import comparable
 from tare.knowledge.pool import Pool, pool
+from tare.knowledge.prior import Prior, applicable, learned, point_of, prior_of
 
 FIVE = ("percona-2016", "grambow-2018", "seybold-2018", "casalicchio-2017", "bth-thesis")
 
@@ -27,6 +33,49 @@ def main() -> None:
         rows = list(_rows(study, claims))
         for row in rows or [(study, "none with a figure", "", "", "")]:
             print("| " + " | ".join(row) + " |")
+    print()
+    print("| left out | effects | within the 90 % interval | half-width | error | of no overhead | of the mean |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    every = [outcome for study in sorted({known.study for known in claims}) for outcome in _outcomes(study, claims)]
+    for study in sorted({each.study for each in every}):
+        print(_summary(study, [each for each in every if each.study == study]))
+    print(_summary("all", every))
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A claim and what the other studies had said: log ratios."""
+
+    study: str
+    found: float
+    prior: Prior
+    mean: float
+
+
+def _outcomes(study: str, claims: Sequence[ClaimFile]) -> Iterator[_Outcome]:
+    rest = [known for known in claims if known.study != study]
+    held_out = [known for known in applicable(claims) if known.study == study]
+    spreads = learned(rest) if held_out else None
+    for known in held_out:
+        context, metric = known.claim.context, known.claim.effect.metric
+        if context is None or metric is None or spreads is None:
+            continue
+        arm = PlannedArm("held out", context.arm, context.baseline, context.client_host or "same")
+        others = [point_of(each).y for each in applicable(rest) if each.claim.effect.metric == metric]
+        if prior := prior_of(arm, context.database.name, metric, rest, spreads):
+            yield _Outcome(study, point_of(known).y, prior, statistics.fmean(others))
+
+
+def _summary(name: str, outcomes: Sequence[_Outcome]) -> str:
+    within = sum(each.prior.low <= each.found <= each.prior.high for each in outcomes)
+    width = statistics.median((each.prior.high - each.prior.low) / 2 for each in outcomes)
+    errors = (
+        statistics.fmean(abs(each.prior.point - each.found) for each in outcomes),
+        statistics.fmean(abs(each.found) for each in outcomes),
+        statistics.fmean(abs(each.mean - each.found) for each in outcomes),
+    )
+    figures = " | ".join(f"{100 * each:.0f}" for each in (width, *errors))
+    return f"| {name} | {len(outcomes)} | {within} | {figures} |"
 
 
 def _rows(study: str, claims: Sequence[ClaimFile]) -> Iterator[tuple[str, str, str, str, str]]:

@@ -105,8 +105,25 @@ def gap_needed(benchmark: Benchmark, predicted: Sequence[Forecast]) -> float | N
     """
     if not benchmark.dockerized:
         return None
-    worst = [max(abs(end) for end in each.pool.bounds) for each in predicted if each.pool is not None]
+    worst = [max(abs(end) for end in ends) for ends in plausible(predicted)]
     return max([SAFE_GAP, *(math.expm1(each) for each in worst)])
+
+
+def plausible(predicted: Sequence[Forecast]) -> tuple[tuple[float, float], ...]:
+    """Between which effects are plausible, log ratios: one pair a forecast.
+
+    Of comparable claims where an arm has any in any metric, else of those of other contexts.
+    """
+    compared = [each.pool.bounds for each in predicted if each.pool is not None]
+    borrowed = arms_of_other_contexts(predicted)
+    priors = [each.prior for each in predicted if each.prior is not None and each.arm in borrowed]
+    return (*compared, *((prior.low, prior.high) for prior in priors))
+
+
+def arms_of_other_contexts(predicted: Sequence[Forecast]) -> tuple[str, ...]:
+    """Arms that have no comparable claim in any metric, and some that apply."""
+    compared = {each.arm for each in predicted if each.pool is not None}
+    return tuple(dict.fromkeys(each.arm for each in predicted if each.borrowed and each.arm not in compared))
 
 
 def claims_about(claims: Sequence[ClaimFile], purpose: str) -> tuple[str, ...]:
@@ -128,9 +145,11 @@ def _ranking(
         ]
     )
     unknown = [each.arm for each in predicted if each.nothing_known]
+    borrowed = arms_of_other_contexts(predicted)
     least = needed if needed > SAFE_GAP else LEAST_GAP
     answer = f"alternatives have to differ by more than {100 * needed:.0f} %"
     left = f"; of {', '.join(unknown)} nothing comparable is known" if unknown else ""
+    left += f"; of {', '.join(borrowed)} by claims of other contexts" if borrowed else ""
     if benchmark.gap is None:
         return Verdict(Purpose.RANKING, Answer.IF, f"{answer}{left}", tuple(cited))
     gap = f"they are expected to differ by {100 * benchmark.gap:.0f} %: {answer}{left}"
@@ -189,8 +208,19 @@ class Advice:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Arms of which no claim is comparable."""
+        """Arms of which no claim applies."""
         return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.nothing_known))
+
+    @property
+    def not_measured(self) -> tuple[str, ...]:
+        """Arms of which no claim is comparable: those, and the ones that only claims of other contexts tell of."""
+        without = {*self.unknown, *arms_of_other_contexts(self.forecasts)}
+        return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.arm in without))
+
+    @property
+    def disputed(self) -> tuple[str, ...]:
+        """Arms about which claims contradict each other."""
+        return tuple(dict.fromkeys(each.arm for each in self.forecasts if each.disputes))
 
     @property
     def uncertain(self) -> tuple[str, ...]:

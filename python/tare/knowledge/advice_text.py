@@ -12,8 +12,10 @@ from typing import Any
 
 from tare.knowledge.advice import Advice
 from tare.knowledge.claim import Between, Claim, Measured, Qualitative, Setup
+from tare.knowledge.dispute import Dispute
 from tare.knowledge.forecast import Forecast, Near
 from tare.knowledge.pool import Pool, Pooled
+from tare.knowledge.prior import Contributor, Prior
 from tare.knowledge.smallest import Rounds
 from tare.plural import counted
 
@@ -135,6 +137,9 @@ def _whole(advice: Advice, proposed: Proposed) -> Iterator[_Line]:
     if advice.unknown:
         yield _Line("")
         yield _Line(f"Not known: anything of {', '.join(map(plain, advice.unknown))}.")
+    if borrowed := [arm for arm in advice.not_measured if arm not in advice.unknown]:
+        yield _Line("")
+        yield _Line(f"Known from other contexts alone: {', '.join(map(plain, borrowed))}.")
     yield from _study(proposed)
 
 
@@ -154,6 +159,8 @@ def as_tree(advice: Advice, proposed: Proposed) -> dict[str, Any]:
         ],
         "forecasts": [_forecast_tree(each) for each in advice.forecasts],
         "unknown": list(advice.unknown),
+        "not_measured": list(advice.not_measured),
+        "disputed": list(advice.disputed),
         "background": list(advice.background),
         "rounds": None
         if rounds is None
@@ -170,14 +177,42 @@ def as_tree(advice: Advice, proposed: Proposed) -> dict[str, Any]:
 
 
 def _forecast(forecast: Forecast) -> Iterator[_Line]:
-    arm = plain(forecast.arm)
-    if forecast.pool is None:
+    arm, metric = plain(forecast.arm), forecast.metric
+    if forecast.pool is not None:
+        cited = _cited(tuple(known.id for known in forecast.pool.listed))
+        yield _Line(f"  {arm}, {metric}: {_pool(forecast.pool)}{_client(forecast)}{cited}", hang=4)
+    if forecast.prior is not None:
+        head = "    with claims of other contexts: " if forecast.pool is not None else f"  {arm}, {metric}: "
+        yield _Line(f"{head}{_prior(forecast.prior, alone=forecast.pool is None)}", hang=6)
+        yield from (_Line(f"      {_contributor(each)}", hang=8) for each in forecast.prior.nearest)
+    if forecast.nothing_known:
         yield _Line(f"  {arm}: no claim is comparable", hang=4)
         for near in forecast.near:
             yield _Line(f"    near, {_apart(near)}: {near.claim.id}", hang=6)
-        return
-    cited = _cited(tuple(known.id for known in forecast.pool.listed))
-    yield _Line(f"  {arm}, {forecast.metric}: {_pool(forecast.pool)}{_client(forecast)}{cited}", hang=4)
+    for dispute in forecast.disputes:
+        yield _Line(f"    disputed: {_dispute(dispute)}", hang=6)
+
+
+def _prior(prior: Prior, *, alone: bool) -> str:
+    """`-18.5 % [-43.0 %, +16.5 %] (90 %), 27 claims of 5 studies, none of this context`."""
+    studies = "one study" if prior.studies == 1 else f"{prior.studies} studies"
+    other = ", none of this context" if alone else ""
+    ends = interval(prior.low, prior.high)
+    return f"{percent(prior.point)} {ends} (90 %), {counted(prior.claims, 'claim')} of {studies}{other}"
+
+
+def _contributor(each: Contributor) -> str:
+    """A claim behind a prior, its figure, and what its context has other."""
+    words = [f"other in {_parts(each.differs_in)}"] if each.differs_in else []
+    words += [f"not told: {_parts(each.untold)}"] if each.untold else []
+    effect = each.claim.claim.effect
+    figure = percent(effect.log_ratio) if isinstance(effect, Measured) else effect_words(each.claim.claim)
+    return f"{each.claim.id} ({figure}): {'; '.join(words) or 'of this context'}"
+
+
+def _dispute(dispute: Dispute) -> str:
+    sides = " against ".join(f"{side.id}, {effect_words(side.claim)}" for side in (dispute.one, dispute.other))
+    return f"{sides}; --try FILE writes the study that decides it here"
 
 
 def _client(forecast: Forecast) -> str:
@@ -260,7 +295,12 @@ def _cited(claims: tuple[str, ...]) -> str:
 
 def _forecast_tree(forecast: Forecast) -> dict[str, Any]:
     summed = forecast.pool
-    tree: dict[str, Any] = {"arm": forecast.arm, "metric": forecast.metric}
+    tree: dict[str, Any] = {
+        "arm": forecast.arm,
+        "metric": forecast.metric,
+        "prior": None if forecast.prior is None else _prior_tree(forecast.prior),
+        "disputed": [[each.one.id, each.other.id] for each in forecast.disputes],
+    }
     if summed is None:
         near = [
             {"claim": each.claim.id, "differs_in": list(each.differs_in), "untold": list(each.untold)}
@@ -279,6 +319,24 @@ def _forecast_tree(forecast: Forecast) -> dict[str, Any]:
         "untold": dict(summed.untold),
         "why_not_pooled": summed.why,
         "pooled": None if effect is None else _pooled_tree(effect),
+    }
+
+
+def _prior_tree(prior: Prior) -> dict[str, Any]:
+    return {
+        "point": math.expm1(prior.point),
+        "interval": [math.expm1(prior.low), math.expm1(prior.high)],
+        "claims": prior.claims,
+        "studies": prior.studies,
+        "nearest": [
+            {
+                "claim": each.claim.id,
+                "weight": each.weight,
+                "differs_in": list(each.differs_in),
+                "untold": list(each.untold),
+            }
+            for each in prior.nearest
+        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""What claims say of a planned arm: one forecast a metric, or what comes nearest."""
+"""What claims say of a planned arm: one forecast a metric, from comparable claims and those of other contexts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from tare.knowledge.benchmark import DOCKERIZED, MACHINES, Benchmark, PlannedArm
 from tare.knowledge.claim import ClaimFile
 from tare.knowledge.comparable import Key, key_for, key_of, matches, of
+from tare.knowledge.dispute import Dispute, disputes
 from tare.knowledge.pool import Pool, pool
+from tare.knowledge.prior import Prior, Spreads, learned, metrics_for, prior_of
 
 _NEAREST = 3
 _MOST_DIFFERENCES = 2
@@ -25,10 +27,12 @@ class Near:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Of one arm in one metric. `metric` and `pool`: `None` where no claim is comparable; `near` then tells.
+    """Of one arm in one metric; `metric`: `None` where no claim applies.
 
+    `pool`: of comparable claims; `prior`: of all that apply, the less the more their contexts differ; `near`: what
+    comes nearest where none is comparable.
     `other_client`: of the pool's claims, how many had their client in a container where the arm has none, or the
-    other way round.
+    other way round. `disputes`: pairs of claims about this that contradict each other.
     """
 
     arm: str
@@ -36,28 +40,47 @@ class Forecast:
     pool: Pool | None
     near: tuple[Near, ...] = ()
     other_client: int = 0
+    prior: Prior | None = None
+    disputes: tuple[Dispute, ...] = ()
 
     @property
     def nothing_known(self) -> bool:
-        """Whether no claim is comparable."""
-        return self.pool is None
+        """Whether no claim applies."""
+        return self.pool is None and self.prior is None
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether only claims of other contexts apply."""
+        return self.pool is None and self.prior is not None
 
 
 def forecasts(benchmark: Benchmark, claims: Sequence[ClaimFile]) -> tuple[Forecast, ...]:
     """For every planned arm that differs from its baseline: a forecast a metric that something is known of."""
     differing = [arm for arm in benchmark.arms if arm.setup != arm.baseline or arm.dockerized]
-    return tuple(forecast for arm in differing for forecast in _of_arm(arm, benchmark.database, claims))
+    if not differing:
+        return ()
+    spreads = learned(claims)
+    return tuple(forecast for arm in differing for forecast in _of_arm(arm, benchmark.database, claims, spreads))
 
 
-def _of_arm(arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile]) -> tuple[Forecast, ...]:
+def _of_arm(
+    arm: PlannedArm, database: str | None, claims: Sequence[ClaimFile], spreads: Spreads
+) -> tuple[Forecast, ...]:
     metrics = dict.fromkeys(key.metric for known in claims if (key := key_of(known.claim)) is not None)
+    borrowable = metrics_for(database, claims)
     made = []
     for metric in metrics:
         wanted = key_for(metric, arm.setup, arm.baseline, arm.client_host)
-        if summed := pool(comparable(claims, wanted, database)):
-            others = sum(_has_other_client(known, arm) for known in summed.listed)
-            made.append(Forecast(arm.name, metric, summed, other_client=others))
-    return tuple(made) or (Forecast(arm.name, None, None, _nearest(arm, database, claims)),)
+        summed = pool(comparable(claims, wanted, database))
+        prior = prior_of(arm, database, metric, claims, spreads) if metric in borrowable else None
+        if summed is not None or prior is not None:
+            others = sum(_has_other_client(known, arm) for known in summed.listed) if summed is not None else 0
+            found = disputes(claims, wanted, database)
+            made.append(Forecast(arm.name, metric, summed, other_client=others, prior=prior, disputes=found))
+    if any(each.pool is not None for each in made):
+        return tuple(made)
+    near = _nearest(arm, database, claims)
+    return (replace(made[0], near=near), *made[1:]) if made else (Forecast(arm.name, None, None, near),)
 
 
 def _has_other_client(known: ClaimFile, arm: PlannedArm) -> bool:

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from tare.databases.registry import DATABASES
 from tare.errors import StudyError
-from tare.knowledge.advice import Advice
+from tare.knowledge.advice import Advice, plausible
 from tare.plan.datasets import data_sets
 from tare.plan.estimate import EXPECTED_SPREAD, estimate, slow_starts
 from tare.plan.model import Plan
@@ -49,7 +49,7 @@ class Rounds:
 
 def target_of(advice: Advice) -> float:
     """Half of the smallest overhead that is expected and not next to none, between ± 1 % and ± 5 %; else ± 2 %."""
-    middles = [abs(sum(each.pool.bounds) / 2) for each in advice.forecasts if each.pool is not None]
+    middles = [abs(sum(ends) / 2) for ends in plausible(advice.forecasts)]
     expected = [middle for middle in middles if middle > FINEST]
     return 0.02 if not expected else min(COARSEST, max(FINEST, round(min(expected) / 2, 3)))
 

@@ -69,6 +69,10 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     write: Annotated[
         Path | None, typer.Option(help="Write the smallest study that would answer more to this file.")
     ] = None,
+    decide: Annotated[
+        Path | None,
+        typer.Option("--try", help="Write the study that decides here what claims dispute to this file."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
     profile: Annotated[Path | None, typer.Option(metavar="STORE", help=_PROFILE)] = None,
     claims: Folder = None,
@@ -88,7 +92,16 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
     advice = advise(question.benchmark, known)
     if study is None and write is None and question.study is not None and _open(advice):
         write = asked_where(f"{question.study.name}.yaml")
-    proposed = _proposed(advice, question, write)
+    if decide is not None:
+        if write is not None:
+            raise typer.BadParameter("--write and --try both write a study: give one", param_hint="--try")
+        if not advice.disputed:
+            raise StudyError(
+                "no two claims about these arms contradict each other",
+                hint="--write FILE writes the study that would tell what is not known",
+            )
+    wanted = _open(advice) if decide is None else advice.disputed
+    proposed = _proposed(advice, question, wanted, write or decide)
     predicted = () if profile is None else _predicted(profile)
     if as_json:
         tree = {**as_tree(advice, proposed), **({"predictions": prediction_trees(predicted)} if predicted else {})}
@@ -144,12 +157,12 @@ def _completed(
 
 def _open(advice: Advice) -> tuple[str, ...]:
     """Arms of which a study would tell more than the claims do."""
-    return advice.unknown or advice.uncertain
+    return advice.not_measured or advice.uncertain
 
 
-def _proposed(advice: Advice, question: Asked, write: Path | None) -> Proposed:
-    """The smallest study that would tell more (`--write`), where tare can run the arms."""
-    wanted, study = _open(advice), question.study
+def _proposed(advice: Advice, question: Asked, wanted: tuple[str, ...], write: Path | None) -> Proposed:
+    """The smallest study that would tell more of the wanted arms (`--write`, `--try`), where tare can run them."""
+    study = question.study
     if not wanted or study is None:
         why = question.why_none if wanted else None
         if write is not None:

@@ -86,8 +86,61 @@ def test_json_has_all_of_it() -> None:
     (port,) = [each for each in tree["forecasts"] if each["arm"] == "published-loopback"]
     assert port["range"] == [pytest.approx(-0.69, abs=2e-3), pytest.approx(-0.554, abs=2e-3)]
     assert port["pooled"] is None
-    assert tree["unknown"] == ["published-address"]
+    assert (tree["unknown"], tree["not_measured"]) == ([], ["published-address"])
+    (address,) = [each for each in tree["forecasts"] if each["arm"] == "published-address"]
+    low, high = address["prior"]["interval"]
+    assert low < address["prior"]["point"] < high
+    assert all(each["differs_in"] for each in address["prior"]["nearest"])
     assert tree["rounds"]["blocks"] >= 8
+
+
+PODS = """
+format: 1
+name: pods
+question: Do pods cost what Docker's containers cost?
+sut: {image: postgresql-15, database: postgresql, deployment: container, network: host}
+client: {image: sysbench, deployment: bare, network: host}
+workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 1000, threads: 2, measure_s: 10}
+baseline: docker
+factors:
+  engine:
+    levels:
+      docker: {}
+      pod: {sut.runtime: crun}
+"""
+PAIR = """
+format: 1
+study: STUDY
+says: "It changed."
+context:
+  database: {name: postgresql}
+  load: {workload: any}
+  arm: {deployment: container, network: host, engine: docker, runtime: crun}
+  baseline: {deployment: container, network: host, engine: docker, runtime: runc}
+effect: {kind: range, metric: throughput, low: LOW, high: HIGH, printed: "x"}
+how: {statistic: range, parity: unknown}
+source: {title: A, url: "https://example.org/", where: x, read: whole}
+"""
+
+
+def test_claims_that_contradict_each_other_are_shown_and_the_study_that_decides_is_written(tmp_path: Path) -> None:
+    claims, study, file = tmp_path / "claims", tmp_path / "study.yaml", tmp_path / "try.yaml"
+    claims.mkdir()
+    study.write_text(PODS)
+    for name, low, high in (("faster", "0.14", "0.39"), ("the-same", "-0.03", "0.03")):
+        (claims / f"{name}.yaml").write_text(
+            PAIR.replace("STUDY", name).replace("LOW", low).replace("HIGH", high).lstrip()
+        )
+    shown = CliRunner().invoke(app, ["advise", str(study), "--claims", str(claims), "--try", str(file)])
+    assert shown.exit_code == 0, shown.exception
+    assert "disputed: faster, throughput x against the-same, throughput x" in " ".join(shown.stdout.split())
+    assert {arm.name for arm in load(file, installed()).arms} == {"docker", "pod"}
+
+
+def test_where_no_claims_contradict_each_other_there_is_nothing_to_try(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(app, ["advise", "percona-2016", "--try", str(tmp_path / "try.yaml")])
+    assert "no two claims about these arms contradict each other" in str(shown.exception)
+    assert not (tmp_path / "try.yaml").exists()
 
 
 def test_another_host_for_the_client_makes_other_claims_comparable() -> None:

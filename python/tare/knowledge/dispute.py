@@ -1,0 +1,79 @@
+"""Claims that contradict each other: of the same thing, and too far apart for both to be right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from tare.knowledge.claim import Between, Claim, ClaimFile, Measured
+from tare.knowledge.comparable import Key, key_of, of
+from tare.knowledge.prior import SINGLE_SD, applicable
+
+_NINETY_FIVE = 1.959963984540054
+LEAST_GAP = 0.02
+"""Between the intervals of two claims that contradict each other, a log ratio: less would change no decision."""
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """Two claims that cannot both hold. `gap`: log ratio between the nearer ends of their 95 % intervals."""
+
+    one: ClaimFile
+    other: ClaimFile
+    gap: float
+
+
+def all_disputes(claims: Sequence[ClaimFile]) -> tuple[Dispute, ...]:
+    """Every pair; weak sources, averages and claims of broken parity are in none."""
+    found = []
+    for one, other in combinations(applicable(claims), 2):
+        gap = _gap(one.claim, other.claim)
+        if gap > LEAST_GAP and _of_the_same(one, other):
+            found.append(Dispute(one, other, gap))
+    return tuple(found)
+
+
+def disputes(claims: Sequence[ClaimFile], wanted: Key, database: str | None) -> tuple[Dispute, ...]:
+    """Those about what is wanted: of this database or its family, and told of nothing else."""
+    about = [
+        known
+        for known in claims
+        if (key := key_of(known.claim)) is not None and not key.differences(wanted) and of(known.claim, database)
+    ]
+    return all_disputes(about)
+
+
+def _of_the_same(one: ClaimFile, other: ClaimFile) -> bool:
+    """Whether nothing that both tell sets them apart, but for machine and words for the workload of two studies."""
+    a, b, keys = one.claim.context, other.claim.context, (key_of(one.claim), key_of(other.claim))
+    if a is None or b is None or keys[0] is None or keys[1] is None or keys[0].differences(keys[1]):
+        return False
+    told: list[tuple[object, object]] = [
+        (a.arm.client, b.arm.client),
+        (a.load.operation, b.load.operation),
+        (a.load.level, b.load.level),
+    ]
+    if one.study == other.study:
+        told += [(a.machine, b.machine), (a.load.threads, b.load.threads), (a.load.workload, b.load.workload)]
+    return of(one.claim, b.database.name) and all(None in pair or pair[0] == pair[1] for pair in told)
+
+
+def _gap(one: Claim, other: Claim) -> float:
+    (low, high), (other_low, other_high) = _interval(one), _interval(other)
+    return max(other_low - high, low - other_high)
+
+
+def _interval(claim: Claim) -> tuple[float, float]:
+    """95 %, of a single figure by the spread of single runs; a range as it is."""
+    effect = claim.effect
+    if isinstance(effect, Measured):
+        reach = _NINETY_FIVE * (effect.se or SINGLE_SD)
+        return effect.log_ratio - reach, effect.log_ratio + reach
+    if not isinstance(effect, Between) or effect.absolute:
+        return -math.inf, math.inf
+    return (
+        -math.inf if effect.low is None else effect.low,
+        math.inf if effect.high is None else effect.high,
+    )
