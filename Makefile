@@ -56,6 +56,10 @@ chaos: setup ## Play FAULTS (50) faults at random moments of studies of fakes, o
 chaos-fleet: setup ## Kill tare and the processes of fake sites KILLS (50) times at random moments; print the seed
 	@$(PY) -m tools.chaos_fleet --kills $(if $(KILLS),$(KILLS),50) $(CHAOS_ARGS)
 
+.PHONY: predictions
+predictions: setup ## Predict each arm of STORES from its bare runs, beside what was measured, leaving one store out each time
+	@$(PY) -m tare knowledge predicted $(STORES)
+
 .PHONY: schemas
 schemas: setup ## Renew every kept JSON Schema
 	@for kind in study report imports knowledge sites; do $(PY) -m tare.$$kind.schema; done

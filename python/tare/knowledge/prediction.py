@@ -4,10 +4,11 @@ A closed loop of n operations, each with r requests, takes on the baseline R = n
 X. On a path that adds d to each request, and s_i CPU time at station i (the server's CPUs, the client's, all of the
 machine's), no more than
 
-    X' = min( n / (R + r·d),  min over i of K_i·u_i / (D_i + r·s_i) )
+    X' = min( n / (R + r·d),  min over i of K_i·u_i / (D_i + r·s_i + b·t_i) )
 
-can be had, where D_i is the CPU time that an operation has there now, K_i the CPUs of the station and u_i the share
-of them that can be used: what it used in the baseline, if that was `FULL` or more, else `FULL`. These are the
+can be had. b are the KiB that the requests and replies of an operation have beyond those that s_i was measured
+with, t_i the CPU time of one; D_i is the CPU time that an operation has at station i now, K_i its CPUs and u_i the
+share of them that can be used: what it used in the baseline, if that was `FULL` or more, else `FULL`. These are the
 asymptotic bounds of operational analysis (Denning & Buzen, ACM Computing Surveys 10(3), 1978).
 """
 
@@ -15,17 +16,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from tare.analyze.numbers import number_at
 from tare.analyze.runs import select_runs
-from tare.knowledge.advice_text import percent
 from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Setup
+from tare.knowledge.model_error import ASSUMED, ModelError
 from tare.knowledge.unit_costs import (
     FEWEST,
+    REQUEST_BYTES,
+    SMALL_BYTES,
     Path,
     Quantity,
     UnitCost,
@@ -39,8 +42,6 @@ from tare.study.model import Study
 
 FULL = 0.95
 """Share of its CPUs that a station can be brought to use, where nothing tells."""
-MODEL_SD = 0.05
-"""Standard deviation of the model's own error, as a log ratio: an assumption, docs/reference/unit-costs.md."""
 NINETY = 1.6448536269514722
 """Standard errors on either side of a 90 % interval."""
 Station = Literal["machine", "sut", "client"]
@@ -63,7 +64,8 @@ class Profile:
     """What an operation does in bare runs, medians over them.
 
     `requests`: round trips an operation; `per_s`: operations a second; `flying`: operations under way at once;
-    `stations`: those whose CPU time is known.
+    `stations`: those whose CPU time is known. `kib`: of an operation, beyond as many requests as unit costs have;
+    `None`: nothing tells.
     """
 
     requests: float
@@ -71,6 +73,7 @@ class Profile:
     flying: float
     stations: Mapping[Station, Demand]
     runs: int
+    kib: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Prediction:
     """Throughput of an arm relative to the baseline, as a log ratio with its 90 % interval.
 
     `bound`: what sets the rate then: a station, or `time` where the requests' own time does. `why_none`: a clause
-    where nothing can be predicted. `measured`: the log ratio that the store itself has of the arm, if any.
+    where nothing can be predicted. `of_costs`: standard deviation that comes of the unit costs alone. `measured`:
+    the log ratio that the store itself has of the arm, if any, with its standard error. `kib`: see `Profile`.
     """
 
     arm: str
@@ -88,11 +92,18 @@ class Prediction:
     bound: Station | Literal["time"] | None = None
     why_none: str | None = None
     measured: float | None = None
+    of_costs: float | None = None
+    measured_se: float | None = None
+    kib: float | None = None
 
 
-def profile_of(runs: Sequence[RunRecord]) -> Profile | None:
+Payload = Callable[[RunRecord], float | None]
+"""Bytes that a run sent over the loopback interface, without headers; `None`: nothing tells."""
+
+
+def profile_of(runs: Sequence[RunRecord], payload: Payload | None = None) -> Profile | None:
     """From good bare runs of a closed loop; `None` where none tells enough."""
-    found = [each for each in map(_profile, runs) if each is not None]
+    found = [each for run in runs if (each := _profile(run, None if payload is None else payload(run))) is not None]
     if not found:
         return None
     names = [name for name in _QUANTITIES if all(name in each.stations for each in found)]
@@ -109,10 +120,13 @@ def profile_of(runs: Sequence[RunRecord]) -> Profile | None:
             for name in names
         },
         runs=len(found),
+        kib=None
+        if not (known := [each.kib for each in found if each.kib is not None])
+        else statistics.median(known),
     )
 
 
-def _profile(run: RunRecord) -> Profile | None:
+def _profile(run: RunRecord, sent: float | None) -> Profile | None:
     per_s, operations = (number_at(run.measurement, (key,)) for key in ("throughput_per_s", "operations"))
     flying, wall = in_flight(run), number_at(run.usage, ("wall_s",))
     queries = number_at(run.measurement, ("queries_per_s",))
@@ -133,10 +147,23 @@ def _profile(run: RunRecord) -> Profile | None:
         for name in _QUANTITIES
         if (spent := used[name]) is not None and (room := cpus[name])
     }
-    return Profile(queries / per_s, per_s, flying, stations, 1)
+    requests = queries / per_s
+    beyond = None if sent is None else max(0.0, sent / operations - requests * (SMALL_BYTES + REQUEST_BYTES)) / 1024
+    return Profile(requests, per_s, flying, stations, 1, beyond)
 
 
-def predicted(arm: str, setup: Setup, profile: Profile, costs: UnitCosts) -> Prediction:
+@dataclass(frozen=True)
+class _Path:
+    """Unit costs of one path. `a_kib`: CPU time of a KiB, where it is known well enough to be no noise alone."""
+
+    added: Mapping[Station, UnitCost | None]
+    a_kib: Mapping[Station, UnitCost | None]
+    waited: UnitCost
+
+
+def predicted(
+    arm: str, setup: Setup, profile: Profile, costs: UnitCosts, error: ModelError = ASSUMED
+) -> Prediction:
     """Of one arm against the bare baseline."""
     path = path_of(setup)
     if path == PLAIN:
@@ -147,25 +174,28 @@ def predicted(arm: str, setup: Setup, profile: Profile, costs: UnitCosts) -> Pre
         return Prediction(arm, why_none=f"no unit cost is known of {' / '.join(path)}")
     if any(each.se is None for each in (waited, *added.values()) if each is not None):
         return Prediction(arm, why_none=f"the unit costs of {' / '.join(path)} have fewer than {FEWEST} blocks")
-    point, bound = _log_ratio(profile, added, waited, shift=0.0)
-    ends = [_log_ratio(profile, added, waited, shift=shift)[0] for shift in (-1.0, 1.0)]
+    a_kib = {name: costs.of(path, "large", quantity, per_kib=True) for name, quantity in _QUANTITIES.items()}
+    known = _Path(
+        added, {name: each for name, each in a_kib.items() if each is None or each.se is not None}, waited
+    )
+    point, bound = _log_ratio(profile, known, shift=0.0)
+    ends = [_log_ratio(profile, known, shift=shift)[0] for shift in (-1.0, 1.0)]
     of_costs = abs(ends[0] - ends[1]) / 2
-    reach = NINETY * math.hypot(of_costs, MODEL_SD)
-    return Prediction(arm, point, point - reach, point + reach, bound)
+    reach = NINETY * math.hypot(of_costs, error.sd(point))
+    return Prediction(arm, point, point - reach, point + reach, bound, of_costs=of_costs, kib=profile.kib)
 
 
-def _log_ratio(
-    profile: Profile, added: Mapping[Station, UnitCost | None], waited: UnitCost, *, shift: float
-) -> tuple[float, Station | Literal["time"]]:
+def _log_ratio(profile: Profile, path: _Path, *, shift: float) -> tuple[float, Station | Literal["time"]]:
     """ln(X'/X) and what sets it, with all costs `shift` standard errors above their means."""
     whole_us = 1e6 * profile.flying / profile.per_s
     bounds: dict[Station | Literal["time"], float] = {
-        "time": 1e6 * profile.flying / (whole_us + profile.requests * _shifted(waited, shift))
+        "time": 1e6 * profile.flying / (whole_us + profile.requests * _shifted(path.waited, shift))
     }
     for name, demand in profile.stations.items():
-        cost = added.get(name)
+        cost, a_kib = path.added.get(name), path.a_kib.get(name)
         if cost is not None:
             more = demand.us + profile.requests * _shifted(cost, shift)
+            more += 0.0 if profile.kib is None or a_kib is None else profile.kib * _shifted(a_kib, shift)
             bounds[name] = 1e6 * demand.cpus * max(demand.used, FULL) / more
     least = min(bounds, key=lambda name: bounds[name])
     return math.log(bounds[least] / profile.per_s), least
@@ -178,7 +208,13 @@ def _shifted(cost: UnitCost, shift: float) -> float:
     return max(0.0, cost.us + (shift * cost.se if cost.se is not None else 0.0))
 
 
-def predictions(study: Study, records: Sequence[RunRecord], costs: UnitCosts) -> Iterator[Prediction]:
+def predictions(
+    study: Study,
+    records: Sequence[RunRecord],
+    costs: UnitCosts,
+    error: ModelError = ASSUMED,
+    payload: Payload | None = None,
+) -> Iterator[Prediction]:
     """Of each arm, as far as its baseline is bare and has good runs; with what was measured of it, if it was."""
     good = select_runs(study, records).good
     for arm in study.arms:
@@ -190,66 +226,27 @@ def predictions(study: Study, records: Sequence[RunRecord], costs: UnitCosts) ->
             yield Prediction(arm.name, why_none="its baseline is not bare")
             continue
         bare = {block: run for (block, name), run in good.items() if name == base}
-        profile = profile_of(list(bare.values()))
+        profile = profile_of(list(bare.values()), payload)
         if profile is None:
             yield Prediction(
                 arm.name, why_none="no bare run of a closed loop says how many requests an operation sends"
             )
             continue
         own = {block: run for (block, name), run in good.items() if name == arm.name}
-        yield replace(predicted(arm.name, setup_of(arm), profile, costs), measured=_measured(own, bare))
+        logs = _measured(own, bare)
+        yield replace(
+            predicted(arm.name, setup_of(arm), profile, costs, error),
+            measured=statistics.fmean(logs) if logs else None,
+            measured_se=statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) >= FEWEST else None,
+        )
 
 
-def _measured(own: Mapping[int, RunRecord], bare: Mapping[int, RunRecord]) -> float | None:
-    logs = [
+def _measured(own: Mapping[int, RunRecord], bare: Mapping[int, RunRecord]) -> list[float]:
+    """Log ratios of throughput, block by block."""
+    return [
         math.log(above / below)
         for block, run in own.items()
         if block in bare
         and (above := number_at(run.measurement, ("throughput_per_s",)))
         and (below := number_at(bare[block].measurement, ("throughput_per_s",)))
     ]
-    return statistics.fmean(logs) if logs else None
-
-
-_BOUNDS: Mapping[str, str] = {
-    "machine": "CPU of the machine",
-    "sut": "CPU of the SUT",
-    "client": "CPU of the client",
-    "time": "time of each request",
-}
-
-
-def prediction_lines(found: Sequence[Prediction], width: int) -> Iterator[str]:
-    """A table of throughput against the baseline in lines of at most `width` characters; nothing of no arms."""
-    if not found:
-        return
-    yield ""
-    yield "Predicted throughput against bare (90 % interval), from this machine's unit costs:"
-    name = max(len(each.arm) for each in found)
-    for each in found:
-        if each.log_ratio is None or each.low is None or each.high is None or each.bound is None:
-            yield f"  {each.arm:<{name}}  no prediction: {each.why_none}"[:width]
-            continue
-        ends = f"[{percent(each.low)}, {percent(each.high)}]"
-        beside = "" if each.measured is None else f"; measured {percent(each.measured)}"
-        yield f"  {each.arm:<{name}}  {percent(each.log_ratio)} {ends}, limited by {_BOUNDS[each.bound]}{beside}"
-
-
-def prediction_trees(found: Sequence[Prediction]) -> list[dict[str, object]]:
-    """For JSON: log ratios as relative changes, fractions."""
-    return [
-        {
-            "arm": each.arm,
-            "throughput": _relative(each.log_ratio),
-            "low": _relative(each.low),
-            "high": _relative(each.high),
-            "bound": each.bound,
-            "why_none": each.why_none,
-            "measured": _relative(each.measured),
-        }
-        for each in found
-    ]
-
-
-def _relative(log_ratio: float | None) -> float | None:
-    return None if log_ratio is None else math.expm1(log_ratio)

@@ -38,6 +38,8 @@ Path = tuple[str, str, str]
 IDLE_MODES = frozenset({"idle", "iowait", "steal", "guest", "guest_nice"})
 """Of /proc/stat: time that no program of this machine used, or that `user` holds already."""
 LARGE_BYTES, SMALL_BYTES = 16384, 100
+REQUEST_BYTES = 22
+"""`GET 100` in Redis' protocol, what the study's requests are."""
 FEWEST = 3
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.cli.advice.test_advise import PODS, disputed_pair
 from tests.unit.stores import known, store_of
 from typer.testing import CliRunner
 
@@ -27,6 +28,7 @@ WRITTEN = {
     "check --markdown": ["check", "STORE", "--max-overhead", "5%", "--markdown", "PLACE"],
     "explain --output": ["explain", "STORE", "--output", "PLACE"],
     "advise --write": ["advise", "percona-2016", "--write", "PLACE"],
+    "advise --try": ["advise", "DISPUTED", "--claims", "CLAIMS", "--try", "PLACE"],
     "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
     "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
@@ -38,6 +40,7 @@ READ = {
     "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B",
     "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
+    "knowledge predicted STORES", "knowledge predicted --claims",
     "store verify STORE", "store repair STORE", "advise --claims", "advise --profile",
     "import MAPPING", "import DIRECTORY",
     "doctor --sites", "plan --sites", "run --sites", "calibrate --sites", "clean --sites",
@@ -72,10 +75,15 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (place / "results").mkdir()
     (place / "results" / "a").write_text("one,2\n")
     (place / "mapping.yaml").write_text("{}")
+    (place / "disputed.yaml").write_text(PODS)
+    (place / "claims").mkdir()
+    for name, text in disputed_pair().items():
+        (place / "claims" / f"{name}.yaml").write_text(text)
     made = {name: str(store_of(place / name, known(rates))) for name in ("one", "two")}
     return {
         "STORE": made["one"], "OTHER": made["two"],
         "MAPPING": str(place / "mapping.yaml"), "RESULTS": str(place / "results"),
+        "DISPUTED": str(place / "disputed.yaml"), "CLAIMS": str(place / "claims"),
     }  # fmt: skip
 
 

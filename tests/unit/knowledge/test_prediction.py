@@ -14,7 +14,8 @@ from tare.cli.study.weigh import render
 from tare.errors import StoreError
 from tare.knowledge.claim import Setup
 from tare.knowledge.kept_costs import keep, place_of, read_costs
-from tare.knowledge.prediction import Profile, predicted, prediction_lines, predictions, profile_of
+from tare.knowledge.prediction import Profile, predicted, predictions, profile_of
+from tare.knowledge.prediction_text import prediction_lines
 from tare.knowledge.unit_costs import UnitCost, UnitCosts, unit_costs
 from tare.run.record import RunRecord
 from tare.sites.layout import Layout

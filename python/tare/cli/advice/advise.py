@@ -22,15 +22,15 @@ from tare.knowledge.advice import Advice, advise
 from tare.knowledge.advice_text import NOTHING_OPEN, Proposed, as_tree, lines, plain
 from tare.knowledge.benchmark import Benchmark, Comparing, benchmark_of
 from tare.knowledge.claim import ClaimFile
-from tare.knowledge.kept_costs import read_costs
-from tare.knowledge.prediction import Prediction, prediction_lines, prediction_trees, predictions
+from tare.knowledge.model_error import read_error
+from tare.knowledge.past import past_of
+from tare.knowledge.prediction_text import prediction_lines, prediction_trees
+from tare.knowledge.prior import Prior
 from tare.knowledge.smallest import rounds_of, smallest_study, target_of
 from tare.plan.expand import expand
-from tare.report.content import readable
 from tare.sites.facts import host_facts
 from tare.sites.layout import default_layout
 from tare.sites.local import LocalHost
-from tare.store import open_store
 from tare.study.catalogue import find_study
 from tare.study.reading.load import load, loads
 from tare.study.registry import installed
@@ -102,32 +102,20 @@ def advise_on(  # noqa: PLR0913, PLR0917 - an option a parameter
             )
     wanted = _open(advice) if decide is None else advice.disputed
     proposed = _proposed(advice, question, wanted, write or decide)
-    predicted = () if profile is None else _predicted(profile)
+    predicted = () if profile is None else past_of(profile, default_layout()).predictions
     if as_json:
         tree = {**as_tree(advice, proposed), **({"predictions": prediction_trees(predicted)} if predicted else {})}
         text = json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
     else:
-        said = [*lines(advice, proposed, Console().width), *prediction_lines(predicted, Console().width)]
+        width, error = Console().width, read_error(default_layout())
+        said = [*lines(advice, proposed, width), *prediction_lines(predicted, width, error, _priors(advice))]
         text = "\n".join(said) + "\n"
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
 
 
-def _predicted(store: Path) -> tuple[Prediction, ...]:
-    """What each arm of the store would cost, by its bare runs. Raises `StudyError` where that cannot be told."""
-    opened = open_store(store)
-    study, records = readable(opened.plan.study, opened.records())
-    hosts = [record.host for record in records if record.outcome.ok]
-    engines = [record.engine for record in records if record.outcome.ok and record.engine]
-    if not hosts:
-        raise StudyError(f"{store} has no good run", hint="`tare report` says why")
-    identity = identity_of(hosts[0], engines[0] if engines else None)
-    costs = read_costs(default_layout(), identity)
-    if costs is None:
-        raise StudyError(
-            "the unit costs of the machine that this store is from are not known here, under its kernel and engine",
-            hint="run `tare weigh` there",
-        )
-    return tuple(predictions(study, records, costs))
+def _priors(advice: Advice) -> dict[str, Prior]:
+    """Arm → what claims say of its throughput."""
+    return {each.arm: each.prior for each in advice.forecasts if each.prior and each.metric == "throughput"}
 
 
 def _refuse_beside_dialogue(*given: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,6 +131,35 @@ def add(
         typer.echo(str(path))
     use = "`tare advise`" if to is None else f"`tare advise --claims {to}`"
     typer.echo(f"{counted(len(paths), 'claim')} added; {use} takes them into account.", err=True)
+
+
+@app.command()
+def predicted(
+    stores: Annotated[list[Path], typer.Argument(help="Stores of studies that tare has run on weighed machines.")],
+    keep: Annotated[bool, typer.Option("--keep", help="Let `tare advise` use the error that they teach.")] = False,  # noqa: FBT002 - an option, given by name
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,  # noqa: FBT002 - an option, given by name
+    claims: Folder = None,
+) -> None:
+    """Predict each arm of your stores from its bare runs, and compare with what was measured.
+
+    The model's error is learned from the other stores. Prints how often the 90 % interval holds, its median
+    half-width, and the mean absolute error beside the published figure and the mean of all claims.
+    """
+    from tare.knowledge.past import error_of, judged, past_of
+    from tare.knowledge.past_text import past_lines, past_tree
+
+    layout = default_layout()
+    pasts = [past_of(store, layout) for store in stores]
+    found, error = judged(pasts, every_claim(claims)), error_of(pasts)
+    if as_json:
+        text = json.dumps(past_tree(found, error), indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = "".join(f"{line}\n" for line in past_lines(found, error))
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+    if keep:
+        from tare.knowledge.model_error import keep_error
+
+        typer.echo(str(keep_error(layout, error)), err=True)
 
 
 def _refuse_unknown(claims: tuple[ClaimFile, ...], **wanted: str | None) -> None:

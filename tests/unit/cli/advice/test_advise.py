@@ -123,14 +123,21 @@ source: {title: A, url: "https://example.org/", where: x, read: whole}
 """
 
 
+def disputed_pair() -> dict[str, str]:
+    """Id → the file of a claim: two that contradict each other about the arm of PODS."""
+    ends = {"faster": ("0.14", "0.39"), "the-same": ("-0.03", "0.03")}
+    return {
+        name: PAIR.replace("STUDY", name).replace("LOW", low).replace("HIGH", high).lstrip()
+        for name, (low, high) in ends.items()
+    }
+
+
 def test_claims_that_contradict_each_other_are_shown_and_the_study_that_decides_is_written(tmp_path: Path) -> None:
     claims, study, file = tmp_path / "claims", tmp_path / "study.yaml", tmp_path / "try.yaml"
     claims.mkdir()
     study.write_text(PODS)
-    for name, low, high in (("faster", "0.14", "0.39"), ("the-same", "-0.03", "0.03")):
-        (claims / f"{name}.yaml").write_text(
-            PAIR.replace("STUDY", name).replace("LOW", low).replace("HIGH", high).lstrip()
-        )
+    for name, text in disputed_pair().items():
+        (claims / f"{name}.yaml").write_text(text)
     shown = CliRunner().invoke(app, ["advise", str(study), "--claims", str(claims), "--try", str(file)])
     assert shown.exit_code == 0, shown.exception
     assert "disputed: faster, throughput x against the-same, throughput x" in " ".join(shown.stdout.split())

@@ -1,0 +1,172 @@
+"""Stores of one's own as a test of predictions: each arm predicted from its bare runs, beside what was measured."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tare.calibrate.summary import identity_of
+from tare.errors import StudyError
+from tare.knowledge.benchmark import benchmark_of
+from tare.knowledge.claim import ClaimFile
+from tare.knowledge.comparable import key_for
+from tare.knowledge.forecast import comparable
+from tare.knowledge.kept_costs import read_costs
+from tare.knowledge.model_error import ModelError, Outcome, learned_error, read_error
+from tare.knowledge.payload import loopback_payload
+from tare.knowledge.prediction import NINETY, Prediction, predictions
+from tare.knowledge.prior import applicable, contrast_of, point_of
+from tare.report.content import readable
+from tare.sites.layout import Layout
+from tare.store import open_store
+from tare.study.model import Study
+
+THROUGHPUT = "throughput"
+
+
+@dataclass(frozen=True)
+class Past:
+    """A store, and what its bare runs predict of its other arms."""
+
+    digest: str
+    study: Study
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Predictions with a measurement that has a standard error."""
+        return tuple(
+            Outcome(
+                self.digest,
+                self.study.name,
+                each.arm,
+                each.log_ratio,
+                each.of_costs,
+                each.measured,
+                each.measured_se,
+            )
+            for each in self.predictions
+            if each.log_ratio is not None
+            and each.of_costs is not None
+            and each.measured is not None
+            and each.measured_se is not None
+        )
+
+
+def past_of(store: Path, layout: Layout) -> Past:
+    """Raises `StudyError` where the store has no good run, or its machine was never weighed here."""
+    opened = open_store(store)
+    study, records = readable(opened.plan.study, opened.records())
+    hosts = [record.host for record in records if record.outcome.ok]
+    engines = [record.engine for record in records if record.outcome.ok and record.engine]
+    if not hosts:
+        raise StudyError(f"{store} has no good run", hint="`tare report` says why")
+    costs = read_costs(layout, identity_of(hosts[0], engines[0] if engines else None))
+    if costs is None:
+        raise StudyError(
+            f"the unit costs of the machine that {store} is from are not known here, under its kernel and engine",
+            hint="run `tare weigh` there",
+        )
+    found = predictions(study, records, costs, read_error(layout), lambda run: loopback_payload(run, opened.raw))
+    return Past(opened.plan.digest, study, tuple(found))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An outcome with the interval that the other stores' outcomes give its prediction, and the naive answers.
+
+    `published`: mean of the comparable claims of others, `None` without any; `mean`: of all claims of its contrast.
+    """
+
+    outcome: Outcome
+    half: float
+    published: float | None
+    mean: float | None
+
+    @property
+    def within(self) -> bool:
+        """Whether the measured point lies in the interval."""
+        return abs(self.outcome.measured - self.outcome.predicted) <= self.half
+
+
+def judged(pasts: Sequence[Past], claims: Sequence[ClaimFile]) -> tuple[Judged, ...]:
+    """Leave one store out: each outcome by the model's error as the other stores teach it."""
+    found = []
+    for past in pasts:
+        others = [outcome for other in pasts if other.digest != past.digest for outcome in other.outcomes]
+        error = learned_error(others)
+        for outcome in past.outcomes:
+            half = NINETY * math.hypot(outcome.of_costs, error.sd(outcome.predicted))
+            found.append(Judged(outcome, half, *_naive(past.study, outcome.arm, claims)))
+    return tuple(found)
+
+
+def _naive(study: Study, arm: str, claims: Sequence[ClaimFile]) -> tuple[float | None, float | None]:
+    """The published figure, and the mean of all claims; nothing of one's own."""
+    theirs = [known for known in claims if known.claim.source.store is None]
+    benchmark = benchmark_of(study)
+    setup = next((each for each in benchmark.arms if each.name == arm), None)
+    if setup is None:  # deployed as another arm is
+        return None, None
+    wanted = key_for(THROUGHPUT, setup.setup, setup.baseline, setup.client_host)
+    near = [point_of(known).y for known in applicable(comparable(theirs, wanted, benchmark.database))]
+    contrast = contrast_of(setup.setup, setup.baseline)
+    every = [
+        point_of(known).y
+        for known in applicable(theirs)
+        if known.claim.effect.metric == THROUGHPUT
+        and known.claim.context is not None
+        and contrast_of(known.claim.context.arm, known.claim.context.baseline) == contrast
+    ]
+    return (statistics.fmean(near) if near else None), (statistics.fmean(every) if every else None)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good predictions were. Errors: mean absolute, log ratios; a pair each is over the same arms.
+
+    `within`: of `arms`; `half`: median half-width; `error`: of the prediction; `beside_published`: the prediction's
+    and the published figure's, where there is one; `beside_mean`: likewise of the mean of all claims.
+    """
+
+    arms: int
+    stores: int
+    within: int
+    half: float
+    error: float
+    beside_published: tuple[float, float] | None
+    beside_mean: tuple[float, float] | None
+
+
+def score_of(found: Sequence[Judged]) -> Score | None:
+    """`None` without any."""
+    if not found:
+        return None
+    return Score(
+        arms=len(found),
+        stores=len({each.outcome.store for each in found}),
+        within=sum(each.within for each in found),
+        half=statistics.median(each.half for each in found),
+        error=statistics.fmean(abs(each.outcome.measured - each.outcome.predicted) for each in found),
+        beside_published=_pair([(each, each.published) for each in found]),
+        beside_mean=_pair([(each, each.mean) for each in found]),
+    )
+
+
+def _pair(found: Sequence[tuple[Judged, float | None]]) -> tuple[float, float] | None:
+    both = [
+        (abs(each.outcome.measured - each.outcome.predicted), abs(each.outcome.measured - naive))
+        for each, naive in found
+        if naive is not None
+    ]
+    return (
+        (statistics.fmean(own for own, _ in both), statistics.fmean(other for _, other in both)) if both else None
+    )
+
+
+def error_of(pasts: Sequence[Past]) -> ModelError:
+    """The model's error as all of these stores teach it."""
+    return learned_error([outcome for past in pasts for outcome in past.outcomes])

@@ -1,0 +1,65 @@
+"""Predicted and measured, in lines and as a JSON tree."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tare.knowledge.advice_text import interval, percent, plain
+from tare.knowledge.model_error import ModelError
+from tare.knowledge.past import Judged, score_of
+from tare.plural import counted
+
+
+def past_lines(found: Sequence[Judged], error: ModelError) -> Iterator[str]:
+    """A line an arm, then the score; within 80 columns where names are short."""
+    score = score_of(found)
+    if score is None:
+        yield "No arm was both predicted and measured in three blocks or more."
+        return
+    names = [f"{plain(each.outcome.study)} {plain(each.outcome.arm)}" for each in found]
+    width = max(map(len, names))
+    yield f"{'study and arm':<{width}}  predicted (90 % interval)       measured"
+    for name, each in zip(names, found, strict=True):
+        of = each.outcome
+        ends = f"{percent(of.predicted)} {interval(of.predicted - each.half, of.predicted + each.half)}"
+        yield f"{name:<{width}}  {ends:<30}  {percent(of.measured)}{'' if each.within else '  outside'}"
+    yield ""
+    stores = counted(score.stores, "store")
+    yield f"{score.within} of {counted(score.arms, 'arm')} of {stores} within the 90 % interval"
+    yield f"median half-width {100 * score.half:.1f} points, mean absolute error {100 * score.error:.1f} points"
+    for pair, naive in (
+        (score.beside_published, "the published figure"),
+        (score.beside_mean, "the mean of all claims"),
+    ):
+        if pair is None:
+            yield f"{naive}: there is none for these arms"
+        else:
+            yield f"{naive}: {100 * pair[1]:.1f} points, where the prediction has {100 * pair[0]:.1f}"
+    if error.outcomes:
+        own = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
+        yield f"learned: the model's own error is {own}"
+    else:
+        yield f"too few to learn the model's own error from; {100 * error.base:.0f} % is assumed"
+
+
+def past_tree(found: Sequence[Judged], error: ModelError) -> dict[str, Any]:
+    """Log ratios as they are."""
+    score = score_of(found)
+    return {
+        "arms": [
+            {
+                **dataclasses.asdict(each.outcome),
+                "half": each.half,
+                "within": each.within,
+                "published": each.published,
+                "mean_of_claims": each.mean,
+                "overhead": math.expm1(each.outcome.measured),
+            }
+            for each in found
+        ],
+        "score": None if score is None else dataclasses.asdict(score),
+        "error": error.model_dump(),
+    }

@@ -1,0 +1,44 @@
+"""What a run sent over the loopback interface, from its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from tare.analyze.numbers import number_at
+from tare.errors import StoreError
+from tare.run.monitoring.monitors import trace_of
+from tare.run.record import RunRecord
+from tare.store.trace import is_trace, read_trace
+
+HEADER_BYTES = 66
+"""Ethernet 14, IPv4 20, TCP with timestamps 32: what the kernel counts of a packet beside its payload."""
+_LOOPBACK = "host/lo"
+
+
+def loopback_payload(run: RunRecord, raw: Callable[[RunRecord, str], Path]) -> float | None:
+    """Payload bytes of the measure phase, both ways together; `None` without a trace that tells.
+
+    Of bare runs, it is the bytes of requests and replies; whatever else uses the loopback interface is in it, too.
+    """
+    path = trace_of(raw(run, ""))
+    began, ended = (number_at(run.usage, (key,)) for key in ("began_monotonic_s", "ended_monotonic_s"))
+    if began is None or ended is None or not is_trace(path):
+        return None
+    try:
+        table = read_trace(path).table("interface")
+    except StoreError:
+        return None
+    if table is None:
+        return None
+    rows = table.filter(
+        (pl.col("name") == _LOOPBACK) & pl.col("t0_ns").is_between(round(1e9 * began), round(1e9 * ended))
+    ).sort("t0_ns")
+    if rows.height < 2:
+        return None
+    covered = (rows["t0_ns"][-1] - rows["t0_ns"][0]) / 1e9
+    sent = rows["tx_bytes"][-1] - rows["tx_bytes"][0]
+    packets = rows["tx_packets"][-1] - rows["tx_packets"][0]
+    return max(0.0, float(sent - HEADER_BYTES * packets)) * (ended - began) / covered if covered > 0 else None

@@ -1,0 +1,86 @@
+"""Predictions in lines, and as JSON trees."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from tare.knowledge.advice_text import interval, percent
+from tare.knowledge.model_error import ASSUMED, ModelError
+from tare.knowledge.prediction import Prediction
+from tare.knowledge.prior import Prior
+from tare.plural import counted
+
+_BOUNDS: Mapping[str, str] = {
+    "machine": "CPU of the machine",
+    "sut": "CPU of the SUT",
+    "client": "CPU of the client",
+    "time": "time of each request",
+}
+
+
+def prediction_lines(
+    found: Sequence[Prediction], width: int, error: ModelError = ASSUMED, priors: Mapping[str, Prior] | None = None
+) -> Iterator[str]:
+    """A table of throughput against the baseline in lines of at most `width` characters; nothing of no arms.
+
+    `priors`: arm → what claims say of its throughput, which stands beside the prediction.
+    """
+    if not found:
+        return
+    yield ""
+    yield "Predicted throughput against bare (90 % interval), from this machine's unit costs:"
+    name = max(len(each.arm) for each in found)
+    for each in found:
+        if each.log_ratio is None or each.low is None or each.high is None or each.bound is None:
+            yield f"  {each.arm:<{name}}  no prediction: {each.why_none}"[:width]
+        else:
+            beside = "" if each.measured is None else f"; measured {percent(each.measured)}"
+            figures = f"{percent(each.log_ratio)} {interval(each.low, each.high)}"
+            yield f"  {each.arm:<{name}}  {figures}, limited by {_BOUNDS[each.bound]}{beside}"
+        if prior := (priors or {}).get(each.arm):
+            yield f"  {'':<{name}}  {_beside(each, prior)}"
+    yield from _sources(found, error, width)
+
+
+def _beside(prediction: Prediction, prior: Prior) -> str:
+    """What claims say, and whether that agrees: whether the two 90 % intervals overlap."""
+    said = f"claims: {percent(prior.point)} {interval(prior.low, prior.high)}"
+    if prediction.low is None or prediction.high is None:
+        return said
+    apart = prediction.low > prior.high or prior.low > prediction.high
+    return f"{said}, {'which disagree' if apart else 'which agree'}"
+
+
+def _sources(found: Sequence[Prediction], error: ModelError, width: int) -> Iterator[str]:
+    """What the intervals are made of, and what is left out."""
+    if not any(each.log_ratio is not None for each in found):
+        return
+    base = f"{100 * error.base:.1f} % and {100 * error.share:.0f} % of the overhead"
+    learned = f"learned from {counted(error.outcomes, 'arm')} of {counted(error.stores, 'store')}"
+    words = f"The model's own error: {base}, {learned if error.outcomes else 'assumed'}."
+    if all(each.kib is None for each in found):
+        words += " Bytes of requests and replies are left out: no trace tells them."
+    yield from textwrap.wrap(words, width, initial_indent="  ", subsequent_indent="  ")
+
+
+def prediction_trees(found: Sequence[Prediction]) -> list[dict[str, object]]:
+    """For JSON: log ratios as relative changes, fractions."""
+    return [
+        {
+            "arm": each.arm,
+            "throughput": _relative(each.log_ratio),
+            "low": _relative(each.low),
+            "high": _relative(each.high),
+            "bound": each.bound,
+            "why_none": each.why_none,
+            "measured": _relative(each.measured),
+            "kib_per_operation": each.kib,
+        }
+        for each in found
+    ]
+
+
+def _relative(log_ratio: float | None) -> float | None:
+    return None if log_ratio is None else math.expm1(log_ratio)

@@ -1,0 +1,155 @@
+"""Predictions are held against what was measured, and learn their own error from that."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.unit.analyze import synthetic
+from tests.unit.knowledge.test_prediction import BRIDGE, cost, costs, profile
+
+from tare.errors import StoreError
+from tare.knowledge.claim import load_claims
+from tare.knowledge.model_error import (
+    ASSUMED,
+    ModelError,
+    Outcome,
+    keep_error,
+    learned_error,
+    read_error,
+)
+from tare.knowledge.past import Past, error_of, judged, score_of
+from tare.knowledge.past_text import past_lines, past_tree
+from tare.knowledge.payload import HEADER_BYTES, loopback_payload
+from tare.knowledge.prediction import Prediction, Profile, predicted
+from tare.knowledge.prediction_text import prediction_lines
+from tare.knowledge.prior import Prior
+from tare.run.monitoring.monitors import trace_of
+from tare.sites.layout import Layout
+from tare.store.trace import read_trace
+from tare.study.catalogue import find_study
+from tare.study.reading.load import load
+from tare.study.registry import installed
+
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "trace"
+
+
+def outcomes(base: float, share: float, count: int = 200) -> list[Outcome]:
+    draw = np.random.default_rng(7)
+    found = []
+    for n in range(count):
+        told = -0.6 * (n % 10) / 10
+        sd = math.hypot(math.hypot(base, share * told), 0.02)
+        found.append(Outcome("s", "study", "arm", told, 0.01, told + float(draw.normal(0, sd)), math.sqrt(0.0003)))
+    return found
+
+
+@pytest.mark.parametrize(("base", "share"), [(0.03, 0.0), (0.08, 0.0), (0.02, 0.3)])
+def test_the_error_that_made_the_residuals_is_found_again(base: float, share: float) -> None:
+    found = learned_error(outcomes(base, share))
+    assert found.sd(0.0) == pytest.approx(base, abs=0.02)
+    assert found.sd(-0.5) == pytest.approx(math.hypot(base, share * 0.5), rel=0.25)
+    assert (found.outcomes, found.stores) == (200, 1)
+
+
+def test_few_outcomes_leave_it_at_what_is_assumed() -> None:
+    assert learned_error(outcomes(0.2, 0.0, 4)) == ASSUMED
+
+
+def test_the_error_is_kept_and_read_again_and_a_damaged_file_is_told(tmp_path: Path) -> None:
+    layout, known = Layout(tmp_path), ModelError(base=0.02, share=0.1, outcomes=9, stores=2)
+    assert read_error(layout) == ASSUMED
+    path = keep_error(layout, known)
+    assert read_error(layout) == known
+    path.write_text("{")
+    with pytest.raises(StoreError, match="cannot be read"):
+        read_error(layout)
+
+
+def test_what_replies_hold_beyond_the_small_ones_adds_its_cost_a_kib() -> None:
+    # 100 µs of the server's one CPU an operation; 5 requests of 2 µs, 10 KiB of 1 µs more: 100 / 120.
+    of = profile(per_s=10_000.0, sut=4.0, requests=5.0, threads=64)
+    with_bytes = Profile(of.requests, of.per_s, of.flying, of.stations, of.runs, kib=10.0)
+    known = costs(
+        cost("sut-cpu", 2.0),
+        cost("time", 1.0, load_="alone"),
+        cost("sut-cpu", 1.0, load_="large").model_copy(update={"per_kib": True}),
+    )
+    assert predicted("bridge", BRIDGE, with_bytes, known).log_ratio == pytest.approx(math.log(100 / 120))
+    assert predicted("bridge", BRIDGE, of, known).log_ratio == pytest.approx(math.log(100 / 110))
+
+
+def test_the_payload_is_what_the_loopback_interface_sent_without_headers(tmp_path: Path) -> None:
+    shutil.copytree(RECORDED, trace_of(tmp_path))
+    table = read_trace(RECORDED).table("interface")
+    assert table is not None
+    rows = table.filter(table["name"] == "host/lo").sort("t0_ns")
+
+    def change(tree: dict[str, Any]) -> None:
+        began, ended = rows["t0_ns"][0] / 1e9 - 1e-6, rows["t0_ns"][-1] / 1e9 + 1e-6
+        tree["usage"] |= {"began_monotonic_s": began, "ended_monotonic_s": ended}
+
+    run = synthetic.changed(synthetic.record(1, "bare", 1000.0), change)
+    sent = rows["tx_bytes"][-1] - rows["tx_bytes"][0]
+    packets = rows["tx_packets"][-1] - rows["tx_packets"][0]
+    found = loopback_payload(run, lambda _, name: tmp_path / name)
+    assert found == pytest.approx(max(0, sent - HEADER_BYTES * packets), rel=1e-5)
+    assert loopback_payload(run, lambda _, name: tmp_path / "nothing" / name) is None
+
+
+def past(digest: str, *of: tuple[str, float, float]) -> Past:
+    study = load(find_study("percona-2016"), installed(), "demo")
+    return Past(
+        digest,
+        study,
+        tuple(
+            Prediction(arm, told, told - 0.1, told + 0.1, "sut", of_costs=0.01, measured=found, measured_se=0.01)
+            for arm, told, found in of
+        ),
+    )
+
+
+def test_a_store_is_judged_by_the_error_that_the_others_teach() -> None:
+    close = past("a", ("host", -0.01, -0.02), ("bridge", -0.05, -0.06), ("published-address", -0.07, -0.06),
+                 ("published-loopback", -0.4, -0.41), ("shared", 0.0, 0.0))  # fmt: skip
+    far = past("b", ("host", -0.01, -0.31))
+    (missed,) = [each for each in judged([close, far], ()) if each.outcome.store == "b"]
+    assert not missed.within
+    assert missed.half < 1.645 * math.hypot(0.05, 0.01)
+    alone = judged([far], ())
+    assert alone[0].half == pytest.approx(1.6448536 * math.hypot(0.05, 0.01))
+
+
+def test_the_score_stands_beside_the_naive_answers() -> None:
+    found = judged([past("a", ("host", -0.01, -0.02), ("published-loopback", -0.5, -0.55))], load_claims())
+    score = score_of(found)
+    assert score is not None
+    assert (score.arms, score.within) == (2, 2)
+    assert score.beside_published is not None
+    own, published = score.beside_published
+    assert own == pytest.approx(0.03)
+    assert published > own
+    shown = "\n".join(past_lines(found, error_of([])))
+    assert "2 of 2 arms of 1 store within the 90 % interval" in shown
+    assert "the published figure: " in shown
+    assert past_tree(found, ASSUMED)["score"]["within"] == 2
+
+
+def test_nothing_measured_is_nothing_judged() -> None:
+    unmeasured = Past("a", past("a").study, (Prediction("host", -0.1, -0.2, 0.0, "sut", of_costs=0.01),))
+    assert score_of(judged([unmeasured], ())) is None
+    assert "No arm" in next(iter(past_lines((), ASSUMED)))
+
+
+def test_claims_stand_beside_a_prediction_and_whether_they_agree() -> None:
+    made = Prediction("bridge", -0.1, -0.2, 0.0, "sut")
+    near, far = Prior(-0.15, -0.3, 0.0, 9, 2, ()), Prior(0.4, 0.3, 0.5, 9, 2, ())
+    assert "which agree" in "\n".join(prediction_lines([made], 100, ASSUMED, {"bridge": near}))
+    shown = "\n".join(prediction_lines([made], 100, ASSUMED, {"bridge": far}))
+    assert "which disagree" in shown
+    assert "5.0 % and 0 % of the overhead, assumed" in shown
+    assert "Bytes of requests and replies are left out" in " ".join(shown.split())
