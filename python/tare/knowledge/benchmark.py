@@ -148,8 +148,8 @@ def setup_of(arm: Arm, storage: str | None = None) -> Setup:
             "client": client,
             "network": network_of(settings),
             "storage": _storage(settings, storage, contained=contained),
-            "engine": engine_of(settings.sut.deployment, anything=anything),
-            "runtime": runtime_of(settings.sut.deployment, anything=anything),
+            "engine": settings.sut.engine or engine_of(settings.sut.deployment, anything=anything),
+            "runtime": _runtime(settings, anything=anything),
         }
     )
 
@@ -162,6 +162,15 @@ def engine_of(sut: str, *, anything: bool) -> str:
 def runtime_of(sut: str, *, anything: bool) -> str:
     """The same of the OCI runtime."""
     return "crun" if sut == "vm-container" else "runc" if anything else "none"
+
+
+def _runtime(settings: ArmSettings, *, anything: bool) -> str | None:
+    """As the arm has it; of an engine that is not Docker, its own default is not known."""
+    if settings.sut.runtime is not None:
+        return settings.sut.runtime
+    if settings.sut.engine not in (None, "docker"):
+        return None
+    return runtime_of(settings.sut.deployment, anything=anything)
 
 
 def network_of(settings: ArmSettings) -> str:

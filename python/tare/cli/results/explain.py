@@ -28,10 +28,11 @@ class Format(StrEnum):
     COLLAPSED = "collapsed"
     SPEEDSCOPE = "speedscope"
     FLAMEGRAPH = "flamegraph"
+    PPROF = "pprof"
 
 
 _FORMATS = f"How to write it: {', '.join(Format)}."
-_OF_STACKS = (Format.COLLAPSED, Format.SPEEDSCOPE, Format.FLAMEGRAPH)
+_OF_STACKS = (Format.COLLAPSED, Format.SPEEDSCOPE, Format.FLAMEGRAPH, Format.PPROF)
 
 
 def explain(
@@ -42,8 +43,8 @@ def explain(
 ) -> None:
     """Show where the time of an operation goes in each arm, by component, and what makes up its overhead.
 
-    `collapsed`, `speedscope` and `flamegraph` write the stacks of one arm: the last one an SVG that compares them
-    with the baseline's. Ends with 1 where no CPU time of any arm is known.
+    `collapsed`, `speedscope`, `pprof` and `flamegraph` write the stacks of one arm: the last one an SVG that
+    compares them with the baseline's. Ends with 1 where no CPU time of any arm is known.
     """
     from tare.analyze.explain.stacks import stacks_of  # polars is slow to import
     from tare.report import refuse_place, write
@@ -57,12 +58,13 @@ def explain(
     if style in _OF_STACKS:
         if arm is None:
             raise StudyError(f"--format {style} shows the stacks of one arm", hint="name it after the store")
-        text = _stacks(stacks_of(study, records, arm, opened.raw), style)
+        text: str | bytes = _stacks(stacks_of(study, records, arm, opened.raw), style)
         known = True
     else:
         text, known = _explained(opened, study, records, arm, style, to_file=output is not None)
     if output is None:
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", errors="replace"))
+        encoded = text if isinstance(text, bytes) else text.encode(sys.stdout.encoding or "utf-8", errors="replace")
+        sys.stdout.buffer.write(encoded)
     else:
         write(text, output)
     if not known:
@@ -94,9 +96,12 @@ def _rendered(explanation: Explanation, arms: tuple[ArmExplanation, ...], style:
     return terminal.render(explanation, arms, width=console.width, colour=colour)
 
 
-def _stacks(stacks: ArmStacks, style: Format) -> str:
+def _stacks(stacks: ArmStacks, style: Format) -> str | bytes:
     from tare.report.explain import flame, stack_files
+    from tare.report.explain.pprof import pprof
 
+    if style is Format.PPROF:
+        return pprof(stacks)
     if style is Format.COLLAPSED:
         return stack_files.collapsed(stacks)
     return stack_files.speedscope(stacks) if style is Format.SPEEDSCOPE else flame.render(stacks)

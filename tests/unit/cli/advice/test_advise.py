@@ -96,8 +96,8 @@ def test_json_has_all_of_it() -> None:
 
 PODS = """
 format: 1
-name: pods
-question: Do pods cost what Docker's containers cost?
+name: runtimes
+question: Does another runtime cost anything?
 sut: {image: postgresql-15, database: postgresql, deployment: container, network: host}
 client: {image: sysbench, deployment: bare, network: host}
 workload: {name: sysbench, script: oltp_read_only, tables: 1, table_size: 1000, threads: 2, measure_s: 10}
@@ -106,7 +106,7 @@ factors:
   engine:
     levels:
       docker: {}
-      pod: {sut.runtime: crun}
+      crun: {sut.runtime: crun}
 """
 PAIR = """
 format: 1
@@ -141,7 +141,7 @@ def test_claims_that_contradict_each_other_are_shown_and_the_study_that_decides_
     shown = CliRunner().invoke(app, ["advise", str(study), "--claims", str(claims), "--try", str(file)])
     assert shown.exit_code == 0, shown.exception
     assert "disputed: faster, throughput x against the-same, throughput x" in " ".join(shown.stdout.split())
-    assert {arm.name for arm in load(file, installed()).arms} == {"docker", "pod"}
+    assert {arm.name for arm in load(file, installed()).arms} == {"docker", "crun"}
 
 
 def test_where_no_claims_contradict_each_other_there_is_nothing_to_try(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,6 +91,13 @@ def test_stacks_are_written_for_other_tools(store: Path, style: str, tmp_path: P
     result = call(store, "bridge", "--format", style, "--output", output)
     assert result.exit_code == 0, result.output
     assert "nf_conntrack_in_[k]" in output.read_text()
+
+
+def test_pprof_is_written_as_it_is(store: Path, tmp_path: Path) -> None:
+    output = tmp_path / "stacks.pb.gz"
+    result = call(store, "bridge", "--format", "pprof", "--output", output)
+    assert result.exit_code == 0, result.output
+    assert b"nf_conntrack_in_[k]" in gzip.decompress(output.read_bytes())
 
 
 def test_stacks_are_of_one_arm(store: Path) -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import gzip
 import json
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from tare.analyze.explain.stacks import ArmStacks
 from tare.report.explain import flame, stack_files
+from tare.report.explain.pprof import pprof
 
 FOUND = ArmStacks(
     study="percona-2016",
@@ -34,6 +37,66 @@ def test_speedscope_gets_arm_and_baseline_over_shared_frames() -> None:
     assert [names[frame] for frame in arm["samples"][2]] == ["server", "db", "[db]", "nf_hook_slow_[k]"]
     assert arm["weights"] == [6.0, 2.0, 2.0]
     assert (arm["endValue"], baseline["endValue"]) == (10.0, 10.0)
+
+
+def test_pprof_gets_arm_and_baseline_as_two_values_of_stacks_from_the_leaf() -> None:
+    fields = read_message(gzip.decompress(pprof(FOUND)))
+    strings = [value.decode() for number, value in fields if number == 6]
+    assert strings[0] == ""
+    functions = {
+        of[1]: strings[of[2]] for of in (dict(read_message(each)) for number, each in fields if number == 5)
+    }
+    locations = {
+        of[1]: functions[dict(read_message(of[4]))[1]]
+        for of in (dict(read_message(each)) for number, each in fields if number == 4)
+    }
+    samples = {
+        tuple(locations[frame] for frame in read_packed(of[1])): read_packed(of[2])
+        for of in (dict(read_message(each)) for number, each in fields if number == 2)
+    }
+    assert samples == {
+        ("[db]", "db", "server"): [6000, 6000],
+        ("tcp_sendmsg_[k]", "[db]", "db", "server"): [2000, 3000],
+        ("nf_hook_slow_[k]", "[db]", "db", "server"): [2000, 0],
+        ("gone_[k]", "db", "server"): [0, 1000],
+    }
+    types = [dict(read_message(each)) for number, each in fields if number == 1]
+    assert [(strings[of[1]], strings[of[2]]) for of in types] == [
+        ("arm", "nanoseconds"),
+        ("baseline", "nanoseconds"),
+    ]
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if not data[at - 1] & 0x80:
+            return value, at
+
+
+def read_packed(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        value, at = read_varint(data, at)
+        found.append(value)
+    return found
+
+
+def read_message(data: bytes) -> list[tuple[int, Any]]:
+    """Field number and value, in order, of a protobuf message of numbers and strings."""
+    found: list[tuple[int, Any]] = []
+    at = 0
+    while at < len(data):
+        key, at = read_varint(data, at)
+        value, at = read_varint(data, at)
+        if key & 7 == 2:
+            found.append((key >> 3, data[at : at + value]))
+            at += value
+        else:
+            found.append((key >> 3, value))
+    return found
 
 
 def test_the_flame_graph_is_one_xml_file_that_loads_nothing() -> None:
