@@ -25,6 +25,7 @@ from tare.sites.binaries import PROBE, find
 from tare.sites.engines import Engines, address_of, connect_to, service_at
 from tare.sites.local import own_process
 from tare.sites.process import boot_id
+from tare.sites.ssh.host import SshHost
 from tare.study.values import NetworkKind
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def runtime_lines(host: Host) -> Iterator[Line]:
 
 def _found(host: Host) -> tuple[str, ...]:
     """Docker, and each other one whose socket is there; none of a machine that tare itself does not run on."""
-    return ("docker", *Engines().there()) if boot_id(host) == own_process().boot_id else ()
+    here = not isinstance(host, SshHost) and boot_id(host) == own_process().boot_id
+    return ("docker", *Engines().there()) if here else ()
 
 
 def _engine(host: Host, name: str, program: str) -> Line:

@@ -13,6 +13,7 @@ from tare.sites.fake import FakeHost
 from tare.study.catalogue import find_study
 from tare.study.reading.load import load
 from tare.study.registry import installed
+from tare.study.values import NetworkKind
 
 SITE = Site(FakeHost("db"), FakeHost("load"))
 
@@ -34,3 +35,31 @@ def test_it_says_which_arm_and_how_to_come_by_two_hosts() -> None:
 def test_between_two_hosts_the_first_arm_that_cannot_be_is_named(study: str, scale: str, why: str) -> None:
     with pytest.raises(StudyError, match=why):
         refuse_between(expand(load(find_study(study), installed(), scale)), SITE)
+
+
+@pytest.mark.parametrize(
+    ("network", "why"),
+    [
+        (NetworkKind.PUBLISHED_ADDRESS, "publish it at another one on each host: use `host`"),
+        (NetworkKind.BRIDGE, "on `host` alone, not on `bridge`"),
+    ],
+)
+def test_a_cluster_between_hosts_is_refused_with_the_reason_where_its_network_is_not_the_host_s(
+    network: NetworkKind, why: str
+) -> None:
+    nodes = tuple(FakeHost(f"node-{number}") for number in (1, 2, 3))
+    plan = expand(load(find_study("bth-thesis"), installed(), "pair-demo"))
+    arms = tuple(
+        arm.model_copy(
+            update={
+                "settings": arm.settings.model_copy(
+                    update={"sut": arm.settings.sut.model_copy(update={"network": network})}
+                )
+            }
+        )
+        for arm in plan.study.arms
+    )
+    refused = plan.model_copy(update={"study": plan.study.model_copy(update={"arms": arms})})
+    with pytest.raises(StudyError, match=why):
+        refuse_between(refused, Site(nodes[0], FakeHost("load"), nodes=nodes))
+    refuse_between(plan, Site(nodes[0], FakeHost("load"), nodes=nodes))

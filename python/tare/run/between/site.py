@@ -69,7 +69,7 @@ def refuse_between(plan: Plan, site: Site) -> None:
         if client.deployment in MACHINES or sut.deployment in MACHINES:
             why = "virtual machines can only be reached from their own host"
         elif sut.nodes > 1 and sut.network is not NetworkKind.HOST:
-            why = f"its nodes find each other on `host`, not on `{sut.network.value}`"
+            why = _why_no_cluster(sut.network)
         elif sut.network in OWN_ADDRESS and site.sut.name not in site.container_addresses:
             why = f"`{sut.network.value}` needs a `container_address` of {site.sut.name}, which sites.yaml lacks"
         elif not promised_between(sut.network, client.network):
@@ -80,6 +80,13 @@ def refuse_between(plan: Plan, site: Site) -> None:
                 hint="leave the arm out (`only`, `exclude`), use host or published-address for the SUT, or run it "
                 "without --sites",
             )
+
+
+def _why_no_cluster(network: NetworkKind) -> str:
+    """Nodes tell clients and each other where they listen: an address each, and one port for all of them."""
+    if network is NetworkKind.PUBLISHED_ADDRESS:
+        return "nodes tell one port for all of them, and engines publish it at another one on each host: use `host`"
+    return f"a node can be reached from the other nodes' hosts on `host` alone, not on `{network.value}`"
 
 
 def _refuse_count(plan: Plan, arm: Arm, hosts: int) -> None:
