@@ -21,7 +21,7 @@ from bench.load.servers import Lab, missing
 PARTS = ("cpu", "memory", "rates", "stops")
 PROGRAMS = ("redis-server", "redis-benchmark", "mariadbd", "sysbench", "postgres", "pgbench", "taskset")
 SHARE_OF_CPU = 0.7
-"""Of all the time; memory, rates and stops take about three minutes at most."""
+"""Of all the time; memory, rates and stops take about five minutes at most."""
 START_S = 10.0
 """Until a case's server is ready."""
 
@@ -58,7 +58,7 @@ def main() -> None:
         if "memory" in chosen.parts:
             measured["memory"] = open_loop.memory(lab)
         if "rates" in chosen.parts:
-            measured["rates"] = open_loop.rates(lab, seconds=min(10.0, max(1.0, chosen.minutes)))
+            measured["rates"] = open_loop.rates(lab, min(3.0, max(1.0, chosen.minutes)), chosen.pairs)
         if "stops" in chosen.parts:
             measured["stops"] = open_loop.stops(lab)
     text = "\n\n".join("\n".join(table) for table in measured.values()) + "\n"

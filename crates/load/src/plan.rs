@@ -31,6 +31,8 @@ pub struct Plan {
     pub limits: Limits,
     /// The kernel is asked when it received one of so many reads; 0: never.
     pub receive_share: u32,
+    /// Before an arrival, to be in time for it; an idle CPU takes so long to wake up.
+    pub most_polled: Duration,
 }
 
 impl Plan {

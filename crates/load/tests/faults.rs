@@ -43,6 +43,7 @@ fn plan(address: String, rate: Option<f64>, seconds: f64) -> Plan {
             reconnect: Duration::from_millis(500),
         },
         receive_share: 4,
+        most_polled: Duration::from_micros(160),
     }
 }
 

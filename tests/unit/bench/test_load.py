@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,9 +73,12 @@ def test_what_is_not_installed_is_left_out_and_said() -> None:
 
 
 def test_a_rate_is_delivered_in_part() -> None:
-    measure = {"right": 990, "missed": 10, "lag_ns": {"p99": 45_000}}
-    assert delivered_row(100, measure, 10) == "| 100 | 99.0000% | 10 | 45 | missed |"
-    measure = {"right": 1_000, "missed": 0, "lag_ns": {"p99": 45_000}}
-    assert delivered_row(100, measure, 10).endswith("| met |")
-    measure = {"right": 1_000, "missed": 0, "lag_ns": {"p99": 145_000}}
-    assert delivered_row(100, measure, 10).endswith("| missed |")
+    def measured(right: int, lag_us: int) -> dict[str, Any]:
+        used = {"cpu_ns": right * 20_000}
+        return {"right": right, "missed": 1_000 - right, "lag_ns": {"p99": lag_us * 1000}, "usage": used}
+
+    good, short, late = measured(1_000, 45), measured(990, 45), measured(1_000, 145)
+    row = delivered_row(100, [good, short], [late, late], 10)
+    assert row == "| 100 | 99.0000% | 10 | 45 | 20.0 | 145 | 20.0 | missed |"
+    assert delivered_row(100, [good], [late], 10).endswith("| met |")
+    assert delivered_row(100, [late, good, late], [good], 10).endswith("| missed |")

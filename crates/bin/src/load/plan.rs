@@ -60,6 +60,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
             reconnect: seconds("--reconnect-limit", options.reconnect_limit, 0.0)?,
         },
         receive_share: options.receive_share,
+        most_polled: Duration::from_micros(options.poll_us.into()),
     })
 }
 

@@ -15,6 +15,8 @@ pub struct Usage {
     pub involuntary_switches: u64,
     pub minor_faults: u64,
     pub major_faults: u64,
+    /// Of the CPU time: until the next arrival was due, with nothing to do.
+    pub polled_ns: u64,
 }
 
 impl Usage {
@@ -27,6 +29,7 @@ impl Usage {
             involuntary_switches: self.involuntary_switches - before.involuntary_switches,
             minor_faults: self.minor_faults - before.minor_faults,
             major_faults: self.major_faults - before.major_faults,
+            polled_ns: self.polled_ns - before.polled_ns,
         }
     }
 
@@ -40,6 +43,7 @@ impl Usage {
         self.involuntary_switches += more.involuntary_switches;
         self.minor_faults += more.minor_faults;
         self.major_faults += more.major_faults;
+        self.polled_ns += more.polled_ns;
     }
 }
 
@@ -64,6 +68,7 @@ impl Meter {
             involuntary_switches: counts.involuntary_switches,
             minor_faults: counts.minor_faults,
             major_faults: counts.major_faults,
+            polled_ns: 0, // the loop tells it
         }
     }
 }

@@ -88,6 +88,7 @@ fn described(plan: &Plan, protocol: &str) -> Value {
         "window_s": plan.window.as_secs_f64(),
         "reply_limit_s": plan.limits.reply.as_secs_f64(),
         "receive_share": plan.receive_share,
+        "most_polled_s": plan.most_polled.as_secs_f64(),
         "kinds": plan.workload.kinds(),
     })
 }
@@ -228,6 +229,7 @@ fn usage(usage: &Usage) -> Value {
         "involuntary_switches": usage.involuntary_switches,
         "minor_faults": usage.minor_faults,
         "major_faults": usage.major_faults,
+        "polled_ns": usage.polled_ns,
     })
 }
 

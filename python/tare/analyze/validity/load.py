@@ -174,9 +174,18 @@ def _saturation(run: RunRecord, side: str, key: str) -> float | None:
 
 
 def busy(run: RunRecord, side: str) -> float | None:
-    """Part of the CPU time that a side could use: by the trace, else by the counters around the phase."""
+    """Part of the CPU time that a side could use: by the trace, else by the counters around the phase.
+
+    Without what the client polled, waiting for the next arrival to be due: it would have found time for a request.
+    """
     traced = _saturation(run, side, "busy")
-    return _use(run, side) if traced is None else traced
+    used = _use(run, side) if traced is None else traced
+    if used is None or side == "sut":
+        return used
+    polled_s = number_at(run.measurement, ("details", "client_polled_s"))
+    cpus = _saturation(run, side, "cpus") if traced is not None else number_at(run.usage, ("client_cpus",))
+    seconds = number_at(run.measurement, ("duration_s",))
+    return max(0.0, used - polled_s / (cpus * seconds)) if polled_s and cpus and seconds else used
 
 
 def _at_limit(run: RunRecord, side: str) -> bool:

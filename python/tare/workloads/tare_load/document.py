@@ -89,6 +89,12 @@ class PerOperation(_Reported):
     faults: float
 
 
+class Usage(_Reported):
+    """What it took as a whole. Older programs do not poll."""
+
+    polled_ns: int | None = None
+
+
 class Measured(_Reported):
     """The measure phase, with what was still under way at its end."""
 
@@ -110,6 +116,7 @@ class Measured(_Reported):
     errors: tuple[Error, ...]
     parts: Split
     per_operation: PerOperation | None
+    usage: Usage | None = None
 
 
 class Window(_Reported):

@@ -19,7 +19,7 @@ _SLACK_S = 0.01
 _OF_CLIENT = frozenset(
     {
         "set_up_s", "client_cpu_us", "client_run_queue_us", "client_switches", "client_faults",
-        "client_peak_resident_kib",
+        "client_peak_resident_kib", "client_polled_s",
     }
 )  # fmt: skip
 """Details that hold whatever the rate was."""
@@ -234,5 +234,7 @@ def _details(document: Document, own: TareLoadParameters, within: int) -> dict[s
         found["scheduled"], found["missed"] = measured.scheduled, measured.missed
         found["target_per_s"] = measured.scheduled / measured.seconds
         found["delivered_share"] = within / measured.scheduled if measured.scheduled else None
+        polled_ns = None if measured.usage is None else measured.usage.polled_ns
+        found["client_polled_s"] = None if polled_ns is None else polled_ns / _NS_PER_S
         found["lag_p99_ms"] = None if measured.lag_ns is None else measured.lag_ns.p99 / _NS_PER_MS
     return {name: float(value) for name, value in found.items() if value is not None}

@@ -3,8 +3,9 @@
 mod exchange;
 mod lines;
 mod sealed;
+mod wakes;
 
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::time::{
@@ -12,6 +13,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
+use self::wakes::Wakes;
 use super::connect::HEARTBEAT;
 use super::connection::{Arrival, Connection};
 use super::pace::{Arriving, Span, Timeline};
@@ -72,6 +74,9 @@ pub(super) struct Worker<'a, P: Protocol> {
     window: Window,
     meter: Meter,
     usage: Usage,
+    wakes: Wakes,
+    /// Spent looking at clock and sockets until an arrival was due, in the current window.
+    polled_ns: u64,
     last_check_ns: u64,
     epoll: OwnedFd,
     heartbeat: OwnedFd,
@@ -115,6 +120,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             window,
             meter,
             usage,
+            wakes: Wakes::new(plan.most_polled),
+            polled_ns: 0,
             last_check_ns: 0,
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             heartbeat: heartbeat()?,
@@ -159,12 +166,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
                 continue;
             }
             events.clear();
-            let timeout = self.timeout();
-            let buffer = rustix::buffer::spare_capacity(&mut events);
-            match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.wait(&mut events)?;
             for event in &events {
                 self.serve(event.data.u64(), event.flags);
             }
@@ -203,14 +205,30 @@ impl<'a, P: Protocol> Worker<'a, P> {
             })
     }
 
-    /// When the next arrival is due; the heartbeat wakes for everything else.
-    fn timeout(&self) -> Option<Timespec> {
-        let next_ns = self.arriving.as_ref()?.next_ns()?;
-        let left_ns = next_ns.saturating_sub(monotonic_ns());
-        Some(Timespec {
-            tv_sec: (left_ns / 1_000_000_000) as i64,
-            tv_nsec: (left_ns % 1_000_000_000) as i64,
-        })
+    /// Until something comes or the next arrival is due; the heartbeat wakes for everything else.
+    fn wait(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
+        let due_ns = self.arriving.as_ref().and_then(Arriving::next_ns);
+        let asked_ns = due_ns.map_or(0, |_| monotonic_ns());
+        let left_ns = due_ns.map(|due_ns| due_ns.saturating_sub(asked_ns));
+        let sleep_ns = left_ns.map(|left_ns| self.wakes.sleep_ns(left_ns));
+        let timeout = sleep_ns.map(|sleep_ns| Timespec {
+            tv_sec: (sleep_ns / 1_000_000_000) as i64,
+            tv_nsec: (sleep_ns % 1_000_000_000) as i64,
+        });
+        let buffer = rustix::buffer::spare_capacity(events);
+        match epoll::wait(&self.epoll, buffer, timeout.as_ref()) {
+            Ok(0) => {}
+            Ok(_) | Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        let (Some(left_ns), Some(sleep_ns)) = (left_ns, sleep_ns) else { return Ok(()) };
+        let took_ns = monotonic_ns() - asked_ns;
+        if sleep_ns > 0 {
+            self.wakes.saw(took_ns.saturating_sub(sleep_ns));
+        } else {
+            self.polled_ns += took_ns.min(left_ns);
+        }
+        Ok(())
     }
 
     fn make_ready(&mut self, index: usize) {
@@ -298,6 +316,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let mut full = std::mem::replace(&mut self.window, fresh);
         let usage = self.meter.read();
         full.usage = usage.since(&self.usage);
+        full.usage.polled_ns = std::mem::take(&mut self.polled_ns);
         full.end_ns = end_ns;
         self.usage = usage;
         let share = self.channels.share;

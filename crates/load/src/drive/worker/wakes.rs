@@ -1,0 +1,100 @@
+//! When to sleep and when to poll before an arrival is due, from how late this machine wakes a sleeper.
+
+use std::time::Duration;
+
+/// So many wake-ups are remembered.
+const REMEMBERED: usize = 256;
+/// The slack is found anew after so many.
+const BETWEEN: usize = 32;
+/// One wait of so many sleeps to its end, so that lateness is seen where all others are polled.
+const WAITS_FOR_ONE: u32 = 256;
+/// Wake-ups that are later are polled away.
+const TOLERATED_NS: u32 = 40_000;
+
+/// How late the last wake-ups from a timer were.
+#[derive(Debug)]
+pub(super) struct Wakes {
+    late_ns: [u32; REMEMBERED],
+    seen: usize,
+    waits: u32,
+    most_polled_ns: u32,
+    /// Of the time before an arrival, how much is polled.
+    slack_ns: u64,
+}
+
+impl Wakes {
+    /// `most_polled`: before one arrival.
+    pub(super) fn new(most_polled: Duration) -> Self {
+        let most_polled_ns = u32::try_from(most_polled.as_nanos()).unwrap_or(u32::MAX);
+        Self { late_ns: [0; REMEMBERED], seen: 0, waits: 0, most_polled_ns, slack_ns: 0 }
+    }
+
+    /// How long to sleep where an arrival is due in `left_ns`; 0: poll.
+    pub(super) fn sleep_ns(&mut self, left_ns: u64) -> u64 {
+        self.waits = self.waits.wrapping_add(1);
+        if self.waits.is_multiple_of(WAITS_FOR_ONE) {
+            return left_ns;
+        }
+        left_ns.saturating_sub(self.slack_ns)
+    }
+
+    /// A sleeper was woken by its timer, so late.
+    pub(super) fn saw(&mut self, late_ns: u64) {
+        self.late_ns[self.seen % REMEMBERED] = u32::try_from(late_ns).unwrap_or(u32::MAX);
+        self.seen += 1;
+        if self.seen.is_multiple_of(BETWEEN) {
+            self.slack_ns = self.slack().into();
+        }
+    }
+
+    /// By how much the latest fiftieth of wake-ups is beyond what is tolerated. A CPU leaves its idle state within the
+    /// limit. Who wakes later waited for others that had the CPU, and polling would only take it from them.
+    fn slack(&self) -> u32 {
+        let mut late_ns = self.late_ns;
+        let known = &mut late_ns[..self.seen.min(REMEMBERED)];
+        let place = known.len() - 1 - known.len() / 50;
+        let (_, &mut late_ns, _) = known.select_nth_unstable(place);
+        let slack_ns = late_ns.saturating_sub(TOLERATED_NS);
+        if slack_ns > self.most_polled_ns { 0 } else { slack_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(late_ns: impl IntoIterator<Item = u64>) -> Wakes {
+        let mut wakes = Wakes::new(Duration::from_micros(160));
+        late_ns.into_iter().for_each(|late_ns| wakes.saw(late_ns));
+        wakes
+    }
+
+    #[test]
+    fn the_last_stretch_is_polled_where_wake_ups_are_late() {
+        let mut wakes = after([120_000; 256]);
+        assert_eq!(wakes.sleep_ns(1_000_000), 920_000);
+        assert_eq!(wakes.sleep_ns(50_000), 0);
+    }
+
+    #[test]
+    fn nothing_is_polled_where_they_are_soon_enough() {
+        let few_late = (0..256).map(|number| if number % 64 == 0 { 150_000 } else { 30_000 });
+        assert_eq!(after(few_late).sleep_ns(50_000), 50_000);
+        assert_eq!(after([]).sleep_ns(50_000), 50_000);
+    }
+
+    #[test]
+    fn nothing_is_polled_where_others_have_the_cpu() {
+        let often = (0..256).map(|number| if number % 16 == 0 { 3_000_000 } else { 70_000 });
+        assert_eq!(after(often).sleep_ns(500_000), 500_000);
+    }
+
+    #[test]
+    fn some_waits_sleep_to_their_end_so_that_a_change_is_seen() {
+        let mut wakes = after([120_000; 256]);
+        let whole = (0..2_560).filter(|_| wakes.sleep_ns(60_000) == 60_000).count();
+        assert_eq!(whole, 10);
+        (0..256).for_each(|_| wakes.saw(20_000));
+        assert_eq!(wakes.sleep_ns(60_000), 60_000);
+    }
+}
