@@ -196,6 +196,40 @@ class How(ClaimModel):
     """The group of claims that this one is an average of; it is not counted beside them."""
 
 
+Key = Annotated[str, Field(pattern=r"^[0-9a-f]{16}(-[0-9a-z-]+)?$")]
+
+
+class Evidence(ClaimModel):
+    """What a finding of one's own can be judged by."""
+
+    machine: Key
+    """Key of the hardware, as `tare calibrate` and `tare weigh` have it."""
+    versions: Key
+    """Key of kernel and engine."""
+    kernel: Text | None = None
+    engine_version: Text | None = None
+    tare: Text
+    """Version that wrote the finding."""
+    images: tuple[Text, ...] = ()
+    """Digests of the images of arm and baseline."""
+    seed: int = Field(ge=0)
+    """Of the plan's order."""
+    runs: int = Field(gt=0)
+    """Good runs of the study."""
+    failed: int = Field(ge=0)
+    """Runs that have no good attempt."""
+    spread: float = Field(gt=0)
+    """Standard deviation of the log ratio from block to block."""
+    calibrated_spread: float | None = Field(default=None, gt=0)
+    """The same of this machine when nothing differs, as calibrated; `null`: it was not."""
+    control: float | None = None
+    """Log ratio of a second instance of the baseline in the same metric; `null`: the study has none."""
+    control_low: float | None = None
+    control_high: float | None = None
+    alarms: tuple[Text, ...] = ()
+    """Rules of validity that the study breaks: docs/concepts/validity.md."""
+
+
 class Source(ClaimModel):
     """Where the claim can be looked up. `null`: the source does not tell its authors or its year."""
 
@@ -235,6 +269,8 @@ class Claim(ClaimModel):
     effect: Effect
     how: How
     source: Source
+    evidence: Evidence | None = None
+    """Of findings of one's own."""
     note: Text | None = None
 
     @model_validator(mode="after")

@@ -16,11 +16,13 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from tare.analyze import analyze
+from tare.analyze.analysis import Analysis
 from tare.analyze.estimate import Finding
 from tare.analyze.metrics import MONITOR_CPU
+from tare.calibrate.summary import identity_of
 from tare.errors import StudyError
 from tare.knowledge.benchmark import benchmark_of, load_of, setup_of
-from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Measured
+from tare.knowledge.claim import FORMAT, Between, Claim, ClaimFile, Evidence, Measured
 from tare.plan.model import Plan
 from tare.protocols.registry import PROTOCOLS
 from tare.run.emulated import emulated_arms
@@ -28,6 +30,7 @@ from tare.run.ending import ending_of
 from tare.run.record import RunRecord
 from tare.run.resume import StudyState
 from tare.study.model import ArmSettings
+from tare.version import __version__
 
 COLUMNS = (
     "id", "study", "says", "database", "version", "workload", "operation", "threads", "level", "bound",
@@ -83,8 +86,12 @@ def _row(claim: Claim) -> dict[str, object]:
     return row | claim.source.model_dump(exclude={"authors", "store", "weak_because"})
 
 
-def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
+def claims_of(
+    plan: Plan, records: Sequence[RunRecord], calibrated: Callable[[str], float | None] | None = None
+) -> Mapping[str, Claim]:
     """Id → claim, one for each arm and metric with an interval; what monitors cost is nothing of the arm's.
+
+    `calibrated`: key of a machine → its spread from block to block, where it was calibrated.
 
     Raises `StudyError` for what is no finding of one's own (imported, emulated or invalid results), and for what is
     of another kind: two arms at once, runs that were not made in pairs, or a study that has not ended.
@@ -102,7 +109,8 @@ def claims_of(plan: Plan, records: Sequence[RunRecord]) -> Mapping[str, Claim]:
         if of_arm and len(finding.blocks) >= _FEWEST:
             name = _UNSAFE.sub("-", f"{study.name}-{finding.arm}-{finding.metric}-{plan.digest[:8]}")
             if (claim := _claim(plan, records, finding)) is not None:
-                claims[name] = claim
+                evidence = _evidence(plan, records, analysis, finding, calibrated)
+                claims[name] = claim.model_copy(update={"evidence": evidence})
     if not claims:
         raise StudyError(
             f"this study has ended, and no arm has an interval: that takes {_FEWEST} blocks of it and its baseline",
@@ -186,6 +194,41 @@ def _claim(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> Claim 
     return Claim.model_validate(tree)
 
 
+def _evidence(
+    plan: Plan,
+    records: Sequence[RunRecord],
+    analysis: Analysis,
+    finding: Finding,
+    calibrated: Callable[[str], float | None] | None,
+) -> Evidence:
+    runs = [run for run in records if run.arm in (finding.arm, finding.baseline) and run.outcome.ok]
+    last = runs[-1]
+    identity = identity_of(last.host, last.engine)
+    control = next((each for each in analysis.findings if each.control and each.metric == finding.metric), None)
+    digests = [side.get("digest") for run in runs for side in run.images.values() if isinstance(side, Mapping)]
+    ends = (None, None, None) if control is None else (
+        control.estimate.point, control.estimate.low, control.estimate.high
+    )  # fmt: skip
+    point, low, high = (None if end is None or end <= -1 else math.log1p(end) for end in ends)
+    return Evidence(
+        machine=identity.machine_key,
+        versions=identity.versions_key,
+        kernel=identity.kernel,
+        engine_version=identity.engine_version,
+        tare=__version__,
+        images=tuple(dict.fromkeys(str(each) for each in digests if each)),
+        seed=plan.study.protocol.seed,
+        runs=analysis.good,
+        failed=analysis.attempted - analysis.good,
+        spread=statistics.stdev(math.log1p(point) for _, point in finding.blocks),
+        calibrated_spread=None if calibrated is None else calibrated(identity.machine_key),
+        control=point,
+        control_low=low,
+        control_high=high,
+        alarms=tuple(dict.fromkeys(f"{each.rule}: {each.what}" for each in analysis.alarms)),
+    )
+
+
 def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict[str, Any]:
     arms = {arm.name: arm for arm in plan.study.arms}
     arm, baseline = arms[finding.arm], arms[finding.baseline]
@@ -195,7 +238,8 @@ def _context(plan: Plan, records: Sequence[RunRecord], finding: Finding) -> dict
     if setup["engine"] != "none":
         setup |= {"engine": engine.get("engine") or "docker"}
         setup |= {"engine_version": version} if (version := engine.get("engine_version")) else {}
-        setup |= {"runtime": runtime} if (runtime := engine.get("engine_default_runtime")) else {}
+        default = engine.get("engine_default_runtime")
+        setup |= {"runtime": default} if default and arm.settings.sut.runtime is None else {}
     operation = finding.metric.partition("_latency")[0] if "_latency" in finding.metric else None
     load = {"workload": workload_words(arm.settings), "threads": arm.settings.workload.get("threads")}
     asked = load_of([record for record in records if record.arm == finding.baseline and record.outcome.ok])

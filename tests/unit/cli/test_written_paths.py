@@ -40,6 +40,7 @@ READ = {
     "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B",
     "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
+    "knowledge check FILES", "knowledge check --claims",
     "knowledge predicted STORES", "knowledge predicted --claims",
     "store verify STORE", "store repair STORE", "advise --claims", "advise --profile",
     "import MAPPING", "import DIRECTORY",

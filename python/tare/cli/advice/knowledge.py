@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tare.calibrate.archive import Archive
 from tare.errors import StudyError
 from tare.knowledge.advice_text import context_words, effect_words, plain
 from tare.knowledge.claim import ClaimFile, claim_called, load_claims
@@ -124,13 +125,37 @@ def add(
     """Add the findings of your own store; emulated, imported and invalid findings are refused."""
     from tare.knowledge.own import claims_of, write_claims
 
-    opened = open_store(store)
-    claims = claims_of(opened.plan, opened.records())
+    opened, layout = open_store(store), default_layout()
+    calibrated = Archive(layout.calibration).spread if layout.calibration.is_dir() else None
+    claims = claims_of(opened.plan, opened.records(), calibrated)
     paths = write_claims(claims, to or default_layout().knowledge)
     for path in paths:
         typer.echo(str(path))
     use = "`tare advise`" if to is None else f"`tare advise --claims {to}`"
     typer.echo(f"{counted(len(paths), 'claim')} added; {use} takes them into account.", err=True)
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Files of claims, published or own.")],
+    claims: Folder = None,
+) -> None:
+    """Accept or refuse contributed claims, with a sentence and a hint for each fault.
+
+    Ends with 1 where one is refused.
+    """
+    from tare.knowledge.contribution import checked
+
+    known = every_claim(claims)
+    results = [checked(file, known) for file in files]
+    for each in results:
+        typer.echo(f"{each.file}: {'refused' if each.faults else 'accepted'}")
+        for fault in each.faults:
+            typer.echo(f"  {plain(fault.what, _LONGEST)}\n    {plain(fault.do, _LONGEST)}")
+        for note in each.notes:
+            typer.echo(f"  note: {plain(note, _LONGEST)}")
+    if any(each.faults for each in results):
+        raise typer.Exit(1)
 
 
 @app.command()
