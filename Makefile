@@ -92,7 +92,7 @@ bench-overhead: setup ## Seconds that a run takes beside its measurement, MariaD
 bench-import: setup ## Seconds that importing and analysing 720 runs takes, of the published files in DATA
 	@$(PY) -m bench.import_runs $(DATA) --markdown build/bench-import.md
 
-bench-load: setup ## tare-load beside redis-benchmark, sysbench, pgbench, YCSB and cassandra-stress, PAIRS (5) of runs within MINUTES (60); root
+bench-load: setup ## tare-load beside other generators (also those in the directories PEERS), PAIRS (5) of runs within MINUTES (60); root
 	@bench/load/run.sh --pairs $(or $(PAIRS),5) --minutes $(MINUTES) --markdown build/bench-load.md --json build/bench-load.json
 
 hosts: setup ## HOSTS (2) test hosts, or PAIRS of them, with sshd and engine, in namespaces of this machine, and their sites.yaml; RATE slows the wire
@@ -115,14 +115,14 @@ bench-explain: setup ## Known causes: does `tare explain` find them; what sampli
 	@bench/explain/run.sh --pairs $(or $(PAIRS),5) --markdown build/bench-explain.md --json build/bench-explain.json
 
 bench-paths: setup ## Studies redis-paths (±5 % in 10 minutes) and two generators on the same arms, on an idle machine (root, an engine)
-	@bench/paths.sh
+	@bench/paths/run.sh
 
 .PHONY: bench-fleet
 bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake sites, beside make, GNU parallel and plain Dask
 	-@scripts/apt_install.sh "needed to compare with" parallel:parallel
 	@$(PY) -m bench.fleet $(if $(SITES),--sites $(SITES)) --markdown build/bench-fleet.md --json build/bench-fleet.json
 
-guide-charts: setup ## The chart of the guide on loops and rates, from the curves kept beside it, or those of a STORE
+guide-charts: setup ## The charts of the guide on loops and rates, from what is kept beside it, or latency over load of a STORE
 	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))
 
 setup: ## The virtual environment with everything for development

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Network paths on an idle machine: redis-paths at scale demo, and two generators on the same arms; some 30 minutes,
+# beside making images. Stores, reports and the table of agreement go to build/paths. STUDIES: which of those below.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tare=$PWD/.venv/bin/tare here=$PWD
+mkdir -p build/paths
+pairs=()
+for study in ${STUDIES:-studies/redis-paths docs/examples/generators-redis docs/examples/generators-postgresql docs/examples/generators-mariadb}; do
+    name=$(basename "$study")
+    (
+        cd build/paths
+        "$tare" run "$here/$study" --scale demo
+        for format in md html; do
+            "$tare" report "$name-demo-store" --format "$format" --output "$name.$format"
+        done
+    )
+    case $name in generators-*) pairs+=("build/paths/$name-demo-store") ;; esac
+done
+[ "${#pairs[@]}" -eq 0 ] || .venv/bin/python -m bench.paths "${pairs[@]}" --markdown build/bench-paths.md
