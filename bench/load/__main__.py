@@ -1,4 +1,4 @@
-"""What tare-load costs and how true it is, beside redis-benchmark, sysbench, pgbench, YCSB and cassandra-stress.
+"""What tare-load costs and how true it is, beside other generators: those installed, and those in `$PEERS`.
 
     python -m bench.load --load target/x86_64-unknown-linux-gnu/release/tare-load
 
@@ -15,13 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.load import cpu, open_loop
+from bench.load import cpu, open_loop, paced_peers
 from bench.load.servers import Lab, missing
 
 PARTS = ("cpu", "memory", "rates", "stops")
 PROGRAMS = ("redis-server", "redis-benchmark", "mariadbd", "sysbench", "postgres", "pgbench", "taskset")
 SHARE_OF_CPU = 0.7
-"""Of all the time; memory, rates and stops take about five minutes at most."""
+"""Of all the time; memory, rates and stops take about eight minutes at most."""
 START_S = 10.0
 """Until a case's server is ready."""
 
@@ -59,8 +59,10 @@ def main() -> None:
             measured["memory"] = open_loop.memory(lab)
         if "rates" in chosen.parts:
             measured["rates"] = open_loop.rates(lab, min(3.0, max(1.0, chosen.minutes)), chosen.pairs)
+            measured["rates of peers"] = paced_peers.rates(lab, seconds=3.0)
         if "stops" in chosen.parts:
-            measured["stops"] = open_loop.stops(lab)
+            of_peers = paced_peers.stops(lab, open_loop.STOP_RATES, open_loop.stop_row)
+            measured["stops"] = [*open_loop.stops(lab), *of_peers]
     text = "\n\n".join("\n".join(table) for table in measured.values()) + "\n"
     print(text, end="")
     for path, content in ((chosen.markdown, text), (chosen.json, json.dumps(figures, indent=2) + "\n")):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.load import java
-from bench.load.servers import ROWS, Lab, Server, mariadb, missing, postgresql, redis, sysbench_words
+from bench.load.servers import ROWS, Lab, Server, mariadb, missing, postgresql, program, redis, sysbench_words
 
 REDIS_JOB = "{format: 1, operations: [{name: get, steps: [{send: 'GET key:1', expect: {bytes: 100}}]}]}"
 PGBENCH_JOB = (
@@ -36,7 +36,8 @@ class Case:
     """`None`: the issue sets none."""
 
 
-YCSB, STRESS, MEMTIER = "YCSB", "cassandra-stress", "memtier"
+YCSB, STRESS, MEMTIER, LATTE = "YCSB", "cassandra-stress", "memtier", "latte"
+BUILT = "and this Debian has no package of it: bench/README.md tells how to build it"
 YCSB_READS = ("recordcount=1000", "fieldcount=1", "fieldlength=100", "readproportion=1", "updateproportion=0")
 
 CASES = (
@@ -49,6 +50,7 @@ CASES = (
     Case("Redis YCSB read 100 B, 50 connections", redis, YCSB, 50, 1, 200_000, 0.45),
     Case("MariaDB YCSB read 100 B, 16 connections", mariadb, YCSB, 16, 1, 100_000, 0.75),
     Case("CQL read, 64 in flight", java.cassandra, STRESS, 1, 64, 200_000, 0.05),
+    Case("CQL read, 64 in flight", java.cassandra, LATTE, 1, 64, 200_000, 0.30),
 )
 HEAD = (
     "| operation | tare-load, µs (median) | peer, µs | ratio (range of pairs) | goal |",
@@ -75,11 +77,13 @@ def row(case: Case, ours: Sequence[float], theirs: Sequence[float]) -> str:
 def lacking(case: Case) -> str | None:
     """Why a case cannot be measured here; `None`: it can."""
     if case.peer == MEMTIER and missing(["memtier_benchmark"]):
-        return "memtier_benchmark is not installed, and this Debian has no package of it"
+        return f"memtier_benchmark is neither in PATH nor in PEERS, {BUILT}"
+    if case.peer == LATTE and missing(["latte"]):
+        return f"latte is neither in PATH nor in PEERS, {BUILT}"
     if case.peer == YCSB and java.ycsb_jars() is None:
         return "YCSB is built by Maven and a JDK, which are not installed"
-    if case.peer == STRESS and java.cassandra_root() is None:
-        return "cassandra-stress comes with the image: `tare images build cassandra-3.11`, then run this as root"
+    if case.peer in (STRESS, LATTE) and java.cassandra_root() is None:
+        return "Cassandra comes with the image: `tare images build cassandra-3.11`, then run this as root"
     return None
 
 
@@ -90,16 +94,20 @@ def commands(case: Case, lab: Lab, port: int, scale: float) -> dict[str, list[st
     ours += ["--connections", str(case.connections), "--depth", str(case.depth)]
     if case.peer == YCSB:
         return _beside_ycsb(case, ours, port, count)
-    if case.peer == STRESS:
+    if case.peer in (STRESS, LATTE):
         properties = [word for name, value in java.READS.items() for word in ("-p", f"{name}={value}")]
-        theirs = java.inside(java.cassandra_root() or java.ROOT, java.stress(f"read n={count}", case.depth))
+        if case.peer == STRESS:
+            theirs = java.inside(java.cassandra_root() or java.ROOT, java.stress(f"read n={count}", case.depth))
+        else:
+            asked = ["--duration", str(count), "--concurrency", str(case.depth), "--threads", "1"]
+            theirs = java.latte("run", *asked, "--output", str(lab.scratch / "latte.json"))
         return {"tare-load": [*ours, "--protocol", "cql", *properties], case.peer: theirs}
     if case.peer == MEMTIER:
         key = ["--key-prefix=key:", "--key-minimum=1", "--key-maximum=1", "--ratio=0:1", "--hide-histogram"]
         load_of = ["--threads=1", f"--clients={case.connections}", f"--requests={count // case.connections}"]
         return {
             "tare-load": [*ours, "--protocol", "redis", "--job", lab.written("redis.yaml", REDIS_JOB)],
-            case.peer: ["memtier_benchmark", "--server=127.0.0.1", f"--port={port}", *key, *load_of],
+            case.peer: [program("memtier_benchmark"), "--server=127.0.0.1", f"--port={port}", *key, *load_of],
         }
     if case.peer == "redis-benchmark":
         job = lab.written("redis.yaml", REDIS_JOB)
@@ -141,7 +149,7 @@ def _beside_ycsb(case: Case, ours: Sequence[str], port: int, count: int) -> dict
 def fill(case: Case, lab: Lab, port: int) -> None:
     """Load what the case reads, where its server has not done so."""
     where = [str(lab.load), "load", "--address", f"127.0.0.1:{port}", "--connections", "4"]
-    if case.peer == STRESS:
+    if case.peer in (STRESS, LATTE):
         own = ["--protocol", "cql", "-p", "cassandra.createtable=true"]
         wanted: Sequence[str] = [f"{name}={value}" for name, value in java.READS.items()]
     elif case.peer == YCSB and case.serve is redis:
@@ -150,6 +158,9 @@ def fill(case: Case, lab: Lab, port: int) -> None:
         own, wanted = ["--protocol", "mysql", "--database", "sbtest", "-p", "jdbc.createtable=true"], YCSB_READS
     else:
         return
+    if case.peer == LATTE:
+        for command in ("schema", "load"):
+            subprocess.run(java.latte(command), check=True, timeout=300, capture_output=True)
     words = [*where, *own, *(word for each in wanted for word in ("-p", each))]
     subprocess.run(words, check=True, timeout=300, capture_output=True)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.load.servers import Server, free_port
+from bench.load.servers import Server, free_port, program
 from tare.images.image_store import ImageStore
 from tare.sites.layout import default_layout
 from tare.sites.sqlite_ledger import SqliteLedger
@@ -61,7 +61,7 @@ def cassandra_root() -> Path | None:
     images = [
         each.image
         for each in ImageStore(layout, SqliteLedger(layout.ledger)).all()
-        if each.image.reference == IMAGE
+        if each.image.reference.removesuffix(".yaml").rpartition("/")[2] == IMAGE
     ]
     if os.geteuid() != 0 or not images:
         return None
@@ -106,6 +106,15 @@ def cassandra(cpu: int) -> Iterator[Server]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=START_S)
+
+
+LATTE_SCRIPT = Path(__file__).with_name("latte.rn")
+
+
+def latte(command: str, *options: str) -> list[str]:
+    """A command of latte, on one connection. The driver in it is Rust's: nothing of it is Java."""
+    common = ["--connections", "1", "--consistency", "ONE", "--quiet"] if command != "schema" else []
+    return [program("latte"), command, *common, *options, str(LATTE_SCRIPT), f"127.0.0.1:{PORT}"]
 
 
 def stress(what: str, threads: int) -> str:

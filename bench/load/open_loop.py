@@ -8,12 +8,12 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.load.cpu import REDIS_JOB
-from bench.load.servers import Lab, Server, mariadb, redis, sysbench_words
+from bench.load.servers import Lab, Server, redis
 
 RATES = (1_000, 10_000, 50_000, 100_000, 200_000)
 STOP_RATES = (10, 100, 1_000, 20_000)
@@ -53,7 +53,7 @@ def _lag_and_cost(measures: Sequence[dict[str, Any]]) -> list[float]:
     return [statistics.median(values) if values else float("nan") for values in (lags, costs)]
 
 
-def stop_row(program: str, rate: int, found_s: dict[str, float]) -> str:
+def stop_row(program: str, rate: int, found_s: Mapping[str, float]) -> str:
     """A line of the table of stops: what was found, and the truth."""
     parts = []
     worst = 0.0
@@ -111,31 +111,25 @@ def _measure(words: Sequence[str], cpu: int) -> dict[str, Any]:
 
 
 def stops(lab: Lab) -> list[str]:
-    """The server is stopped for 2 s of 10 s: what tare-load and `sysbench --rate` say of it."""
+    """The server is stopped for 2 s of 10 s: what tare-load says of it."""
     table = ["| program | 1/s | p95 | p99 | p99.9 | goal: within 2 % |", "|---|---|---|---|---|---|"]
     with redis(lab.server_cpu) as server:
         for rate in STOP_RATES:
             words = _open(lab, server, rate, RUN_S)
-            latency = json.loads(_stopped(words, lab.client_cpu, server))["measure"]["latency_ns"]
+            latency = json.loads(stopped(words, lab.client_cpu, server))["measure"]["latency_ns"]
             seconds = {name: latency[name] / 1e9 for name in ("p95", "p99", "p99.9")}
             table.append(stop_row("tare-load", rate, seconds))
-    with mariadb(lab.server_cpu) as server:
-        for rate in STOP_RATES[:3]:
-            words = ["sysbench", *sysbench_words(server.port), "--threads=50", f"--rate={rate}"]
-            words += [f"--time={RUN_S:.0f}", "--percentile=99", "run"]
-            told_ms = re.search(r"99th percentile:\s+([\d.]+)", _stopped(words, lab.client_cpu, server))
-            seconds = {"p99": float(told_ms[1]) / 1000} if told_ms else {}
-            table.append(stop_row("sysbench (Poisson arrivals)", rate, seconds))
     return table
 
 
-def _stopped(words: Sequence[str], cpu: int, server: Server) -> str:
+def stopped(words: Sequence[str], cpu: int, server: Server) -> str:
+    """What a client prints that was 4 s old when its server was stopped for `STOPPED_S`."""
     command = ["taskset", "-c", str(cpu), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
         time.sleep(4)
-        server.process.send_signal(signal.SIGSTOP)
+        server.signal_all(signal.SIGSTOP)
         time.sleep(STOPPED_S)
-        server.process.send_signal(signal.SIGCONT)
+        server.signal_all(signal.SIGCONT)
         return client.communicate(timeout=120)[0]
 
 

@@ -43,16 +43,34 @@ class Server:
     port: int
     process: subprocess.Popen[bytes]
 
+    def signal_all(self, number: int) -> None:
+        """To its process and its children, as PostgreSQL has one for each connection."""
+        own = str(self.process.pid)
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parent = stat.read_text().rpartition(")")[2].split()[1]
+                if own in (stat.parent.name, parent):
+                    os.kill(int(stat.parent.name), number)
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+
 
 def missing(programs: Sequence[str]) -> list[str]:
     """Those that are not installed."""
     return [name for name in programs if shutil.which(name, path=search_path()) is None]
 
 
+def program(name: str) -> str:
+    """Its path, where it is installed."""
+    return shutil.which(name, path=search_path()) or name
+
+
 def search_path() -> str:
-    """With the places where Debian keeps servers."""
+    """With the places where Debian keeps servers, and first `$PEERS`, directories of generators built elsewhere."""
     places = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
-    return os.pathsep.join([*places, "/usr/sbin", os.environ.get("PATH", os.defpath)])
+    return os.pathsep.join(
+        [*filter(None, [os.environ.get("PEERS")]), *places, "/usr/sbin", os.environ.get("PATH", os.defpath)]
+    )
 
 
 def free_port() -> int:

@@ -44,6 +44,7 @@ def test_both_programs_of_a_case_send_equally_much(tmp_path: Path) -> None:
             f"-t {each} ",
             f"--requests={each}",
             f"operationcount={count} ",
+            f"--duration {count} ",
         )
         assert any(word in theirs for word in (*asked, f"read n={count} ")), theirs
 
@@ -66,10 +67,20 @@ def test_a_stop_that_is_not_seen_misses_the_goal() -> None:
 
 def test_what_is_not_installed_is_left_out_and_said() -> None:
     for case in CASES:
-        if case.peer in ("YCSB", "cassandra-stress"):
+        if case.peer in ("YCSB", "cassandra-stress", "latte"):
             assert lacking(case)
         elif case.peer != "memtier":
             assert lacking(case) is None
+
+
+def test_generators_built_elsewhere_are_found_in_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = tmp_path / "memtier_benchmark"
+    built.write_text("")
+    built.chmod(0o755)
+    monkeypatch.setenv("PEERS", str(tmp_path))
+    case = next(case for case in CASES if case.peer == "memtier")
+    assert lacking(case) is None
+    assert str(built) in commands(case, Lab(Path("tare-load"), tmp_path, 0, 0), 1, 0.1)["memtier"]
 
 
 def test_a_rate_is_delivered_in_part() -> None:
