@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.analyze.test_climb import climbed
 
@@ -11,7 +12,7 @@ from tare.report import html_page, terminal
 from tare.report.content import Report, build_report
 from tare.report.markdown import markdown
 from tare.report.rows.climb import climb_columns, climb_reading, climb_rows
-from tools.guide_charts import CHARTS, NAME, drawn, kept
+from tools.guide_charts import CHARTS, NAME, STALL, drawn, drawn_stall, kept, kept_stall, stall_in_words
 
 ARMS = ("bare", "bridge")
 BARE: Sequence[float | None] = [1.0, 2.0, 4.0, 4.5, 9.0, 80.0]
@@ -63,3 +64,12 @@ def test_arms_without_climbs_have_neither_chart_nor_table() -> None:
 
 def test_the_guide_shows_what_its_curves_say_and_what_reports_draw() -> None:
     assert (CHARTS / f"{NAME}.svg").read_text(encoding="utf-8") == drawn(kept()), "run `make guide-charts`"
+
+
+def test_the_guide_s_stall_is_seen_by_the_open_loop_alone() -> None:
+    told = kept_stall()
+    assert (CHARTS / f"{STALL}.svg").read_text(encoding="utf-8") == drawn_stall(told), "run `make guide-charts`"
+    closed, opened = told.values()
+    assert opened["99"] == pytest.approx(1900, rel=0.02)
+    assert closed["99"] < 100
+    assert "true 1,900 ms" in stall_in_words(told)
