@@ -53,14 +53,17 @@ class Rootless:
 
 
 @contextlib.contextmanager
-def made(*, fuse: bool = False) -> Iterator[Rootless]:
-    """A user with a service. `fuse`: its overlay is fuse-overlayfs, and not the kernel's."""
+def made(*, fuse: bool = False, numbers: int = _COUNT) -> Iterator[Rootless]:
+    """A user with a service. `fuse`: its overlay is fuse-overlayfs, and not the kernel's.
+
+    `numbers`: how many other users a container may have (subuid(5)).
+    """
     if missing := [name for name in (*_NEEDED, *(["fuse-overlayfs"] if fuse else [])) if not shutil.which(name)]:
         raise RootlessFailed(f"not installed: {', '.join(missing)} (scripts/packages.sh test)")
     name = f"tare-{uuid4().hex[:8]}"
     state = STATE / name
     try:
-        _make_user(name, state)
+        _make_user(name, state, numbers)
         yield from _served(name, state, fuse=fuse)
     finally:
         _remove_user(name, state)
@@ -97,7 +100,7 @@ def _served(name: str, state: Path, *, fuse: bool) -> Iterator[Rootless]:
             service.wait(20)
 
 
-def _make_user(name: str, state: Path) -> None:
+def _make_user(name: str, state: Path, count: int) -> None:
     state.mkdir(parents=True)
     for place in (STATE, state):
         place.chmod(0o755)
@@ -111,10 +114,8 @@ def _make_user(name: str, state: Path) -> None:
         "/usr/sbin/nologin",
         name,
     )
-    taken = [line.split(":") for line in Path("/etc/subuid").read_text().splitlines() if line.count(":") == 2]
-    first = max([_FIRST, *(int(start) + int(count) for _, start, count in taken)])
-    numbers = f"{first}-{first + _COUNT - 1}"
-    _run("usermod", "--add-subuids", numbers, "--add-subgids", numbers, name)
+    if count:
+        _give_numbers(name, count)
     user = pwd.getpwnam(name)
     for place in (state, state / "home", RUNTIME / str(user.pw_uid)):
         place.mkdir(parents=True, exist_ok=True)
@@ -124,6 +125,13 @@ def _make_user(name: str, state: Path) -> None:
         node = state / Path(device).name
         os.mknod(node, 0o666 | 0o020000, os.makedev(*numbers_of))
         node.chmod(0o666)
+
+
+def _give_numbers(name: str, count: int) -> None:
+    taken = [line.split(":") for line in Path("/etc/subuid").read_text().splitlines() if line.count(":") == 2]
+    first = max([_FIRST, *(int(start) + int(many) for _, start, many in taken)])
+    numbers = f"{first}-{first + count - 1}"
+    _run("usermod", "--add-subuids", numbers, "--add-subgids", numbers, name)
 
 
 def _remove_user(name: str, state: Path) -> None:

@@ -17,6 +17,7 @@ from tare.sites.engines import ENGINES
 from tare.sites.fake import Answer, FakeHost
 
 SAID = b"tare-probe 0.1.0\n"
+NONE = Completed((), 1)
 
 
 def no_engine(name: str, timeout_s: float) -> Any:
@@ -24,13 +25,17 @@ def no_engine(name: str, timeout_s: float) -> Any:
     raise EnvironmentLacks(f"no engine `{name}`: nobody answers", hint="start it")
 
 
-def lines(monkeypatch: pytest.MonkeyPatch, connect: Any = no_engine, **answers: Answer) -> dict[str, Line]:
+def lines(
+    monkeypatch: pytest.MonkeyPatch, connect: Any = no_engine, maps: Any = None, **answers: Answer
+) -> dict[str, Line]:
     monkeypatch.setattr(runtimes, "find", lambda _host, _binary: "/bin/tare-probe")
     monkeypatch.setattr(runtimes, "connect_to", connect)
     monkeypatch.setattr(runtimes, "_found", lambda _host: tuple(ENGINES))
+    monkeypatch.setattr(runtimes, "engine_facts", lambda _client, _host: {"engine_id_maps": maps})
     lacking: dict[tuple[str, ...], Answer] = {
         (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
     }
+    lacking[("test", "-S")] = Completed((), 1)
     usual: dict[tuple[str, ...], Answer] = {("mktemp",): Completed((), 0, b"/tmp/x\n"), **lacking}
     host = FakeHost(answers={**usual, **{(name,): answer for name, answer in answers.items()}})
     host.files["/bin/tare-probe"] = b"\x7fELF"
@@ -166,5 +171,44 @@ def test_of_another_host_only_its_runtimes_are_tried(monkeypatch: pytest.MonkeyP
     lacking: dict[tuple[str, ...], Answer] = {
         (name,): RunFailed(f"{name} is not there") for name in runtimes.RUNTIMES
     }
-    told = [line.name for line in runtimes.runtime_lines(FakeHost(answers=lacking))]
-    assert told == [f"runtime {name}" for name in runtimes.RUNTIMES]
+    told = [line.name for line in runtimes.runtime_lines(FakeHost(answers={**lacking, ("test",): NONE}))]
+    assert told == ["containerd", *(f"runtime {name}" for name in runtimes.RUNTIMES)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "found"),
+    [
+        (Completed((), 0, SAID), Verdict.OK, "works, a container ran without an engine"),
+        (Completed((), 1, b"", b"ctr: failed to dial\n"), Verdict.WARNING, "does not: ctr: failed to dial"),
+        (
+            RunFailed("ctr cannot be run on fake: No such file"),
+            Verdict.WARNING,
+            "cannot be tried: ctr cannot be run",
+        ),
+    ],
+)
+def test_containerd_works_when_its_client_ran_a_container_of_which_nothing_is_left(
+    answer: Answer, verdict: Verdict, found: str
+) -> None:
+    place = runtimes.CONTAINERDS[1]
+    host = FakeHost(
+        answers={
+            ("test", "-S"): NONE,
+            ("test", "-S", place): Completed((), 0),
+            ("mktemp",): Completed((), 0, b"/tmp/x\n"),
+            ("ctr",): answer,
+        }
+    )
+    line = runtimes.containerd_line(host, "/bin/tare-probe")
+    assert line.verdict is verdict
+    assert line.found.startswith(f"{place}: {found}")
+    assert host.ran()[-1] == ("rm", "-rf", "--one-file-system", "/tmp/x")
+    if isinstance(answer, Completed):
+        assert host.ran()[-2][-3:-1] == ("namespace", "remove")
+
+
+def test_a_users_engine_without_numbers_for_others_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = {kind: [{"container_id": 0, "host_id": 1000, "size": 1}] for kind in ("uidmap", "gidmap")}
+    line = lines(monkeypatch, lambda _name, timeout_s: Engine(SAID), maps)["engine podman-rootless"]
+    assert line.verdict is Verdict.WARNING
+    assert line.found.startswith("4.3.1: a container ran, and the user of rootless Podman has no numbers in")

@@ -14,6 +14,7 @@ from tare.doctor import Line, Verdict, cannot, ok, warning
 from tare.doctor.cpu import cpu_lines
 from tare.doctor.engine import engine_lines
 from tare.doctor.plugins import plugin_lines
+from tare.doctor.pods import pod_lines
 from tare.doctor.resources import resource_lines
 from tare.doctor.rights import rights_line, socket_line
 from tare.doctor.runtimes import runtime_lines
@@ -71,6 +72,7 @@ def examine(
         *engine_found,
         *(() if socket is None else (socket,)),
         *runtime_lines(host),
+        *pod_lines(host),
         home,
         *resource_lines(facts),
         *cpu_lines(facts),

@@ -22,7 +22,8 @@ from tare.doctor import Line, ok, warning
 from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Host
 from tare.sites.binaries import PROBE, find
-from tare.sites.engines import Engines, address_of, connect_to, service_at
+from tare.sites.engine import engine_facts
+from tare.sites.engines import ROOTLESS, Engines, address_of, connect_to, service_at, why_no_numbers
 from tare.sites.local import own_process
 from tare.sites.process import boot_id
 from tare.sites.ssh.host import SshHost
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 RUNTIMES = ("runc", "crun", "youki", "runsc")
+CONTAINERDS = ("/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock")
+"""Where containerd answers: by itself, and as dockerd starts one that it finds nowhere."""
 _STATIC = "/tare-probe"
 _ARGV = [_STATIC, "--version"]
 _SAYS = "tare-probe"
 _CALL_S = 30.0
 _LAST_LINE = 160
-_ROOTLESS = "podman-rootless"
 _PORT = {"5000/tcp": ("127.0.0.1", None)}
 
 
@@ -52,8 +54,9 @@ def runtime_lines(host: Host) -> Iterator[Line]:
         return
     for name in _found(host):
         yield _engine(host, name, program)
-        if name == _ROOTLESS:
+        if name == ROOTLESS:
             yield from _user_networks(host, program)
+    yield containerd_line(host, program)
     for name in RUNTIMES:
         yield _runtime(host, name, program)
 
@@ -70,7 +73,8 @@ def _engine(host: Host, name: str, program: str) -> Line:
     try:
         with closing(connect_to(name, timeout_s=_CALL_S)) as client:
             version = client.version().get("Version")
-            held = _service_ceilings(host) if name == _ROOTLESS else None
+            lacking = why_no_numbers(engine_facts(client, host)) if name == ROOTLESS else None
+            held = _service_ceilings(host) if name == ROOTLESS else None
             output = _in_engine(host, client, host.read(program) or b"", held=held)
     except (EnvironmentLacks, RunFailed) as error:
         return warning(line, error.what, error.hint or "only needed by arms that name it")
@@ -78,14 +82,16 @@ def _engine(host: Host, name: str, program: str) -> Line:
         return warning(line, f"it answers, and starts nothing: {_short(str(error))}", "look at the engine's log")
     if _SAYS not in output:
         return warning(line, f"a container started, but printed {_short(output)!r}", "look at the engine's log")
+    if lacking is not None:
+        return warning(line, f"{version}: a container ran, and {lacking}", "only needed by arms that name it")
     return ok(line, f"{version}: works, a container ran")
 
 
 def _user_networks(host: Host, program: str) -> Iterator[Line]:
     """Each network that a user may have: a container with a published port, and pasta around a program."""
     try:
-        service = service_at(address_of(_ROOTLESS))
-        with closing(connect_to(_ROOTLESS, timeout_s=_CALL_S)) as client:
+        service = service_at(address_of(ROOTLESS))
+        with closing(connect_to(ROOTLESS, timeout_s=_CALL_S)) as client:
             for kind in (NetworkKind.ROOTLESSPORT, NetworkKind.SLIRP4NETNS):
                 yield _user_network(host, client, program, kind)
     except EnvironmentLacks:
@@ -152,7 +158,7 @@ def _in_engine(
 def _service_ceilings(host: Host) -> dict[str, int]:
     """What a user's engine may not go beyond; nothing of one that is not on this machine."""
     with suppress(EnvironmentLacks):
-        return process_ceilings(host, service_at(address_of(_ROOTLESS)).pid)
+        return process_ceilings(host, service_at(address_of(ROOTLESS)).pid)
     return {}
 
 
@@ -190,6 +196,35 @@ def _runtime(host: Host, name: str, program: str) -> Line:
         return ok(line, f"{words}: works, a container ran")
     reason = (done.stderr.decode(errors="replace") + done.text).strip()
     return warning(line, f"{words}: does not: {_short(reason)}", "arms cannot use it here; another release may")
+
+
+def containerd_line(host: Host, program: str) -> Line:
+    """By its own client, in a namespace of containerd's that is gone again. No arm names it: it is below Docker."""
+    line = "containerd"
+    there = (
+        each for each in CONTAINERDS if host.run(["test", "-S", each], timeout_s=_CALL_S, check=False).code == 0
+    )
+    if (address := next(there, None)) is None:
+        return ok(line, "not running")
+    place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
+    ident = f"tare-doctor-{uuid4().hex[:12]}"
+    own = ["ctr", "--address", address, "--namespace", ident]
+    try:
+        host.run(["mkdir", f"{place}/rootfs"], timeout_s=_CALL_S)
+        host.run(["cp", program, f"{place}/rootfs{_STATIC}"], timeout_s=_CALL_S)
+        started = [*own, "run", "--rm", "--rootfs", "--cgroup", "", f"{place}/rootfs", ident, *_ARGV]
+        done = host.run(started, timeout_s=_CALL_S, check=False)
+        if done.code != 0:
+            host.run([*own, "container", "delete", ident], timeout_s=_CALL_S, check=False)
+        host.run([*own, "namespace", "remove", ident], timeout_s=_CALL_S, check=False)
+    except TareError as error:  # its client may be missing, and it may hang
+        return warning(line, f"{address}: cannot be tried: {error.what}", "no arm needs it by itself")
+    finally:
+        host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
+    if done.code == 0 and _SAYS in done.text:
+        return ok(line, f"{address}: works, a container ran without an engine")
+    reason = _short((done.stderr.decode(errors="replace") + done.text).strip())
+    return warning(line, f"{address}: does not: {reason}", "no arm needs it by itself")
 
 
 def bundle(ident: str) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tare.deployments import MACHINES, Right
+from tare.deployments.pod.lacks import why_no_pods
 from tare.deployments.registry import DeploymentFactory
 from tare.deployments.rlimits import ceilings
 from tare.deployments.vm.accelerator import why_no_machine
@@ -13,7 +14,7 @@ from tare.deployments.vm.vm import KERNEL_BYTES
 from tare.errors import EnvironmentLacks
 from tare.plan.model import Plan
 from tare.sites import Host
-from tare.sites.engines import Engines
+from tare.sites.engines import ROOTLESS, Engines, why_no_numbers
 from tare.sites.layout import ADVICE, Layout, home_on
 from tare.storage.nfs.client import why_no_nfs
 from tare.storage.registry import STORAGES, StorageFactory
@@ -34,7 +35,7 @@ class Means:
     `no_engine`: why none answers. `no_image`: image reference → why it cannot be had; others are not in it.
     `no_monitor`: the same of monitors; `no_named`: of engines that arms name. `no_machine`: why no virtual machine
     can be started, where one is wanted; `no_nfs`: the same of NFS storage. `no_home`: why nothing can be kept where
-    tare is told to.
+    tare is told to. `no_pods`: a sentence for each program that pods need and that is not there.
     """
 
     root: bool
@@ -48,6 +49,7 @@ class Means:
     no_home: str | None = None
     no_nfs: str | None = None
     no_named: Mapping[str, str] = field(default_factory=dict)
+    no_pods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def means_of(
         no_machine=why_no_machine(host) if machines else None,
         no_home=home_on(host, str(layout.home)).fault,
         no_nfs=why_no_nfs(host) if nfs else None,
+        no_pods=why_no_pods(host, (arm.settings.sut for arm in plan.study.arms)),
     )
 
 
@@ -106,6 +109,9 @@ def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
             engines.client(name)
         except EnvironmentLacks as error:
             missing[name] = str(error)
+            continue
+        if name == ROOTLESS and (why := why_no_numbers(engines.facts(name))) is not None:
+            missing[name] = why
     return missing
 
 
@@ -144,6 +150,7 @@ def lacking(plan: Plan, needs: Needs, means: Means) -> tuple[str, ...]:
         *(f"the monitor {name} cannot run: {why}" for name, why in means.no_monitor.items()),
         *([f"no virtual machine can be started: {means.no_machine}"] if means.no_machine else []),
         *([f"the storage nfs cannot be had: {means.no_nfs}"] if means.no_nfs else []),
+        *(f"no pod can be made: {why}" for why in means.no_pods),
     )
 
 
@@ -160,9 +167,7 @@ def _rights(plan: Plan, needs: Needs, means: Means) -> Iterator[str]:
             users = (
                 arm for arm, each in _placements(plan) if right in needs.rights[each.deployment] and not each.engine
             )
-        placed_by_tare = (
-            arm for arm, each in _placements(plan) if right is Right.ROOT and each.engine == "podman-rootless"
-        )
+        placed_by_tare = (arm for arm, each in _placements(plan) if right is Right.ROOT and each.engine == ROOTLESS)
         limited = (arm for arm, each in _placements(plan) if right is Right.ROOT and _is_limited(each, needs))
         stored = (arm.name for arm in plan.study.arms if right in _storage_needs(arm.settings, needs))
         return _some_of(tuple(dict.fromkeys([*users, *placed_by_tare, *limited, *stored])), len(plan.study.arms))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _CALL_S = 60.0
 _AT = "@"
+ROOTLESS = "podman-rootless"
+"""The one that needs tare's help, as a user may neither set limits nor give away files."""
 _OF_ENGINE = frozenset({Kind.CONTAINER, Kind.NETWORK, Kind.VOLUME, Kind.IMAGE})
 
 
@@ -47,7 +49,7 @@ ENGINES: Mapping[str, Known] = {
     "podman": Known(
         "podman", "TARE_PODMAN", lambda: "unix:///run/podman/podman.sock", "systemctl start podman.socket"
     ),
-    "podman-rootless": Known(
+    ROOTLESS: Known(
         "podman",
         "TARE_PODMAN_ROOTLESS",
         _users_socket,
@@ -111,6 +113,20 @@ def connect_to(name: str, *, timeout_s: float = _CALL_S) -> DockerClient:
             f"at {address} answers {description}, not the engine `{name}`", hint=f"set {known.variable}"
         )
     return client
+
+
+def why_no_numbers(facts: Mapping[str, Any]) -> str | None:
+    """Why a user's engine can run no program of another user than itself; `None` where it can, or does not say."""
+    maps = facts.get("engine_id_maps") or {}
+    for kind, file in (("uidmap", "subuid"), ("gidmap", "subgid")):
+        rows = maps.get(kind)
+        if rows is not None and sum(row["size"] for row in rows) <= 1:
+            return (
+                f"the user of rootless Podman has no numbers in /etc/{file} for the users of a container (as root: "
+                "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER; then as that user: podman "
+                "system migrate)"
+            )
+    return None
 
 
 class Engines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import signal
 import subprocess
 import sys
@@ -16,9 +17,12 @@ from tests.integration.deployments.test_network_path import dialled, free_port, 
 
 from tare.deployments import Deployment, Instance, Limits, PodSetting, Task
 from tare.deployments.network.path import Hop, NetworkPath, observe_path
-from tare.deployments.pod.cni import links_of
+from tare.deployments.pod import cni, pod
+from tare.deployments.pod.cni import directory_of, links_of
 from tare.deployments.rlimits import ceilings
 from tare.deployments.sweep import sweep
+from tare.errors import EnvironmentLacks, RunFailed
+from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 from tare.sites.sqlite_ledger import SqliteLedger
 from tare.study.values import NetworkKind, Qos
@@ -85,6 +89,20 @@ def asked(host: LocalHost, bare: Deployment, container: Deployment, make_task: M
         (NetworkKind.CLUSTER_IP, PodSetting(services=10), Hop.DNAT, {"services": 10}),
         (NetworkKind.CLUSTER_IP, PodSetting(services=1000), Hop.DNAT, {"services": 1000}),
         (NetworkKind.CLUSTER_IP, PodSetting(services=1000, proxy="nftables"), Hop.DNAT, {"services": 1000}),
+        pytest.param(
+            NetworkKind.CLUSTER_IP,
+            PodSetting(services=10_000),
+            Hop.DNAT,
+            {"services": 10_000},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            NetworkKind.CLUSTER_IP,
+            PodSetting(services=10_000, proxy="nftables"),
+            Hop.DNAT,
+            {"services": 10_000},
+            marks=pytest.mark.slow,
+        ),
         (NetworkKind.NODE_PORT, PodSetting(services=10), Hop.DNAT, {"services": 10}),
         (NetworkKind.NODE_PORT, PodSetting(services=10, proxy="nftables"), Hop.DNAT, {"services": 10}),
     ],
@@ -136,6 +154,61 @@ def test_a_class_of_service_is_in_force(  # noqa: PLR0917 - a row
     assert (above / "cpu.shares").read_text().strip() == str(shares)
     quota = "-1" if limits.cpu_quota is None else "100000"
     assert (above / "cpu.cfs_quota_us").read_text().strip() == quota
+
+
+_BROKEN = """#!/bin/sh
+[ "$CNI_COMMAND" != {command} ] || {{ echo '{{"code": 11, "msg": "out of order"}}'; exit 1; }}
+"""
+
+
+@pytest.mark.parametrize("command", ["ADD", "DEL"])
+def test_a_plugin_that_fails_is_one_sentence_and_what_it_keeps_is_swept(  # noqa: PLR0917 - fixtures
+    host: LocalHost,
+    container: Deployment,
+    engine: DockerClient,
+    ledger: SqliteLedger,
+    make_task: MakeTask,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    for plugin in ("bridge", "host-local"):
+        (tmp_path / plugin).symlink_to(f"{directory_of(host, plugin)}/{plugin}")
+    (tmp_path / "portmap").write_text(_BROKEN.format(command=command))
+    (tmp_path / "portmap").chmod(0o755)
+    task = make_task("sleep", "1000", name="s", network=NetworkKind.HOST_PORT, port=5000, pod=PodSetting())
+    with monkeypatch.context() as patch:
+        patch.setattr(cni, "DIRECTORIES", (str(tmp_path),))
+        if command == "ADD":
+            with pytest.raises(RunFailed, match=r"^the CNI plug-in portmap does not attach .*-s: out of order$"):
+                container.start(task)
+        else:
+            instance = container.start(task)
+            with pytest.raises(RunFailed, match=r"^the CNI plug-in portmap does not detach .*-s: out of order$"):
+                container.stop(instance, 1.0)
+            (left,) = [entry for entry in ledger.entries() if entry.kind is not Kind.CGROUP]
+            assert (left.kind, left.ident) == (Kind.RULES, f"cni:{task.name}")
+    assert not [name for each in engine.containers.list(all=True) if task.name in (name := str(each.name))]
+    swept = sweep(ledger.entries(), {"local": host}, engine, ledger)
+    assert (swept.failed, ledger.entries()) == ([], ())
+
+
+def test_addresses_that_are_all_taken_are_one_sentence_and_nothing_is_left(
+    container: Deployment, engine: DockerClient, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = ipaddress.IPv4Interface(bridge_address(engine)).network
+    monkeypatch.setattr(pod, "SERVICE_POOL", str(taken))
+    monkeypatch.setattr(pod, "_SERVICE_PREFIX", taken.prefixlen)
+    task = make_task("true", name="s", network=NetworkKind.CLUSTER_IP, port=5000, pod=PodSetting())
+    with pytest.raises(EnvironmentLacks, match=rf"^no part of {taken} is free for .*-s"):
+        container.start(task)
+    assert not [name for each in engine.containers.list(all=True) if task.name in (name := str(each.name))]
+
+
+def bridge_address(engine: DockerClient) -> str:
+    """The node's on Docker's own bridge."""
+    (config,) = engine.networks.get("bridge").attrs["IPAM"]["Config"]
+    return f"{config['Gateway']}/{config['Subnet'].rpartition('/')[2]}"
 
 
 @pytest.fixture

@@ -232,3 +232,17 @@ def test_doctor_starts_something_with_it_and_with_each_of_its_networks(
     for name in ("engine podman-rootless", "network rootlessport", "network slirp4netns", "network pasta"):
         assert lines[name].verdict is Verdict.OK, lines[name]
         assert "works" in lines[name].found
+
+
+def test_a_user_without_numbers_for_others_is_told_before_anything_is_made(
+    image: Image, make_task: MakeTask, host: LocalHost, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rootless.made(numbers=0) as user:
+        monkeypatch.setenv(rootless.VARIABLE, user.address)
+        client = connect_to("podman-rootless")
+        task = replace(make_task("true"), image=replace(image, engine_id="sha256:0"))
+        of_user = DEPLOYMENTS["container"](host, EngineLedger(ledger, "podman-rootless"), client)
+        with pytest.raises(EnvironmentLacks, match=r"has no numbers in /etc/subuid .*usermod --add-subuids"):
+            of_user.start(task)
+        client.close()
+    assert ledger.entries() == ()

@@ -67,6 +67,7 @@ def test_a_machine_that_has_everything_lacks_nothing(plan: Plan) -> None:
             "/a/file is no directory; set TARE_HOME",
         ),
         ({"no_named": {"podman": "no engine `podman`: nobody answers"}}, "no engine `podman`: nobody answers"),
+        ({"no_pods": ("nft is not there",)}, "no pod can be made: nft is not there"),
         ({"no_nfs": "no client"}, "the storage nfs cannot be had: no client"),
     ],
 )

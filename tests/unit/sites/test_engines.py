@@ -10,7 +10,16 @@ import pytest
 
 from tare.errors import EnvironmentLacks
 from tare.sites import engines
-from tare.sites.engines import ENGINES, EngineLedger, Engines, address_of, connect_to, of_engine
+from tare.sites.engines import (
+    ENGINES,
+    EngineLedger,
+    Engines,
+    address_of,
+    connect_to,
+    of_engine,
+    service_at,
+    why_no_numbers,
+)
 from tare.sites.ledger import Kind
 from tare.sites.sqlite_ledger import SqliteLedger
 
@@ -67,6 +76,34 @@ def test_an_engine_is_believed_by_what_it_says_of_itself(
         with pytest.raises(EnvironmentLacks, match=f"not the engine `{name}`"):
             connect_to(name)
     assert client.closed is not right
+
+
+@pytest.mark.parametrize(
+    ("uids", "gids", "file"),
+    [([1], [1], "subuid"), ([1, 65_536], [1], "subgid"), ([1, 65_536], [1, 65_536], None), (None, None, None)],
+)
+def test_a_user_without_numbers_for_others_is_told_how_to_have_them(
+    uids: list[int] | None, gids: list[int] | None, file: str | None
+) -> None:
+    maps = {
+        kind: None if sizes is None else [{"container_id": 0, "host_id": 990, "size": size} for size in sizes]
+        for kind, sizes in (("uidmap", uids), ("gidmap", gids))
+    }
+    why = why_no_numbers({"engine_id_maps": maps})
+    assert why_no_numbers({"engine_id_maps": None}) is why_no_numbers({}) is None
+    if file is None:
+        assert why is None
+    else:
+        assert why is not None
+        assert f"no numbers in /etc/{file} " in why
+        assert "usermod --add-subuids" in why
+
+
+def test_a_users_engine_has_to_be_on_this_machine_and_listening(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLacks, match=r"tcp://192\.0\.2\.1:8080 is no Unix socket"):
+        service_at("tcp://192.0.2.1:8080")
+    with pytest.raises(EnvironmentLacks, match=r"nobody answers at unix:///.*/none: No such file"):
+        service_at(f"unix://{tmp_path}/none")
 
 
 def test_what_an_engine_makes_stands_in_the_ledger_with_its_name(tmp_path: Path) -> None:

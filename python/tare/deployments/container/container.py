@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,9 +29,9 @@ from tare.deployments.observe import observe
 from tare.deployments.pod.pod import Made, Pods
 from tare.deployments.rlimits import ceilings, rlimits
 from tare.deployments.shared_resources import SharedResources
-from tare.errors import EnvironmentLacks, RunFailed, TimedOut
+from tare.errors import EnvironmentLacks, RunFailed, TareError, TimedOut
 from tare.sites import Completed, Host, Process
-from tare.sites.engines import address_of, service_at
+from tare.sites.engines import ROOTLESS, address_of, service_at
 from tare.sites.ledger import Kind, Ledger
 from tare.sites.process import boot_id, identify
 from tare.study.values import OWN_ADDRESS, ROOTLESS_NETWORKS, NetworkKind
@@ -66,7 +66,8 @@ class Container:
         try:
             return self._start(task)
         except BaseException as error:
-            self._remove(task)
+            with suppress(TareError):  # what cannot be taken away stays in the ledger; why nothing started is told
+                self._remove(task)
             if isinstance(error, (DockerException, RequestException)):
                 raise RunFailed(f"{task.name} cannot be started: {_explained(error)}") from error
             raise
@@ -173,7 +174,7 @@ class Container:
         """Of an engine that runs as a user."""
         if not self._commons.rootless:
             return None
-        service = service_at(address_of("podman-rootless"))
+        service = service_at(address_of(ROOTLESS))
         return Rootless(
             self._host, self._ledger, self._engine, self._commons.placement, service, self._commons.facts
         )

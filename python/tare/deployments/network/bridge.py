@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,10 +30,14 @@ _TRIES = 64
 def free_network(
     host: Host, name: str, prefix: int = 30, pool: ipaddress.IPv4Network = _POOL
 ) -> ipaddress.IPv4Network:
-    """One that none of the host's addresses lies in, beginning where the name of what it is for says."""
+    """One that none of the host's addresses lies in, beginning where the name of what it is for says.
+
+    Nor does a route lead to a part of it: others may be reached there. One to all of 10.0.0.0/8 takes nothing.
+    """
     listed = host.run(["ip", "-4", "-oneline", "address", "show"], timeout_s=_CALL_S).text
     words = [line.split() for line in listed.splitlines()]
     taken = [ipaddress.IPv4Interface(line[3]).network for line in words if len(line) > 3]
+    taken += [each for each in _routes(host) if each.prefixlen >= prefix]
     first = int(hashlib.sha256(name.encode()).hexdigest(), 16)
     for step in range(_TRIES):
         size = 1 << (32 - prefix)
@@ -39,7 +45,15 @@ def free_network(
         network = ipaddress.IPv4Network((start, prefix))
         if not any(network.overlaps(each) for each in taken):
             return network
-    raise EnvironmentLacks(f"no part of {pool} is free for {name}", hint="ip address show")
+    raise EnvironmentLacks(f"no part of {pool} is free for {name}", hint="ip address show; ip route show")
+
+
+def _routes(host: Host) -> Iterator[ipaddress.IPv4Network]:
+    """To where the host has one, by whatever gateway; `default` and kinds such as `blackhole` are not told."""
+    listed = host.run(["ip", "-4", "route", "show"], timeout_s=_CALL_S, check=False).text
+    for line in listed.splitlines():
+        with suppress(ValueError):
+            yield ipaddress.IPv4Network(line.split()[0])
 
 
 RUN_LABEL = "org.tare-bench.run"

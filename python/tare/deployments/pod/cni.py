@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tare.deployments.directories import remove_tree
 from tare.deployments.network.bridge import free_network
 from tare.errors import EnvironmentLacks, RunFailed
 from tare.sites import Host
@@ -98,21 +99,25 @@ def attach(  # noqa: PLR0913, PLR0917 - a namespace, and how it is attached
     for config in chain:
         given = {**config, "prevResult": result} if result else config
         result = _call(host, "ADD", given, name, f"/proc/{pid}/ns/net")
+    if not result.get("ips"):
+        raise RunFailed(f"the CNI plug-in {chain[0]['type']} gave {name} no address")
     address = str(result["ips"][0]["address"]).partition("/")[0]
     return Attachment(address, gateway, network)
 
 
 def detach(host: Host, name: str, scratch: str) -> bool:
-    """DEL in reverse order, and portmap's own chains where nothing is in them; whether there was anything."""
+    """DEL in reverse order, and portmap's own chains where nothing is in them; whether there was anything.
+
+    `scratch` goes last: it holds what somebody needs to detach the pod.
+    """
     raw = host.read(f"{scratch}/{_ATTACHED}")
-    if raw is None:
-        return False
-    chain: Sequence[Mapping[str, Any]] = json.loads(raw)["chain"]
+    chain: Sequence[Mapping[str, Any]] = json.loads(raw)["chain"] if raw else ()
     for config in reversed(chain):
         _call(host, "DEL", config, name, "")  # the namespace may be gone, which is no fault (specification, DEL)
     if any(config["type"] == "portmap" for config in chain):
         _drop_portmap(host)
-    return True
+    remove_tree(host, scratch)
+    return raw is not None
 
 
 def _call(host: Host, command: str, config: Mapping[str, Any], name: str, netns: str) -> dict[str, Any]:
@@ -134,7 +139,8 @@ def _call(host: Host, command: str, config: Mapping[str, Any], name: str, netns:
         answer = {"msg": done.text.strip()}
     if done.code != 0:
         said = answer.get("msg") or done.stderr.decode(errors="replace").strip() or f"it ended with {done.code}"
-        raise RunFailed(f"the CNI plug-in {plugin} does not attach {name}: {said}")
+        done_to = "attach" if command == "ADD" else "detach"
+        raise RunFailed(f"the CNI plug-in {plugin} does not {done_to} {name}: {said}")
     return dict(answer)
 
 

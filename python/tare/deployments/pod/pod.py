@@ -9,7 +9,7 @@ import hashlib
 import ipaddress
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from docker.types import LogConfig
 from tare.deployments import Endpoint, Instance, PodSetting, Task
 from tare.deployments.cgroup.placement import Placement, PlainCgroups, clear
 from tare.deployments.defaults import SHM_BYTES
-from tare.deployments.directories import remove_tree
 from tare.deployments.network.bridge import Bridge, free_network, labels
 from tare.deployments.observe import namespaces_of
 from tare.deployments.pod import cni, rules
@@ -99,29 +98,17 @@ class Pods:
         return {"held by the sandbox": ",".join(sorted(held)), **made.facts}
 
     def remove(self, task: Task) -> None:
-        """Everything of a task's pod; safe where there is nothing, or only a part."""
+        """Everything of a task's pod; safe where there is nothing, or only a part.
+
+        Each step is tried whatever becomes of the others; what does not go stays in the ledger.
+        """
         self.made.pop(task.name, None)
-        scratch = scratch_of(task.name)
-        for proxy in rules.PROXIES:
-            ident = f"{proxy}:{tag_of(task.name)}"
-            if self._noted(Kind.RULES, ident):
-                rules.drop(self.host, proxy, tag_of(task.name))
-                self.ledger.forget(Kind.RULES, ident, host=self.host.name)
-        if self._noted(Kind.RULES, f"cni:{task.name}"):
-            cni.detach(self.host, task.name, scratch)
-            self.ledger.forget(Kind.RULES, f"cni:{task.name}", host=self.host.name)
-        self._remove_sandbox(task)
-        for link in (*_links(task.name),):
-            if self._noted(Kind.LINK, link):
-                remove_link(self.host, link)
-                self.ledger.forget(Kind.LINK, link, host=self.host.name)
-        if self._noted(Kind.PATH, scratch):
-            remove_tree(self.host, scratch)
-            self.ledger.forget(Kind.PATH, scratch, host=self.host.name)
-        for entry in self.ledger.entries():
-            if entry.kind is Kind.CGROUP and entry.ident.endswith(f"/pod{task.name}"):
-                clear(self.host, self.placement.cgroups, entry.ident)
-                self.ledger.forget(Kind.CGROUP, entry.ident, host=self.host.name)
+        with ExitStack() as steps:  # last in, first done
+            steps.callback(self._remove_groups, task)
+            steps.callback(self._remove_links, task)
+            steps.callback(self._remove_sandbox, task)
+            steps.callback(self._detach, task)
+            steps.callback(self._drop_rules, task)
 
     def _groups(self, task: Task, setting: PodSetting) -> PodGroups | None:
         if setting.qos is None:
@@ -178,9 +165,8 @@ class Pods:
         links, scratch = cni.links_of(task.name), scratch_of(task.name)
         for plugin in (setting.cni, "host-local", *(["portmap"] if task.network is NetworkKind.HOST_PORT else [])):
             cni.directory_of(self.host, plugin)  # told before anything is made
-        self.ledger.note(Kind.PATH, scratch, host=self.host.name)
-        self.host.run(["install", "-d", "-m", "0700", "--", scratch], timeout_s=_CALL_S)
         self.ledger.note(Kind.RULES, f"cni:{task.name}", host=self.host.name)
+        self.host.run(["install", "-d", "-m", "0700", "--", scratch], timeout_s=_CALL_S)
         if setting.cni == "bridge":
             self.ledger.note(Kind.LINK, links.bridge, host=self.host.name)
         else:
@@ -261,6 +247,30 @@ class Pods:
             raise EnvironmentLacks(
                 f"the interface of a pod cannot be made: {error.what}", hint="it needs root, iproute2 and macvlan"
             ) from error
+
+    def _drop_rules(self, task: Task) -> None:
+        for proxy in rules.PROXIES:
+            ident = f"{proxy}:{tag_of(task.name)}"
+            if self._noted(Kind.RULES, ident):
+                rules.drop(self.host, proxy, tag_of(task.name))
+                self.ledger.forget(Kind.RULES, ident, host=self.host.name)
+
+    def _detach(self, task: Task) -> None:
+        if self._noted(Kind.RULES, f"cni:{task.name}"):
+            cni.detach(self.host, task.name, scratch_of(task.name))
+            self.ledger.forget(Kind.RULES, f"cni:{task.name}", host=self.host.name)
+
+    def _remove_links(self, task: Task) -> None:
+        for link in _links(task.name):
+            if self._noted(Kind.LINK, link):
+                remove_link(self.host, link)
+                self.ledger.forget(Kind.LINK, link, host=self.host.name)
+
+    def _remove_groups(self, task: Task) -> None:
+        for entry in self.ledger.entries():
+            if entry.kind is Kind.CGROUP and entry.ident.endswith(f"/pod{task.name}"):
+                clear(self.host, self.placement.cgroups, entry.ident)
+                self.ledger.forget(Kind.CGROUP, entry.ident, host=self.host.name)
 
     def _remove_sandbox(self, task: Task) -> None:
         name = sandbox_of(task.name)

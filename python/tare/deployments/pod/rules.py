@@ -42,11 +42,16 @@ def put(host: Host, proxy: str, service: Service) -> InForce:
             by, sum(f"-j {chain(service.tag, 'SVC-')}" in line and " -d " in line for line in own), len(own)
         )
     _run(host, ["nft", "-f", "-"], "\n".join([*nft_rules(service), ""]))
-    listed = json.loads(
-        host.run(["nft", "--json", "list", "table", "ip", nft_table(service.tag)], timeout_s=_LONG_S).text
-    )
-    items = listed["nftables"]
-    places = next(item["map"] for item in items if item.get("map", {}).get("name") == "service-ips")
+    listed = host.run(["nft", "--json", "list", "table", "ip", nft_table(service.tag)], timeout_s=_LONG_S).text
+    return _nft_in_force(by, listed)
+
+
+def _nft_in_force(by: str, listed: str) -> InForce:
+    try:
+        items = json.loads(listed)["nftables"]
+        places = next(item["map"] for item in items if item.get("map", {}).get("name") == "service-ips")
+    except (ValueError, KeyError, StopIteration) as error:
+        raise RunFailed("nft does not list the rules that it has just taken: see nft --json list tables") from error
     return InForce(by, len(places.get("elem", [])), sum("rule" in item for item in items))
 
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from tare.errors import StudyError
 from tare.study.model import ClientSpec, LimitsSpec, PodSpec, SutSpec
+from tare.study.reading.load import loads
+from tare.study.registry import Registry
 from tare.study.rules.pods import refuse_pod
 from tare.study.values import POD_NETWORKS, NetworkKind, Qos
 
@@ -87,3 +90,16 @@ def test_one_that_cannot_be_is_refused_at_its_key(sut: SutSpec, client: dict[str
     assert ".".join(map(str, refusal.keys[0])) == key
     assert why in refusal.why
     assert refusal.hint
+
+
+@pytest.mark.parametrize("services", [0, 16_001, 1_000_000])
+def test_a_count_of_services_that_no_block_holds_is_refused_where_it_stands(
+    services: int, text: str, registry: Registry
+) -> None:
+    many = f"bridge: {{sut.network: cluster-ip, sut.pod.services: {services}}}"
+    assert "bridge: {sut.network: bridge}" in text
+    with pytest.raises(
+        StudyError, match=r"factors\.path\.levels\.bridge\.sut\.pod\.services: .*16000|at least 1"
+    ) as told:
+        loads(text.replace("bridge: {sut.network: bridge}", many), registry)
+    assert "\n" not in told.value.what

@@ -1,0 +1,150 @@
+"""Which pieces of a pod this machine can make: each is made, in network namespaces that nothing else is in."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from tare.deployments.observe import namespaces_of
+from tare.deployments.pod import cni, rules
+from tare.deployments.pod.services import Service, cluster_ip_of
+from tare.doctor import Line, ok, warning
+from tare.errors import EnvironmentLacks, TareError
+from tare.sites import Completed, Host, Output, Process
+
+_CALL_S, _POLL_S = 30.0, 0.02
+_HELD_S = 60
+"""A namespace ends with its holder, which ends by itself where the doctor was killed."""
+_BLOCK = ipaddress.IPv4Network("10.232.0.0/18")
+_PODS = ipaddress.IPv4Network("10.231.0.0/29")
+_PORT, _SERVICES = 5000, 10
+_ADVICE = "only needed by arms with `sut.pod`"
+
+
+def pod_lines(host: Host) -> Iterator[Line]:
+    """A line for each way to attach a pod, and each kind of rules of Services."""
+    if host.run(["id", "-u"], timeout_s=_CALL_S).text.strip() != "0":
+        yield warning("pods", "cannot be tried: it takes root", f"{_ADVICE}: run `tare doctor` with sudo")
+        return
+    for kind, port in (("bridge", None), ("bridge", _PORT), ("macvlan", None)):
+        plugin = kind if port is None else "portmap"
+        yield _tried(host, f"CNI {plugin}", (kind, "host-local", plugin), _attacher(kind, port))
+    for proxy in rules.PROXIES:
+        yield _tried(host, f"Services by {proxy}", (), _server(proxy))
+
+
+_Trial = Callable[["Within", str], str]
+
+
+def _tried(host: Host, line: str, plugins: Sequence[str], trial: _Trial) -> Line:
+    try:
+        places = {cni.directory_of(host, plugin) for plugin in plugins}
+    except EnvironmentLacks as error:
+        return ok(line, f"not installed: {error.what}")
+    place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
+    try:
+        with _namespace(host, f"{place}/node") as node:
+            found = trial(Within(host, node.pid), place)
+    except TareError as error:
+        return warning(
+            line, f"does not: {error.what}", f"{_ADVICE}{'' if error.hint is None else f': {error.hint}'}"
+        )
+    finally:
+        host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
+    return ok(line, ": ".join([*sorted(places), found]))
+
+
+def _attacher(kind: str, port: int | None) -> _Trial:
+    def attach(node: Within, place: str) -> str:
+        """Plug-ins as for a pod, with a second namespace in its place."""
+        name = f"tare-doctor-{uuid4().hex[:12]}"
+        links = cni.links_of(name)
+        if kind == "macvlan":
+            veth = ["ip", "link", "add", "name", links.master, "type", "veth", "peer", "name", links.peer]
+            node.run(veth, timeout_s=_CALL_S)
+            node.run(["ip", "link", "set", "dev", links.master, "up"], timeout_s=_CALL_S)
+        with _namespace(node.host, f"{place}/pod") as pod:
+            attached = cni.attach(node, kind, name, place, pod.pid, port)
+            inside = ["nsenter", f"--net=/proc/{pod.pid}/ns/net", "ip", "-4", "-oneline", "address", "show"]
+            shown = node.host.run(inside, timeout_s=_CALL_S).text
+            cni.detach(node, name, place)
+        return "works, a namespace was attached" if attached.address in shown else "attached, without its address"
+
+    return attach
+
+
+def _server(proxy: str) -> _Trial:
+    def serve(node: Within, place: str) -> str:  # noqa: ARG001 - a trial
+        service = Service(
+            uuid4().hex[:12], cluster_ip_of(_BLOCK, _SERVICES), _BLOCK, _PORT, f"{_PODS[2]}:{_PORT}", _PODS,
+            _SERVICES, str(_PODS[1]), 30_000,
+        )  # fmt: skip
+        in_force = rules.put(node, proxy, service)
+        rules.drop(node, proxy, service.tag)
+        return f"{in_force.by}: works, the kernel held {in_force.rules} rules of {in_force.services} Services"
+
+    return serve
+
+
+@contextmanager
+def _namespace(host: Host, output: str) -> Iterator[Process]:
+    """A network namespace with nothing in it, held by a program that sleeps."""
+    with ExitStack() as ends:
+        argv = ["unshare", "--net", "sleep", str(_HELD_S)]
+        holder = host.start(argv, output=Output(f"{output}.out", f"{output}.err"))
+        kill = ["kill", "-KILL", str(holder.pid)]
+        ends.callback(lambda: host.run(kill, timeout_s=_CALL_S, check=False))
+        own, deadline = namespaces_of(host, "self").get("net"), time.monotonic() + _CALL_S
+        while namespaces_of(host, holder.pid).get("net") in {own, None}:
+            if time.monotonic() > deadline:
+                raise EnvironmentLacks("no network namespace can be made", hint="it takes CAP_SYS_ADMIN")
+            time.sleep(_POLL_S)
+        yield holder
+
+
+class Within:
+    """A host whose programs stand in the network namespace of one of its processes; its files are the host's."""
+
+    def __init__(self, host: Host, pid: int) -> None:
+        self.host, self.name, self._pid = host, host.name, pid
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """To the end."""
+        inside = ["nsenter", f"--net=/proc/{self._pid}/ns/net", *argv]
+        return self.host.run(inside, timeout_s=timeout_s, stdin=stdin, env=env, check=check)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        output: Output,
+        env: Mapping[str, str] | None = None,
+        announce: Callable[[Process], None] | None = None,
+    ) -> Process:
+        """In the background."""
+        inside = ["nsenter", f"--net=/proc/{self._pid}/ns/net", *argv]
+        return self.host.start(inside, output=output, env=env, announce=announce)
+
+    def put(self, source: Path | bytes, target: str, *, mode: int = 0o644) -> None:
+        """A file of the host's."""
+        self.host.put(source, target, mode=mode)
+
+    def get(self, source: str, target: Path) -> None:
+        """A file of the host's."""
+        self.host.get(source, target)
+
+    def read(self, path: str) -> bytes | None:
+        """A file of the host's."""
+        return self.host.read(path)

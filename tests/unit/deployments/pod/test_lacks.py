@@ -1,0 +1,57 @@
+"""What pods need and a host has not is found before anything is started: plug-ins, iptables, nft."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tare.deployments.pod.lacks import why_no_pods
+from tare.errors import RunFailed
+from tare.sites import Completed
+from tare.sites.fake import Answer, FakeHost
+from tare.study.model import PodSpec, SutSpec
+from tare.study.values import NetworkKind
+
+CNI = "apt-get install containernetworking-plugins"
+LACKING = "rules as kube-proxy's mode {} writes them need {}, which is not there (apt-get install {})"
+
+
+def sut(network: str, pod: dict[str, Any] | None) -> SutSpec:
+    spec = None if pod is None else PodSpec(**pod)
+    return SutSpec(image="i", database="d", deployment="container", network=NetworkKind(network), pod=spec)
+
+
+def host(*lacking: str) -> FakeHost:
+    answers: dict[tuple[str, ...], Answer] = {("test", "-x"): Completed((), 1)}
+    for plugin in ("bridge", "macvlan", "host-local", "portmap"):
+        answers["test", "-x", f"/opt/cni/bin/{plugin}"] = Completed((), int(plugin in lacking))
+    for program in lacking:
+        answers[(program,)] = RunFailed(f"{program} cannot be run")
+    return FakeHost(answers=answers)
+
+
+@pytest.mark.parametrize(
+    ("network", "pod", "lacking", "told"),
+    [
+        ("cluster-ip", {}, (), []),
+        ("pod", {}, ("portmap", "iptables", "nft"), []),
+        ("bridge", {}, ("bridge", "host-local"), []),
+        ("bridge", None, ("bridge", "host-local"), []),
+        ("pod", {"cni": "macvlan"}, ("macvlan", "bridge"), [f"the CNI plug-in macvlan is in none of .* ({CNI})"]),
+        ("pod", {}, ("host-local",), [f"the CNI plug-in host-local is in none of .* ({CNI})"]),
+        ("host-port", {}, ("portmap", "iptables"), [
+            f"the CNI plug-in portmap is in none of .* ({CNI})",
+            LACKING.format("iptables", "iptables", "iptables"),
+        ]),
+        ("node-port", {"proxy": "nftables"}, ("iptables", "nft"), [
+            LACKING.format("nftables", "nft", "nftables"),
+        ]),
+    ],
+)  # fmt: skip
+def test_each_program_that_is_missing_is_one_sentence(
+    network: str, pod: dict[str, Any] | None, lacking: tuple[str, ...], told: list[str]
+) -> None:
+    found = why_no_pods(host(*lacking), [sut(network, pod), sut(network, pod)])
+    directories = "/opt/cni/bin, /usr/lib/cni, /usr/libexec/cni"
+    assert found == tuple(sentence.replace(".*", directories) for sentence in told)
