@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +27,7 @@ from tare.run.interrupts import Interrupts
 from tare.run.machine import Machine, Tree
 from tare.run.monitoring.monitors import lacking_monitors
 from tare.run.record import to_tree
-from tare.run.rights import lacking_engines, means_of, needs_of, require
+from tare.run.rights import lacking_engines, lacking_runtimes, means_of, needs_of, require
 from tare.sites import Host, Site
 from tare.sites.engine import connect, engine_facts
 from tare.sites.engines import Engines
@@ -77,6 +77,10 @@ class Engine:
     why_not: str | None
     others: Engines = field(default_factory=Engines)
     """Those that arms name."""
+
+    def runtimes(self) -> Collection[str] | None:
+        """OCI runtimes by its own names for them; `None` of an engine that does not answer."""
+        return None if self.client is None else engine_facts(self.client)["engine_runtimes"]
 
 
 @contextmanager
@@ -204,6 +208,6 @@ def check_rights(plan: Plan, machine: Machine, engine: Engine, disk_bytes: float
     means = replace(
         means,
         no_monitor=lacking_monitors(plan, machine.monitors, host),
-        no_named=lacking_engines(plan, engine.others),
+        no_named={**lacking_engines(plan, engine.others), **lacking_runtimes(plan, engine.runtimes)},
     )
     require(plan, needs_of(plan, machine.deployments, disk_bytes), means)

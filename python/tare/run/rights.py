@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tare.deployments import MACHINES, Right
@@ -113,6 +113,27 @@ def lacking_engines(plan: Plan, engines: Engines) -> Mapping[str, str]:
         if name == ROOTLESS and (why := why_no_numbers(engines.facts(name))) is not None:
             missing[name] = why
     return missing
+
+
+def lacking_runtimes(plan: Plan, there: Callable[[], Collection[str] | None]) -> Mapping[str, str]:
+    """Runtime that an arm names → why the engine has it not.
+
+    `there`: what it has, asked only if one is named; `None`: it does not answer, which is told elsewhere.
+    A name with a dot is containerd's for a program of its own, which engines need not list.
+    """
+    named = {placed.runtime for _, placed in _placements(plan) if placed.runtime and "." not in placed.runtime}
+    known = there() if named else None
+    return (
+        {}
+        if known is None
+        else {
+            name: (
+                f"the engine has no runtime `{name}`, but {', '.join(sorted(known))} "
+                f"(name it in /etc/docker/daemon.json, or by dockerd --add-runtime {name}=PATH)"
+            )
+            for name in sorted(named - set(known))
+        }
+    )
 
 
 def lowered(study: Study, host: Host) -> tuple[str, ...]:
