@@ -225,9 +225,11 @@ def _carrier(match: _Match, namespace: str) -> Carrier | None:
 def _match(
     one: Connection, client: Side, server: Side, proxies: tuple[Proxy, ...], translated: Translations
 ) -> _Match | None:
-    for other in server.connections:
+    same = client.namespace == server.namespace
+    # Loopback ends at its namespace: what a proxy makes there may by chance have the port of a client outside.
+    reached = [each for each in server.connections if same or each.remote.address not in _LOOPBACKS]
+    for other in reached:
         if other.local == one.remote and other.remote == one.local:
-            same = client.namespace == server.namespace
             return _Match(Hop.LOOPBACK if same else Hop.BRIDGE, one, other)
     for proxy in proxies:
         front = next((own for own in proxy.connections if (own.local, own.remote) == (one.remote, one.local)), None)
@@ -236,7 +238,7 @@ def _match(
     if (seen := translated.get((one.local, one.remote))) is not None:
         both = (other for other in server.connections if (other.remote, other.local) == seen)
         return next((_Match(Hop.DNAT, one, other) for other in both), None)
-    for other in server.connections:
+    for other in reached:
         if other.remote.port == one.local.port and other.local != one.remote:
             return _Match(Hop.DNAT, one, other)
     return None

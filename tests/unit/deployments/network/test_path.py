@@ -120,3 +120,21 @@ def test_addresses_of_both_families_are_read() -> None:
     found = parse_tcp("\n".join([heading, row.format(mapped, mapped), row.format(six, six)]))
     assert [one.local for one in found] == [Endpoint("172.22.0.2", 5432), Endpoint("2001:db8::1", 5432)]
     assert found[0].inode == 77
+
+
+@pytest.mark.parametrize(("name", "hop"), [("passt.avx2", Hop.PASTA), ("rootlessport", Hop.ROOTLESSPORT)])
+def test_a_port_that_is_the_clients_by_chance_is_still_the_carriers(name: str, hop: Hop) -> None:
+    """The kernel counts ports of both loopbacks up from one place, so that two of 16 were the same."""
+    port = Endpoint("127.0.0.1", 21_000)
+    outer = [Endpoint("127.0.0.1", 40_000 + number) for number in range(16)]
+    inner = [outer[3], outer[5], *(Endpoint("127.0.0.1", 50_000 + number) for number in range(14))]
+    client = tuple(Connection(each, port, 100 + number) for number, each in enumerate(outer))
+    front = tuple(Connection(port, each, 200 + number, 990) for number, each in enumerate(outer))
+    back = tuple(Connection(each, port, 300 + number) for number, each in enumerate(inner))
+    server = tuple(Connection(port, each, 400 + number) for number, each in enumerate(inner))
+    carrier = Proxy(PROXY, front, name, inside=back)
+    path = decide_path(Side("1", client), Side("2", server), frozenset({port}), (carrier,))
+    assert path is not None
+    assert (path.hop, path.connections, path.proxy) == (hop, 16, PROXY)
+    assert path.carrier is not None
+    assert (path.carrier.name, path.carrier.user, path.carrier.namespace) == (name, 990, "1")
