@@ -62,6 +62,15 @@ def _figure_words(claim: Claim) -> str:
     return plain(claim.says, _LONGEST)
 
 
+def source_words(claim: Claim) -> str:
+    """Authors, title and year, as far as the source tells them; of one's own findings the digest of their plan."""
+    source = claim.source
+    if source.store is not None:
+        return f"own measurement: {source.title}, store {source.store[:12]}"
+    head = source.title if source.authors is None else f"{source.authors}: {source.title}"
+    return head if source.year is None else f"{head}, {source.year}"
+
+
 def context_words(claim: Claim) -> str:
     """What was measured, and how it was deployed."""
     if claim.context is None:

@@ -36,3 +36,14 @@ def read_costs(layout: Layout, identity: Identity) -> UnitCosts | None:
         return None
     except (OSError, ValidationError) as error:
         raise StoreError(f"{path} cannot be read", hint="remove it and run `tare weigh` again") from error
+
+
+def every_cost(layout: Layout) -> tuple[UnitCosts, ...]:
+    """Of every machine that is known here, by their keys; files that cannot be read are passed over."""
+    found = []
+    for path in sorted(layout.unit_costs.glob(f"*/*/{RESULT}")):
+        try:
+            found.append(UnitCosts.model_validate_json(path.read_text(encoding="utf-8")))
+        except (OSError, ValidationError):
+            continue
+    return tuple(found)

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from tare.errors import TareError
-from tare.knowledge.advice_text import context_words, effect_words
+from tare.knowledge.advice_text import context_words, effect_words, source_words
 from tare.knowledge.claim import Qualitative, load_claims
 from tare.live.charts import charting_script, specifications
 from tare.live.detail import of_arm
@@ -53,7 +53,7 @@ def claim_rows() -> Sequence[Mapping[str, str]]:
             "context": context_words(known.claim),
             "effect": effect_words(known.claim),
             "says": "" if isinstance(known.claim.effect, Qualitative) else known.claim.says,
-            "source": f"{known.claim.source.authors}: {known.claim.source.title}, {known.claim.source.year}",
+            "source": source_words(known.claim),
         }
         for known in load_claims(folders)
     ]

@@ -30,6 +30,7 @@ WRITTEN = {
     "advise --write": ["advise", "percona-2016", "--write", "PLACE"],
     "advise --try": ["advise", "DISPUTED", "--claims", "CLAIMS", "--try", "PLACE"],
     "knowledge add --to": ["knowledge", "add", "STORE", "--to", "PLACE"],
+    "knowledge site FOLDER": ["knowledge", "site", "PLACE"],
     "store repair --to": ["store", "repair", "STORE", "--to", "PLACE"],
     "import --store": ["import", "MAPPING", "RESULTS", "--store", "PLACE"],
 }
@@ -40,7 +41,7 @@ READ = {
     "serve STORE", "views --store", "explain STORE", "report STORE", "compare STORE_A", "compare STORE_B",
     "check STORE",
     "knowledge list --claims", "knowledge show --claims", "knowledge export --claims", "knowledge add STORE",
-    "knowledge check FILES", "knowledge check --claims",
+    "knowledge check FILES", "knowledge check --claims", "knowledge site --claims",
     "knowledge predicted STORES", "knowledge predicted --claims",
     "store verify STORE", "store repair STORE", "advise --claims", "advise --profile",
     "import MAPPING", "import DIRECTORY",

@@ -136,6 +136,22 @@ def add(
 
 
 @app.command()
+def site(
+    folder: Annotated[Path, typer.Argument(help="A new or empty directory.")],
+    claims: Folder = None,
+) -> None:
+    """Write the knowledge base as a static site: facets, forest plots, a page a claim, unit costs side by side.
+
+    Any web server can serve it, and a browser can open it as a file; nothing is loaded from elsewhere.
+    """
+    from tare.knowledge.site.pages import write_site
+
+    paths = write_site(folder, every_claim(claims), default_layout())
+    typer.echo(str(folder / "index.html"))
+    typer.echo(f"{counted(len(paths), 'file')} written; open index.html, or serve {folder}.", err=True)
+
+
+@app.command()
 def check(
     files: Annotated[list[Path], typer.Argument(help="Files of claims, published or own.")],
     claims: Folder = None,

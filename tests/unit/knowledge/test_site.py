@@ -1,0 +1,148 @@
+"""The static site: whole, valid, self-contained, and safe whatever a claim says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.unit.knowledge.test_claims import RIGHT
+from tests.unit.knowledge.test_prediction import cost, costs
+from tests.unit.report.test_html_page import LOADING, Page
+from typer.testing import CliRunner
+
+from tare.cli import app
+from tare.errors import StudyError
+from tare.knowledge.claim import ClaimFile, load_claim, load_claims
+from tare.knowledge.kept_costs import every_cost, keep
+from tare.knowledge.site.forest import Mark, axis_of, head, mark_of, row
+from tare.knowledge.site.pages import FACETS, pages_of, write_site
+from tare.sites.layout import Layout
+
+
+@pytest.fixture(scope="module")
+def claims() -> tuple[ClaimFile, ...]:
+    return load_claims()
+
+
+@pytest.fixture(scope="module")
+def pages(claims: tuple[ClaimFile, ...]) -> dict[str, str]:
+    return dict(pages_of(claims, [costs(cost("machine-cpu", 3.0)), costs(cost("machine-cpu", 4.0))]))
+
+
+def test_there_is_a_page_for_every_claim_and_each_is_linked(
+    pages: dict[str, str], claims: tuple[ClaimFile, ...]
+) -> None:
+    index = Page(pages["index.html"])
+    linked = {each["href"] for each in index.all("a")}
+    assert {f"claims/{known.id}.html" for known in claims} <= linked
+    assert all(f"claims/{known.id}.html" in pages for known in claims)
+    assert len(json.loads(pages["claims.json"])) == len(claims)
+
+
+def test_every_page_is_well_formed_with_ids_once_and_loads_nothing_from_elsewhere(pages: dict[str, str]) -> None:
+    for name, text in pages.items():
+        if not name.endswith(".html"):
+            continue
+        page = Page(text)
+        assert page.open == [], name
+        assert text.startswith("<!doctype html>\n<html lang=")
+        ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        for tag, attributes in page.elements:
+            loaded = [attributes[key] for key in attributes if key in LOADING]
+            loaded += [attributes["href"]] if tag == "link" else []
+            assert all(value in ("data:,", "site.css", "../site.css", "site.js") for value in loaded), (name, tag)
+            assert "style" not in attributes
+            assert not [key for key in attributes if key.startswith("on")]
+    assert not re.findall(r"@import|url\(|https?:", pages["site.css"])
+    assert "http" not in pages["site.js"]
+
+
+def test_every_row_has_the_facets_that_can_be_chosen(pages: dict[str, str]) -> None:
+    index = Page(pages["index.html"])
+    rows = [each for each in index.all("tr") if "data-study" in each]
+    assert len(rows) == len(json.loads(pages["claims.json"]))
+    assert all(f"data-{name}" in each for each in rows for name in FACETS)
+    (databases,) = [re.findall(r'<select name="database">(.*?)</select>', pages["index.html"])]
+    chosen = set(re.findall(r"<option>(.*?)</option>", databases[0]))
+    assert {each["data-database"] for each in rows} == chosen
+
+
+def test_a_claim_s_page_tells_its_source_and_why_it_is_weak(pages: dict[str, str]) -> None:
+    weak = pages["claims/serverdevworker-kvm.html"]
+    assert "https://serverdevworker.com/1000a3742" in weak
+    assert "a page without author, date, raw output or repetitions" in weak
+    assert 'class="weak"' in pages["index.html"]
+
+
+def test_disputed_claims_point_at_each_other(pages: dict[str, str]) -> None:
+    assert "postgres-benchmarks-pg18.html" in pages["claims/postgres-benchmarks-pg16.html"]
+    assert "postgres-benchmarks-pg16.html" in pages["claims/postgres-benchmarks-pg18.html"]
+
+
+def test_machines_stand_side_by_side(pages: dict[str, str]) -> None:
+    shown = Page(pages["costs.html"])
+    assert shown.words.count("machine 2") == 1
+    assert "3.00" in pages["costs.html"]
+    assert "4.00" in pages["costs.html"]
+    assert "No machine was weighed yet" in dict(pages_of((), ()))["costs.html"]
+
+
+def test_what_a_claim_says_is_text_and_never_markup(tmp_path: Path) -> None:
+    bad = "<script>alert(1)</script> \\e[31m"
+    text = RIGHT.replace("In a container, it did a tenth less.", bad.replace("\\", "\\\\"))
+    text = text.replace("title: A", 'title: "<img src=x onerror=alert(1)>"').replace("name: redis", "name: redis")
+    (tmp_path / "mine.yaml").write_text(text)
+    made = dict(pages_of([load_claim(tmp_path / "mine.yaml")], ()))
+    for name in ("index.html", "claims/mine.html"):
+        page = Page(made[name])
+        assert not page.all("img")
+        assert all(each.get("src") == "site.js" for each in page.all("script"))
+
+
+@pytest.mark.parametrize("name", ["grambow-2018-m3-large-t30-update-iv", "casalicchio-2017-disk-read"])
+def test_intervals_and_sizes_are_drawn(name: str, claims: tuple[ClaimFile, ...]) -> None:
+    (known,) = [each for each in claims if each.id == name]
+    mark = mark_of(known.claim)
+    assert mark is not None
+    assert mark.low is not None
+    assert mark.high is not None
+    assert mark.low < mark.high
+
+
+def test_the_axis_holds_everything_and_its_labels_keep_clear_of_each_other() -> None:
+    marks = [Mark(-1.2, None, None, weak=False), Mark(0.1, 0.05, 0.2, weak=False), Mark(None, None, 0.4, weak=True)]
+    axis = axis_of(marks)
+    assert axis.low < -1.2
+    assert axis.high > 0.4
+    places = [axis.x(at) for at in axis.marks]
+    assert all(b - a >= 40 for a, b in itertools.pairwise(places))
+    assert ">0 %<" in head(axis)
+    assert 'class="point alone"' in row(marks[0], axis, "x")
+    assert 'class="interval"' in row(marks[1], axis, "x")
+    assert 'class="open"' in row(marks[2], axis, "x")
+
+
+def test_the_command_writes_into_an_empty_directory_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    keep(Layout(tmp_path / "home"), costs(cost("machine-cpu", 3.0)))
+    done = CliRunner().invoke(app, ["knowledge", "site", str(tmp_path / "site")])
+    assert done.exit_code == 0, done.exception
+    assert (tmp_path / "site" / "index.html").stat().st_size > 50_000
+    assert "3.00" in (tmp_path / "site" / "costs.html").read_text()
+    again = CliRunner().invoke(app, ["knowledge", "site", str(tmp_path / "site")])
+    assert "not an empty directory" in str(again.exception)
+    (tmp_path / "link").symlink_to("elsewhere")
+    with pytest.raises(StudyError, match="not an empty directory"):
+        write_site(tmp_path / "link", (), Layout(tmp_path / "home"))
+
+
+def test_costs_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    keep(layout, costs(cost("machine-cpu", 3.0)))
+    (layout.unit_costs / "x" / "y").mkdir(parents=True)
+    (layout.unit_costs / "x" / "y" / "costs.json").write_text("{")
+    assert len(every_cost(layout)) == 1
