@@ -126,7 +126,8 @@ def _aimed(workload: Workload[Any]) -> TargetCheck:
 
     def check(parameters: Parameters, database: str) -> object:
         target = Target(database, Endpoint("127.0.0.1", 1), _SECRETS)
-        return tuple(command(parameters, target, "/run/tare") for command in (workload.load, workload.measure))
+        loads = (workload.load,) if workload.dataset(parameters) else ()
+        return tuple(command(parameters, target, "/run/tare") for command in (*loads, workload.measure))
 
     return check
 

@@ -94,7 +94,9 @@ def run(tmp_path: Path) -> Run:
     return run_study
 
 
-@pytest.mark.parametrize("database", SERVERS)
+@pytest.mark.parametrize(
+    "database", ["redis", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgresql", "mariadb"))]
+)
 def test_arms_with_tls_tell_its_version_and_cipher_and_keep_the_key(
     database: str, run: Run, tmp_path: Path
 ) -> None:

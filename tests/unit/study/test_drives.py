@@ -54,3 +54,9 @@ def test_a_factor_that_makes_it_so_is_blamed() -> None:
     )
     with pytest.raises(StudyError, match=r"factors\.where.*not taught to drive redis .arm 'redis'"):
         loads(text.replace("baseline: bare", "baseline: mariadb"), REGISTRY)
+
+
+def test_a_job_that_loads_nothing_is_no_fault() -> None:
+    job = "name: tare-load, job: {operations: [{name: ping, steps: [{send: PING}]}]}"
+    study = loads(STUDY.replace("DATABASE", "redis").replace("WORKLOAD", job), REGISTRY)
+    assert study.arms[0].settings.workload_name == "tare-load"
