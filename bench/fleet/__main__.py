@@ -41,6 +41,7 @@ from tare.store import resume_store
 ROOT = Path(__file__).parents[2]
 MADE_UP = (sys.executable, "-m", "bench.fleet.made_up")
 ARMS = 2
+"""Beside the baseline again."""
 GOAL_MS, GOAL_SPEED_UP = 20.0, 0.97
 _START_S = 600.0
 _LONGEST_S = 1800.0
@@ -211,7 +212,9 @@ def say(took: Took) -> None:
 
 def markdown(taken: Sequence[Took], loads: Sequence[float]) -> str:
     """Two tables: overhead of blocks without any sleep, and speed-up of sleeping ones."""
-    load = f"Load {loads[0]:.1f} before and {loads[1]:.1f} after, on {os.cpu_count()} CPUs; {ARMS} runs a block."
+    load = (
+        f"Load {loads[0]:.1f} before and {loads[1]:.1f} after, on {os.cpu_count()} CPUs; {ARMS + 1} runs a block."
+    )
     empty = [each for each in taken if not each.block_s]
     rows = [
         f"| {each.sites} | {each.blocks} | {each.blocks / each.wall_s:.1f} | {each.overhead_ms:.1f} "

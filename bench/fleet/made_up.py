@@ -27,16 +27,17 @@ _NOISE = 0.01
 _EFFECT = 0.05
 
 
-def throughput(run: PlannedRun) -> float:
-    """Operations a second: an effect of the arm, noise of the block and noise of the run."""
-    effect = _EFFECT * (int(hashlib.sha256(run.arm.encode()).hexdigest()[:4], 16) / 0xFFFF - 0.5)
+def throughput(run: PlannedRun, effect_of: str) -> float:
+    """Operations a second: the effect of an arm, noise of the block and noise of the run."""
+    effect = _EFFECT * (int(hashlib.sha256(effect_of.encode()).hexdigest()[:4], 16) / 0xFFFF - 0.5)
     block, own = Random(f"{run.seed}"), Random(f"{run.seed} {run.arm}")
     return _TYPICAL_PER_S * math.exp(effect + block.gauss(0, 2 * _NOISE) + own.gauss(0, _NOISE))
 
 
 def made_up(plan: Plan, run: PlannedRun, attempt: int, site: str, measured: PhaseTime) -> RunRecord:
     """The record of a good run that nobody made."""
-    arm, rate = plan.arm(run.arm), throughput(run)
+    arm = plan.arm(run.arm)
+    rate = throughput(run, plan.study.baseline if arm.control else arm.name)
     return RunRecord(
         run_id=run.id,
         attempt=attempt,

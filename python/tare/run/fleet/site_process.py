@@ -278,11 +278,18 @@ def _alone(spec: SiteSpec) -> Iterator[None]:
 
 
 def quiet() -> None:
-    """What Dask logs is no message of tare's, and its profile of each worker's thread every 10 ms nobody reads."""
+    """What Dask logs is no message of tare's, and nobody reads what it watches of itself 50 times a second."""
     import distributed  # noqa: F401 - it sets levels of its own when it is first imported
     from dask import config
 
-    config.set({"distributed.worker.profile.enabled": False, "distributed.scheduler.work-stealing": False})
+    config.set(
+        {
+            "distributed.worker.profile.enabled": False,
+            "distributed.scheduler.work-stealing": False,
+            "distributed.admin.tick.interval": "1s",
+            "distributed.admin.system-monitor.interval": "10s",
+        }
+    )
     for name in ("distributed", "distributed.client", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
