@@ -69,6 +69,10 @@ def test_what_ran_a_container_works_and_what_is_not_there_is_no_fault(monkeypatc
             "does not: invalid configuration: hybrid",
         ),
         (running(0), "does not: it printed nothing"),
+        (
+            running(255, stderr=b"ERROR youki: PATH is not set\n\nStack backtrace:\n   0: <unknown>\n"),
+            "does not: ERROR youki: PATH is not set",
+        ),
     ],
 )
 def test_one_that_starts_nothing_is_told_with_its_own_last_words(
@@ -162,6 +166,7 @@ def test_without_a_program_to_start_that_is_said(monkeypatch: pytest.MonkeyPatch
 
 def test_the_bundle_runs_the_program_apart_from_the_host() -> None:
     told = json.loads(json.dumps(runtimes.bundle("x")))
+    assert told["process"]["env"] == ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
     assert told["process"]["args"] == ["/tare-probe", "--version"]
     assert {each["type"] for each in told["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
 

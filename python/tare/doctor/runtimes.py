@@ -38,8 +38,10 @@ CONTAINERDS = ("/run/containerd/containerd.sock", "/run/docker/containerd/contai
 _STATIC = "/tare-probe"
 _ARGV = [_STATIC, "--version"]
 _SAYS = "tare-probe"
+_PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 _CALL_S = 30.0
 _LAST_LINE = 160
+_BACKTRACE = "\nStack backtrace:"
 _PORT = {"5000/tcp": ("127.0.0.1", None)}
 
 
@@ -181,16 +183,19 @@ def _runtime(host: Host, name: str, program: str) -> Line:
     words = version.text.split("\n")[0].strip() or "version unknown"
     place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
     ident = f"tare-doctor-{uuid4().hex[:12]}"
+    own = [name, "--root", f"{place}/state"]
     try:
         host.run(["mkdir", f"{place}/rootfs"], timeout_s=_CALL_S)
         host.run(["cp", program, f"{place}/rootfs{_STATIC}"], timeout_s=_CALL_S)
         host.put(json.dumps(bundle(ident)).encode(), f"{place}/config.json")
-        own = [name, "--root", f"{place}/state"]
-        done = host.run([*own, "run", "--bundle", place, ident], timeout_s=_CALL_S, check=False)
-        host.run([*own, "delete", "--force", ident], timeout_s=_CALL_S, check=False)
+        # Detached, as an engine's shim has it: youki waits for ever beside a program that ends at once.
+        run = [*own, "run", "--detach", "--bundle", place, ident]
+        done = host.run(run, timeout_s=_CALL_S, check=False)
     except TimedOut:
         return warning(line, f"{words}: a container did not end within {_CALL_S:g} s", "arms cannot use it here")
     finally:
+        with suppress(TareError):
+            host.run([*own, "delete", "--force", ident], timeout_s=_CALL_S, check=False)
         host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
     if done.code == 0 and _SAYS in done.text:
         return ok(line, f"{words}: works, a container ran")
@@ -235,7 +240,13 @@ def bundle(ident: str) -> dict[str, object]:
     ]
     return {
         "ociVersion": "1.0.2",
-        "process": {"user": {"uid": 0, "gid": 0}, "args": _ARGV, "env": [], "cwd": "/", "noNewPrivileges": True},
+        "process": {
+            "user": {"uid": 0, "gid": 0},
+            "args": _ARGV,
+            "env": [_PATH],  # youki starts nothing without
+            "cwd": "/",
+            "noNewPrivileges": True,
+        },
         "root": {"path": "rootfs", "readonly": False},
         "hostname": "tare",
         "mounts": mounts,
@@ -247,5 +258,6 @@ def bundle(ident: str) -> dict[str, object]:
 
 
 def _short(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The last line that was meant to be read: youki's ends with where in its program it stood."""
+    lines = [line.strip() for line in text.partition(_BACKTRACE)[0].splitlines() if line.strip()]
     return lines[-1][:_LAST_LINE] if lines else "it printed nothing"
