@@ -94,6 +94,18 @@ def test_one_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert "did not end within 30 s" in line.found
 
 
+def test_a_runtime_that_works_with_an_option_is_told_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(argv: Sequence[str], _stdin: bytes) -> Completed:
+        if "run" in argv and "--network=host" not in argv:
+            return Completed(tuple(argv), 128, b"", b"cannot run with network enabled in root network namespace\n")
+        return running(0, SAID)(argv, b"")  # type: ignore[operator]  # it is a function
+
+    line = lines(monkeypatch, runsc=answer)["runtime runsc"]
+    assert line.verdict is Verdict.OK
+    assert line.found.startswith("runsc version 1.2: works with --network=host, which the engine has to give it")
+    assert line.found.endswith("; without: cannot run with network enabled in root network namespace")
+
+
 class Engine:
     """Takes an image and starts what is in it; `said`: what its container says."""
 

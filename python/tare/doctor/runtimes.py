@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 RUNTIMES = ("runc", "crun", "youki", "runsc")
 CONTAINERDS = ("/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock")
 """Where containerd answers: by itself, and as dockerd starts one that it finds nowhere."""
+_OPTIONS = {"runsc": (("--network=host",),)}
+"""Of gVisor's, which takes any network namespace that shows net.core.rmem_default for the host's own."""
 _STATIC = "/tare-probe"
 _ARGV = [_STATIC, "--version"]
 _SAYS = "tare-probe"
@@ -174,16 +176,28 @@ def _tar(program: bytes) -> bytes:
 
 
 def _runtime(host: Host, name: str, program: str) -> Line:
-    """A bundle of the OCI specification, by hand: as an engine would, but without one."""
+    """As it is, else with the first of the options that have it work here."""
     line = f"runtime {name}"
     try:
         version = host.run([name, "--version"], timeout_s=_CALL_S, check=False)
     except TareError:
         return ok(line, "not installed")
     words = version.text.split("\n")[0].strip() or "version unknown"
+    why = _why_not(host, name, (), program)
+    if why is None:
+        return ok(line, f"{words}: works, a container ran")
+    for options in _OPTIONS.get(name, ()):
+        if _why_not(host, name, options, program) is None:
+            given = f"works with {' '.join(options)}, which the engine has to give it (runtimeArgs of daemon.json)"
+            return ok(line, f"{words}: {given}; without: {why}")
+    return warning(line, f"{words}: does not: {why}", "arms cannot use it here; another release may")
+
+
+def _why_not(host: Host, name: str, options: tuple[str, ...], program: str) -> str | None:
+    """Runs a bundle of the OCI specification, made by hand: as an engine would, but without one."""
     place = host.run(["mktemp", "-d"], timeout_s=_CALL_S).text.strip()
     ident = f"tare-doctor-{uuid4().hex[:12]}"
-    own = [name, "--root", f"{place}/state"]
+    own = [name, *options, "--root", f"{place}/state"]
     try:
         host.run(["mkdir", f"{place}/rootfs"], timeout_s=_CALL_S)
         host.run(["cp", program, f"{place}/rootfs{_STATIC}"], timeout_s=_CALL_S)
@@ -192,15 +206,14 @@ def _runtime(host: Host, name: str, program: str) -> Line:
         run = [*own, "run", "--detach", "--bundle", place, ident]
         done = host.run(run, timeout_s=_CALL_S, check=False)
     except TimedOut:
-        return warning(line, f"{words}: a container did not end within {_CALL_S:g} s", "arms cannot use it here")
+        return f"a container did not end within {_CALL_S:g} s"
     finally:
         with suppress(TareError):
             host.run([*own, "delete", "--force", ident], timeout_s=_CALL_S, check=False)
         host.run(["rm", "-rf", "--one-file-system", place], timeout_s=_CALL_S, check=False)
     if done.code == 0 and _SAYS in done.text:
-        return ok(line, f"{words}: works, a container ran")
-    reason = (done.stderr.decode(errors="replace") + done.text).strip()
-    return warning(line, f"{words}: does not: {_short(reason)}", "arms cannot use it here; another release may")
+        return None
+    return _short((done.stderr.decode(errors="replace") + done.text).strip())
 
 
 def containerd_line(host: Host, program: str) -> Line:
