@@ -19,6 +19,7 @@ from tare.analyze.runs import select_runs
 from tare.calibrate.summary import Identity
 from tare.knowledge.benchmark import setup_of
 from tare.knowledge.claim import Setup
+from tare.knowledge.event_costs import EventCost
 from tare.run.record import RunRecord
 from tare.study.model import Study
 from tare.study.values import Strict
@@ -77,6 +78,8 @@ class UnitCosts(Strict):
     measured_at: float
     digest: str
     costs: tuple[UnitCost, ...]
+    events: tuple[EventCost, ...] = ()
+    """Of the kernel; nothing of what was weighed before they were measured."""
 
     def of(self, path: Path, load: Load, quantity: Quantity, *, per_kib: bool = False) -> UnitCost | None:
         """One cost, `None` where it is not known."""

@@ -16,7 +16,8 @@ from rich.text import Text
 from tare.calibrate.summary import Identity, identity_of
 from tare.cli.study.calibration_text import machine
 from tare.cli.study.running import carried_out, planned
-from tare.errors import StudyError
+from tare.errors import RunFailed, StudyError
+from tare.knowledge.event_costs import EventCost, event_lines, measured_events
 from tare.knowledge.kept_costs import keep, place_of, read_costs
 from tare.knowledge.unit_costs import STUDY, Load, Quantity, UnitCost, UnitCosts, unit_costs
 from tare.knowledge.unit_costs import Path as NetworkPath
@@ -82,8 +83,26 @@ def _measured(layout: Layout, identity: Identity, *, full: bool, quiet: bool) ->
         )
     if not costs.costs:
         raise StudyError("no run of the unit costs ended well", hint=f"`tare report {store}` says why")
+    costs = costs.model_copy(update={"events": _events(layout, identity, quiet=quiet)})
     keep(layout, costs)
     return costs
+
+
+def _events(layout: Layout, identity: Identity, *, quiet: bool) -> tuple[EventCost, ...]:
+    """What the kernel takes for single events, some seconds; what could not be measured is told."""
+    folder = place_of(layout, identity) / "events"
+    folder.mkdir(exist_ok=True)
+    try:
+        with local_engine() as engine:
+            found, lacks = measured_events(LocalHost(), engine.client, folder)
+    except RunFailed as error:
+        found, lacks = (), (str(error),)
+    finally:
+        folder.rmdir()
+    if not quiet:
+        for why in lacks:
+            typer.echo(f"not measured: {why}", err=True)
+    return found
 
 
 def render(costs: UnitCosts, *, width: int = 100) -> str:
@@ -108,6 +127,10 @@ def render(costs: UnitCosts, *, width: int = 100) -> str:
         found = (costs.of(path, load, quantity, per_kib=per_kib) for _, load, quantity, per_kib in columns)
         table.add_row(_words(path), *map(_cell, found))
     console.print(table)
+    if costs.events:
+        console.print()
+        for line in event_lines(costs.events):
+            console.print(Text(line), soft_wrap=True)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 

@@ -15,6 +15,7 @@ from tare.errors import StudyError
 from tare.knowledge.advice_text import context_words, effect_words, plain, setup_words, source_words
 from tare.knowledge.claim import ClaimFile
 from tare.knowledge.dispute import all_disputes
+from tare.knowledge.event_costs import EVENTS
 from tare.knowledge.kept_costs import every_cost
 from tare.knowledge.own import as_json
 from tare.knowledge.site.forest import axis_of, head, mark_of, row
@@ -226,4 +227,16 @@ def _costs(costs: Sequence[UnitCosts]) -> Sequence[tuple[str, Sequence[tuple[str
                 rows.append((" / ".join(path), cells))
         if rows:
             tables.append((title, rows))
-    return tables
+    return [*tables, *_events(costs)]
+
+
+def _events(costs: Sequence[UnitCosts]) -> Sequence[tuple[str, Sequence[tuple[str, Sequence[str]]]]]:
+    """The events of the kernel, likewise."""
+    rows: dict[str, list[str]] = {}
+    for at, machine in enumerate(costs):
+        for each in machine.events:
+            place = each.where if each.seccomp is None else f"container, seccomp {each.seccomp}"
+            name = ", ".join(filter(None, (EVENTS[each.event], each.storage, place)))
+            cells = rows.setdefault(name, [""] * len(costs))
+            cells[at] = f"{each.ns / 1000:.2f} ± {(each.high - each.ns) / 1000:.2f}"
+    return [("Events of the kernel", list(rows.items()))] if rows else []

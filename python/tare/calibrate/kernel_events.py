@@ -1,0 +1,229 @@
+"""What the kernel takes for one event, each measured in two ways.
+
+Sent to a host, or into a container, and run by its own Python: `kernel_events.py REPEATS EVENTS NAME=DIRECTORY...`
+prints JSON: event → where → {"first": [ns, ...], "second": [ns, ...]}, one figure a repeat. What cannot be measured
+here is left out, with the reason in "lacks". Repeats are interleaved, so that a disturbance meets every event.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import os
+import random
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+_PAGE, _PAGES = 4096, 4096
+_FILE_PAGES, _WRITTEN_PAGES = 4096, 64
+_CALLS, _ALONE, _SYNCS = 50_000, 300, 30
+_KEPT = 0.98
+"""Share of page faults that are looked at: those that an interrupt met are none."""
+_ASLEEP_S = 0.0001
+Ways = tuple[float, float]
+
+
+def main(repeats: int, events: Sequence[str], places: Mapping[str, str]) -> None:
+    """Every event so many times."""
+    found: dict[str, dict[str, dict[str, list[float]]]] = {}
+    lacks: dict[tuple[str, str], str] = {}
+    for _ in range(repeats):
+        for event, where, measured in _tasks(events, places):
+            if (event, where) in lacks:
+                continue
+            try:
+                first, second = measured()
+            except OSError as error:
+                lacks[event, where] = error.strerror or str(error)
+                continue
+            ways = found.setdefault(event, {}).setdefault(where, {"first": [], "second": []})
+            ways["first"].append(first)
+            ways["second"].append(second)
+    reasons = [" ".join(filter(None, key)) + f": {why}" for key, why in lacks.items()]
+    json.dump({"events": found, "lacks": reasons}, sys.stdout)
+
+
+def _tasks(events: Sequence[str], places: Mapping[str, str]) -> Iterator[tuple[str, str, Callable[[], Ways]]]:
+    alone = {"syscall": _syscall, "fault": _fault, "wakeup": _wakeup}
+    of_file = {"read": _read, "fsync": _fsync}
+    for event in events:
+        if event in alone:
+            yield event, "", alone[event]
+        for name, folder in places.items() if event in of_file else ():
+            yield event, name, partial(of_file[event], folder)
+
+
+def _syscall() -> Ways:
+    """First: CPU time of a loop of getppid(2) less that of a function that makes no call.
+
+    Second: lseek(2), each timed alone, medians.
+    """
+    cpu, clock, call, none = time.thread_time_ns, time.perf_counter_ns, os.getppid, gc.isenabled
+    began = cpu()
+    for _ in range(_CALLS):
+        none()
+    empty = cpu()
+    for _ in range(_CALLS):
+        call()
+    first = ((cpu() - empty) - (empty - began)) / _CALLS
+    fd = os.open("/dev/null", os.O_RDONLY)
+    alone, without = [], []
+    for _ in range(10 * _ALONE):
+        at = clock()
+        os.lseek(fd, 0, 0)
+        between = clock()
+        none()
+        without.append(clock() - between)
+        alone.append(between - at)
+    os.close(fd)
+    return first, statistics.median(alone) - statistics.median(without)
+
+
+def _area() -> mmap.mmap:
+    area = mmap.mmap(-1, _PAGES * _PAGE)
+    area.madvise(mmap.MADV_NOHUGEPAGE)
+    return area
+
+
+def _fault() -> Ways:
+    """First: CPU time of first touches less that of second ones, by the kernel's count.
+
+    Second: each timed alone in another area, mean of all but the slowest.
+    """
+    cpu, clock = time.thread_time_ns, time.perf_counter_ns
+    area, fresh, ones = _area(), _area(), bytes(_PAGES)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    with memoryview(area) as view:
+        began = cpu()
+        view[::_PAGE] = ones
+        touched = cpu()
+        view[::_PAGE] = ones
+        again = cpu()
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    alone, without = [], []
+    for at in range(0, _PAGES * _PAGE, _PAGE):
+        start = clock()
+        fresh[at] = 1
+        between = clock()
+        fresh[at] = 1
+        without.append(clock() - between)
+        alone.append(between - start)
+    area.close()
+    fresh.close()
+    if faults < _PAGES // 2:
+        raise OSError(0, "touched pages took no faults of their own")
+    kept = sorted(alone)[: int(_KEPT * len(alone))]
+    return ((touched - began) - (again - touched)) / faults, statistics.fmean(kept) - statistics.median(without)
+
+
+def _wakeup() -> Ways:
+    """One way from CPU to CPU. First: half of a round trip over pipes. Second: by the clocks of both ends; medians.
+
+    Both less what the same write and read take where nobody has to be woken.
+    """
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise OSError(0, "one CPU alone")
+    there, back, own = os.pipe(), os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.sched_setaffinity(0, {cpus[1]})
+            for _ in range(_ALONE):
+                os.read(there[0], 8)
+                os.write(back[1], time.monotonic_ns().to_bytes(8, "little"))
+        finally:
+            os._exit(0)
+    os.sched_setaffinity(0, {cpus[0]})
+    rounds, ways, alone = [], [], []
+    for _ in range(_ALONE):
+        time.sleep(_ASLEEP_S)  # so long that the other end sleeps again
+        at = time.monotonic_ns()
+        os.write(there[1], b"x" * 8)
+        woken = int.from_bytes(os.read(back[0], 8), "little")
+        rounds.append((time.monotonic_ns() - at) / 2)
+        ways.append(woken - at)
+        at = time.monotonic_ns()
+        os.write(own[1], b"x" * 8)
+        os.read(own[0], 8)
+        alone.append(time.monotonic_ns() - at)
+    os.waitpid(child, 0)
+    os.sched_setaffinity(0, set(cpus))
+    for end in (*there, *back, *own):
+        os.close(end)
+    without = statistics.median(alone)
+    return statistics.median(rounds) - without, statistics.median(ways) - without
+
+
+def _file(folder: str, flags: int = 0) -> int:
+    """A file without a name."""
+    path = Path(folder, f"tare-kernel-events-{os.getpid()}")
+    fd = os.open(path, os.O_CREAT | os.O_RDWR | flags, 0o600)
+    path.unlink()
+    return fd
+
+
+def _read(folder: str) -> Ways:
+    """4 KiB at random. First: past the page cache (O_DIRECT). Second: through it, after its pages were dropped."""
+    fd = _file(folder)
+    try:
+        block = os.urandom(_PAGE) * 256
+        for _ in range(_FILE_PAGES // 256):
+            os.write(fd, block)
+        os.fsync(fd)
+        places = _places(_FILE_PAGES, _ALONE)
+        direct = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_DIRECT)
+        buffer = mmap.mmap(-1, _PAGE)
+        first = _each(lambda at: os.preadv(direct, [buffer], at), places)
+        os.close(direct)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+        return first, _each(lambda at: os.pread(fd, _PAGE, at), list(dict.fromkeys(places)))
+    finally:
+        os.close(fd)
+
+
+def _fsync(folder: str) -> Ways:
+    """4 KiB in place. First: write, then fsync(2). Second: a file that is open with O_SYNC."""
+    block = os.urandom(_PAGE)
+    places = _places(_WRITTEN_PAGES, _SYNCS)
+    plain, synced = _file(folder), _file(folder, os.O_SYNC)
+
+    def write_and_sync(at: int) -> None:
+        os.pwrite(plain, block, at)
+        os.fsync(plain)
+
+    try:
+        for fd in (plain, synced):
+            os.write(fd, block * _WRITTEN_PAGES)
+            os.fsync(fd)
+        return _each(write_and_sync, places), _each(lambda at: os.pwrite(synced, block, at), places)
+    finally:
+        os.close(plain)
+        os.close(synced)
+
+
+def _places(pages: int, count: int) -> list[int]:
+    """Offsets of pages at random."""
+    draw = random.Random(os.getpid())  # noqa: S311 - no secret
+    return [draw.randrange(pages) * _PAGE for _ in range(count)]
+
+
+def _each(call: Callable[[int], object], places: Sequence[int]) -> float:
+    """Median over places."""
+    clock, times = time.perf_counter_ns, []
+    for at in places:
+        began = clock()
+        call(at)
+        times.append(clock() - began)
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2].split(","), dict(each.split("=", 1) for each in sys.argv[3:]))

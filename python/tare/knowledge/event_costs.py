@@ -1,0 +1,228 @@
+"""What the kernel takes for one event on this machine: bare, and in a container under each seccomp filter.
+
+Measured by calibrate/kernel_events.py in two ways, which should agree; docs/reference/unit-costs.md tells both.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import statistics
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from docker.errors import DockerException
+from docker.types import Ulimit
+from requests.exceptions import RequestException
+from scipy.special import stdtrit
+
+from tare.deployments import Limits
+from tare.deployments.network.bridge import labels
+from tare.deployments.rlimits import ceilings, rlimits
+from tare.errors import RunFailed, TareError
+from tare.sites import Host
+from tare.study.values import Strict
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+Event = Literal["syscall", "fault", "wakeup", "read", "fsync"]
+EVENTS: Mapping[Event, str] = {
+    "syscall": "system call",
+    "fault": "page fault",
+    "wakeup": "wake-up across CPUs",
+    "read": "read of 4 KiB",
+    "fsync": "fsync of 4 KiB",
+}
+PROGRAM = Path(__file__).parent.parent / "calibrate" / "kernel_events.py"
+REPEATS = 9
+_TIME_S = 180.0
+_FILTERS: Sequence[Literal["default", "unconfined"]] = ("default", "unconfined")
+_AGREE = math.log(1.5)
+"""Two ways agree within a factor of 1.5, or where their intervals overlap."""
+_INSIDE = "/tare-kernel-events.py"
+
+
+class EventCost(Strict):
+    """Nanoseconds of one event: mean over repeats of the first way, and of the second beside it.
+
+    `where`: `bare` or `container`; `seccomp`: the filter of a container; `storage`: of reads and writes to disk.
+    `low`, `high`: 95 % intervals (Student's t over repeats).
+    """
+
+    event: Event
+    where: Literal["bare", "container"]
+    seccomp: Literal["default", "unconfined"] | None = None
+    storage: str | None = None
+    ns: float
+    low: float
+    high: float
+    n: int
+    second_ns: float
+    second_low: float
+    second_high: float
+
+    @property
+    def agree(self) -> bool:
+        """Whether the two ways do."""
+        apart = self.low > self.second_high or self.second_low > self.high
+        if not apart:
+            return True
+        return min(self.ns, self.second_ns) > 0 and abs(math.log(self.ns / self.second_ns)) <= _AGREE
+
+
+def bare_events(host: Host, storages: Mapping[str, str]) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
+    """All events outside of any container, and what could not be measured. `storages`: name → directory."""
+    places = [f"{name}={path}" for name, path in storages.items()]
+    argv = [sys.executable, "-I", "-S", str(PROGRAM), str(REPEATS), ",".join(EVENTS), *places]
+    done = host.run(argv, timeout_s=_TIME_S)
+    return costs_of(json.loads(done.stdout), "bare", None)
+
+
+def contained_events(
+    host: Host, client: DockerClient, seccomp: Literal["default", "unconfined"], bind: Path
+) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
+    """The same in a container, by the host's own Python. `bind`: a directory of the host for its disk.
+
+    Raises `RunFailed` where that cannot be. Image and container are gone afterwards.
+    """
+    python = os.path.realpath(sys.executable)
+    shared = dict.fromkeys(
+        path for path in ("/usr", sys.base_prefix) if path == "/usr" or not path.startswith("/usr")
+    )
+    answer = client.api.import_image_from_data(_image())
+    engine_id = next((word for line in answer.splitlines() if (word := json.loads(line).get("status", ""))), "")
+    if not engine_id.startswith("sha256:"):
+        raise RunFailed("the engine takes no image")
+    name = f"tare-weigh-{uuid4().hex[:12]}"
+    limits = rlimits(Limits(), ceilings(host))
+    try:
+        container = client.containers.create(
+            engine_id,
+            entrypoint=[python, "-I", "-S", _INSIDE],
+            command=[str(REPEATS), ",".join(EVENTS), "layer=/tmp", "bind=/bind"],
+            name=name,
+            labels=labels(name),
+            volumes={
+                **{path: {"bind": path, "mode": "ro"} for path in shared},
+                str(bind): {"bind": "/bind", "mode": "rw"},
+            },
+            network_mode="none",
+            security_opt=["seccomp=unconfined"] if seccomp == "unconfined" else [],
+            ulimits=[Ulimit(name=each, soft=limit.soft, hard=limit.hard) for each, limit in limits.items()],
+        )
+        try:
+            container.start()
+            code = container.wait(timeout=_TIME_S)["StatusCode"]
+            told = bytes(container.logs(stdout=True, stderr=False))
+            if code:
+                raise RunFailed(f"{PROGRAM.name} failed in a container: {bytes(container.logs()).decode()[-200:]}")
+        finally:
+            container.remove(v=True, force=True)
+    except (DockerException, RequestException) as error:
+        raise RunFailed(f"the engine cannot run {PROGRAM.name}: {error}") from error
+    finally:
+        with suppress(DockerException, RequestException):
+            client.images.remove(engine_id, force=True)
+    return costs_of(json.loads(told), "container", seccomp)
+
+
+def _image() -> bytes:
+    """A root file system that has the program alone, and links into the host's /usr, which is mounted over."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in ("usr", "bind", "tmp"):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            tar.addfile(entry)
+        for name in ("bin", "lib", "lib64"):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            tar.addfile(entry)
+        program = PROGRAM.read_bytes()
+        entry = tarfile.TarInfo(_INSIDE.lstrip("/"))
+        entry.size, entry.mode = len(program), 0o644
+        tar.addfile(entry, io.BytesIO(program))
+    return packed.getvalue()
+
+
+def costs_of(
+    tree: Mapping[str, Any], where: Literal["bare", "container"], seccomp: Literal["default", "unconfined"] | None
+) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
+    """From what the program printed. Raises `RunFailed` where that is not whole."""
+    found = []
+    try:
+        for event, of in tree["events"].items():
+            for storage, ways in of.items():
+                first, second = _mean(ways["first"]), _mean(ways["second"])
+                found.append(
+                    EventCost(
+                        event=event, where=where, seccomp=seccomp, storage=storage or None,
+                        ns=first[0], low=first[1], high=first[2], n=len(ways["first"]),
+                        second_ns=second[0], second_low=second[1], second_high=second[2],
+                    )
+                )  # fmt: skip
+        return tuple(found), tuple(f"{where}: {why}" for why in tree["lacks"])
+    except (KeyError, TypeError, statistics.StatisticsError) as error:
+        raise RunFailed(f"what {PROGRAM.name} printed is not whole: {error}") from error
+
+
+def _mean(values: Sequence[float]) -> tuple[float, float, float]:
+    mean, n = statistics.fmean(values), len(values)
+    reach = float(stdtrit(n - 1, 0.975)) * statistics.stdev(values) / math.sqrt(n)
+    return mean, mean - reach, mean + reach
+
+
+def filter_cost(costs: Sequence[EventCost]) -> tuple[float, float] | None:
+    """What the default seccomp filter adds to a system call, ns, in each way; `None` where one was not measured."""
+    calls = {each.seccomp: each for each in costs if each.event == "syscall" and each.where == "container"}
+    default, without = calls.get("default"), calls.get("unconfined")
+    if default is None or without is None:
+        return None
+    return default.ns - without.ns, default.second_ns - without.second_ns
+
+
+def event_lines(costs: Sequence[EventCost]) -> Iterator[str]:
+    """A table within 80 columns: microseconds, half of the 95 % interval, the second way, whether both agree."""
+    if not costs:
+        return
+    yield "\N{MICRO SIGN}s an event, \N{PLUS-MINUS SIGN} half of the 95 % interval, and measured in a second way"
+    yield ""
+    for each in costs:
+        place = each.where if each.seccomp is None else f"container, seccomp {each.seccomp}"
+        name = f"{EVENTS[each.event]}{'' if each.storage is None else f', {each.storage}'}"
+        figure = f"{each.ns / 1000:.2f} \N{PLUS-MINUS SIGN}{(each.high - each.ns) / 1000:.2f}"
+        agree = "" if each.agree else "  differs"
+        yield f"{name:<22}{place:<30}{figure:>17}{each.second_ns / 1000:>9.2f}{agree}".rstrip()
+    added = filter_cost(costs)
+    if added is not None:
+        yield ""
+        ways = f"{added[0]:.0f} ns to a system call, in the second way {added[1]:.0f} ns"
+        yield f"the default seccomp filter adds {ways}"
+
+
+def measured_events(
+    host: Host, client: DockerClient | None, folder: Path
+) -> tuple[tuple[EventCost, ...], tuple[str, ...]]:
+    """Bare and, where an engine answers, in containers with and without its filter; and what is lacking.
+
+    `folder`: a directory of the host, on the disk that data lie on.
+    """
+    costs, lacks = bare_events(host, {"host": str(folder), "tmpfs": "/dev/shm"})  # noqa: S108 - a tmpfs is wanted
+    if client is None:
+        return costs, (*lacks, "container: no engine answers")
+    for seccomp in _FILTERS:
+        try:
+            more, without = contained_events(host, client, seccomp, folder)
+        except TareError as error:
+            lacks += (f"container, seccomp {seccomp}: {error}",)
+            continue
+        costs, lacks = (*costs, *more), (*lacks, *without)
+    return costs, lacks
