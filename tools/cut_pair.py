@@ -115,9 +115,9 @@ def left_on(host: TestHost) -> list[str]:
     found = [f"process {_line(pid)}" for pid in hosts.members([host.name]) if _comm(pid) not in _OWN]
     found += [f"directory {path}" for path in (home / "work").glob("*")]
     found += [f"in the ledger: {entry}" for entry in noted(home / "agent" / "ledger")]
-    found += [
-        f"control group {path}" for path in GROUPS.glob(f"**/tare-hosts/**/{host.name}/tare/*") if path.is_dir()
-    ]
+    for top in ("", "*/"):  # others' groups come and go beside these
+        groups = GROUPS.glob(f"{top}tare-hosts/{host.name}/tare/*")
+        found += [f"control group {path}" for path in groups if path.is_dir()]
     return [f"{what} on {host.name}" for what in found]
 
 

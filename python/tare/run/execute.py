@@ -221,7 +221,15 @@ def _until_good(
         if all(record.outcome.ok for record in records):
             return
         for run in together:
+            _refuse_without_hosts(session, run)
             _refuse_without_engine(session, run)
+
+
+def _refuse_without_hosts(session: _Session, run: PlannedRun) -> None:
+    """Of a host that is lost for good the same; one that may come back is waited for, to spare retries."""
+    why = session.machine_of(run).host_lost()
+    if why is not None:
+        raise EnvironmentLacks(f"a host is lost: {why}", hint="once it is back, repeat the command to resume")
 
 
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:

@@ -29,6 +29,7 @@ from tare.sites import Host, Site
 from tare.sites.engines import EngineLedger, Engines
 from tare.sites.layout import Layout
 from tare.sites.ledger import Ledger
+from tare.sites.reach import CanBeLost
 from tare.storage import Storage
 from tare.storage.registry import STORAGES, StorageFactory
 from tare.study.model import ArmSettings, Placement, SutSpec
@@ -184,6 +185,11 @@ class Machine:
             except (DockerException, RequestException, EnvironmentLacks) as error:
                 return f"{error} (on {host.name})" if self.parts else str(error)
         return None
+
+    def host_lost(self) -> str | None:
+        """Why one of the site's hosts is out of reach for good; waits for one that may come back."""
+        behind = (host for host in self.site.hosts if isinstance(host, CanBeLost))
+        return next((why for host in behind if (why := host.lost_for_good()) is not None), None)
 
     def _engine_of(self, placed: Placement, host: Host) -> tuple[Ledger, DockerClient | None]:
         """The engine of a side's containers on its host, and the ledger in which they are its."""

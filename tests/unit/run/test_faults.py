@@ -22,6 +22,7 @@ from tare.run.events import Event, Observer, PhaseStarted
 from tare.run.execute import execute
 from tare.run.interrupts import Interrupted, Interrupts
 from tare.run.record import Phase, RunRecord
+from tare.sites import Site
 from tare.sites.ledger import Kind
 from tare.sites.local import LocalHost
 
@@ -230,6 +231,22 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(ri
     rig.swap(engine=Gone(), deployments={"fake": NeedsEngine})
     records: list[RunRecord] = []
     with pytest.raises(EnvironmentLacks, match=r"stopped answering: connection refused .*repeat the command"):
+        _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), lambda _: None, records)
+    assert [record.outcome.ok for record in records] == [False]
+    assert rig.leftovers == []
+
+
+def test_a_host_that_is_lost_for_good_ends_the_study_with_its_record_kept(rig: Any, plans: Any) -> None:
+    class Far(LocalHost):
+        def lost_for_good(self) -> str | None:
+            return "far was out of reach for 120 s"
+
+    host = Far("far")
+    rig.swap(site=Site(sut=host, client=host))
+    records: list[RunRecord] = []
+    with pytest.raises(
+        EnvironmentLacks, match=r"a host is lost: far was out of reach for 120 s .*repeat the command"
+    ):
         _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), lambda _: None, records)
     assert [record.outcome.ok for record in records] == [False]
     assert rig.leftovers == []

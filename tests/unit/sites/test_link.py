@@ -147,7 +147,17 @@ def test_an_agent_that_is_left_alone_ends_all_it_started_and_itself(
     assert not (tmp_path / "deep" / "run").exists()
     with pytest.raises(RunFailed, match="was out of reach for 3 s, and its agent has cleared up"):
         far.host.read("/proc/version")
+    assert "was out of reach for 3 s" in (far.host.lost_for_good() or "")
     assert not make().ledger.entries()
+
+
+def test_a_host_that_may_come_back_is_waited_for(make: Make) -> None:
+    far = make(lease_s=10)
+    assert far.host.lost_for_good() is None
+    far.cut()
+    later(0.5, lambda: setattr(far.wire, "cut", False))
+    assert far.host.lost_for_good() is None
+    assert far.host.read("/proc/version")
 
 
 def test_words_from_its_tare_keep_an_agent_from_clearing_up(make: Make, output: Output) -> None:

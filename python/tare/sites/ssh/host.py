@@ -33,6 +33,10 @@ class SshHost:
         self._link = link
         self._carried = Carried(link)
 
+    def lost_for_good(self) -> str | None:
+        """Why, once its agent's lease is over; waits while its connection is being made anew."""
+        return self._link.lost_for_good()
+
     def run(
         self,
         argv: Sequence[str],

@@ -26,6 +26,7 @@ LEASE_S = 120.0
 QUIET_S = 60.0
 """Limit of requests that have none of their own: long enough for a connection that comes back."""
 _GRACE_S = 5.0
+_LOOK_S = 0.1
 """How much longer than the agent itself the answer of a program's time limit may take."""
 _HELLO_S = 60.0  # greeted, an agent may first clear up after a tare that died
 _BYE_S, _LATE_BYE_S = 60.0, 10.0
@@ -115,6 +116,12 @@ class Link:
             raise RunFailed(pending.lost)
         assert pending.answer is not None  # noqa: S101 - for the type alone
         return _answer_of(pending.answer)
+
+    def lost_for_good(self) -> str | None:
+        """Why, once its lease is over; `None` while it stands. Waits while it is down: a lease at most."""
+        while self._down_since is not None and not self._given_up and not self._closed.wait(_LOOK_S):
+            pass
+        return self._lost_words() if self._given_up else None
 
     def close(self, *, bye: bool = True) -> None:
         """End the conversation. `bye`: the agent clears up and ends at once; else when its lease is over.
