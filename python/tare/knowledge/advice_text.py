@@ -197,7 +197,8 @@ def _forecast(forecast: Forecast) -> Iterator[_Line]:
     if forecast.nothing_known:
         yield _Line(f"  {arm}: no claim is comparable", hang=4)
         for near in forecast.near:
-            yield _Line(f"    near, {_apart(near)}: {near.claim.id}", hang=6)
+            weak = " (weak source)" if near.claim.claim.source.weak else ""
+            yield _Line(f"    near, {_apart(near)}: {near.claim.id}{weak}", hang=6)
     for dispute in forecast.disputes:
         yield _Line(f"    disputed: {_dispute(dispute)}", hang=6)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from pathlib import Path
@@ -11,9 +12,14 @@ import numpy as np
 import pytest
 from tests.unit.analyze import synthetic
 from tests.unit.knowledge.test_prediction import BRIDGE, cost, costs, profile
+from tests.unit.stores import known, store_of
+from typer.testing import CliRunner
 
+from tare.calibrate.summary import identity_of
+from tare.cli import app
 from tare.errors import StoreError
 from tare.knowledge.claim import load_claims
+from tare.knowledge.kept_costs import keep
 from tare.knowledge.model_error import (
     ASSUMED,
     ModelError,
@@ -61,10 +67,10 @@ def test_few_outcomes_leave_it_at_what_is_assumed() -> None:
 
 
 def test_the_error_is_kept_and_read_again_and_a_damaged_file_is_told(tmp_path: Path) -> None:
-    layout, known = Layout(tmp_path), ModelError(base=0.02, share=0.1, outcomes=9, stores=2)
+    layout, kept = Layout(tmp_path), ModelError(base=0.02, share=0.1, outcomes=9, stores=2)
     assert read_error(layout) == ASSUMED
-    path = keep_error(layout, known)
-    assert read_error(layout) == known
+    path = keep_error(layout, kept)
+    assert read_error(layout) == kept
     path.write_text("{")
     with pytest.raises(StoreError, match="cannot be read"):
         read_error(layout)
@@ -74,13 +80,13 @@ def test_what_replies_hold_beyond_the_small_ones_adds_its_cost_a_kib() -> None:
     # 100 µs of the server's one CPU an operation; 5 requests of 2 µs, 10 KiB of 1 µs more: 100 / 120.
     of = profile(per_s=10_000.0, sut=4.0, requests=5.0, threads=64)
     with_bytes = Profile(of.requests, of.per_s, of.flying, of.stations, of.runs, kib=10.0)
-    known = costs(
+    weighed = costs(
         cost("sut-cpu", 2.0),
         cost("time", 1.0, load_="alone"),
         cost("sut-cpu", 1.0, load_="large").model_copy(update={"per_kib": True}),
     )
-    assert predicted("bridge", BRIDGE, with_bytes, known).log_ratio == pytest.approx(math.log(100 / 120))
-    assert predicted("bridge", BRIDGE, of, known).log_ratio == pytest.approx(math.log(100 / 110))
+    assert predicted("bridge", BRIDGE, with_bytes, weighed).log_ratio == pytest.approx(math.log(100 / 120))
+    assert predicted("bridge", BRIDGE, of, weighed).log_ratio == pytest.approx(math.log(100 / 110))
 
 
 def test_the_payload_is_what_the_loopback_interface_sent_without_headers(tmp_path: Path) -> None:
@@ -153,3 +159,46 @@ def test_claims_stand_beside_a_prediction_and_whether_they_agree() -> None:
     assert "which disagree" in shown
     assert "5.0 % and 0 % of the overhead, assumed" in shown
     assert "Bytes of requests and replies are left out" in " ".join(shown.split())
+
+
+def a_store(path: Path, published: float) -> Path:
+    """Four blocks of a closed loop on a saturated machine, where a published port does a share of bare's rate."""
+
+    def told(tree: dict[str, Any]) -> None:
+        per_s = tree["measurement"]["throughput_per_s"]
+        tree["measurement"] |= {"operations": round(4 * per_s), "queries_per_s": 16 * per_s}
+        tree["settings"] = {"workload": {"threads": 16}}
+        tree["usage"] |= {
+            "sut_cpu_s": 3.9, "client_cpu_s": 2.0, "machine": {"user": 7.0, "idle": 1.0}, "sut_cpus": 1.0,
+            "client_cpus": 1.0, "wall_s": 4.0, "saturation": None,
+        }  # fmt: skip
+
+    port: list[float] = [each * published for each in (1000, 1011, 989, 1005)]
+    rates: dict[str, list[float]] = {"bare": [1000, 1010, 990, 1005], "published-loopback": port}
+    return store_of(path, [synthetic.changed(record, told) for record in known(rates)])
+
+
+def test_the_command_predicts_stores_of_weighed_machines_and_keeps_what_they_teach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
+    store = a_store(tmp_path / "store", 0.6)
+    refused = CliRunner().invoke(app, ["knowledge", "predicted", str(store)])
+    assert "unit costs of the machine" in str(refused.exception)
+    port = cost("sut-cpu", 30.0), cost("time", 50.0, load_="alone")
+    path = {"network": "host"}  # as the made-up arms have it, whatever they are called
+    weighed = costs(*(each.model_copy(update=path) for each in port))
+    identity = identity_of(synthetic.HOST, synthetic.ENGINE)
+    keep(Layout(tmp_path / "home"), weighed.model_copy(update={"identity": identity}))
+    shown = CliRunner().invoke(app, ["knowledge", "predicted", str(store), "--keep"])
+    assert shown.exit_code == 0, shown.exception
+    assert "of 1 arm of 1 store within the 90 % interval" in shown.stdout
+    assert "the published figure: " in shown.stdout
+    assert "measured" in shown.stdout
+    assert read_error(Layout(tmp_path / "home")) == ASSUMED  # one arm teaches nothing
+    tree = json.loads(CliRunner().invoke(app, ["knowledge", "predicted", str(store), "--json"]).stdout)
+    (arm,) = tree["arms"]
+    assert arm["overhead"] == pytest.approx(-0.4, abs=0.01)
+    beside = CliRunner().invoke(app, ["advise", "percona-2016", "--scale", "demo", "--profile", str(store)])
+    assert "claims: " in beside.stdout
+    assert "5.0 % and 0 % of the overhead, assumed" in " ".join(beside.stdout.split())
