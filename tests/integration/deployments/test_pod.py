@@ -156,8 +156,11 @@ def test_a_class_of_service_is_in_force(  # noqa: PLR0917 - a row
     assert (above / "cpu.cfs_quota_us").read_text().strip() == quota
 
 
-_BROKEN = """#!/bin/sh
-[ "$CNI_COMMAND" != {command} ] || {{ echo '{{"code": 11, "msg": "out of order"}}'; exit 1; }}
+_BROKEN = """#!{python}
+import json, os, sys
+if os.environ["CNI_COMMAND"] == "{command}":
+    sys.exit(print(json.dumps({{"code": 11, "msg": "out of order"}})) or 1)
+print(json.dumps(json.load(sys.stdin).get("prevResult", {{}})))
 """
 
 
@@ -174,7 +177,7 @@ def test_a_plugin_that_fails_is_one_sentence_and_what_it_keeps_is_swept(  # noqa
 ) -> None:
     for plugin in ("bridge", "host-local"):
         (tmp_path / plugin).symlink_to(f"{directory_of(host, plugin)}/{plugin}")
-    (tmp_path / "portmap").write_text(_BROKEN.format(command=command))
+    (tmp_path / "portmap").write_text(_BROKEN.format(python=sys.executable, command=command))
     (tmp_path / "portmap").chmod(0o755)
     task = make_task("sleep", "1000", name="s", network=NetworkKind.HOST_PORT, port=5000, pod=PodSetting())
     with monkeypatch.context() as patch:

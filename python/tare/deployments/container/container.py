@@ -321,6 +321,8 @@ class Container:
         """An engine that is restarted meanwhile breaks its connections: told with its host and the task."""
         try:
             yield
+        except APIError:  # an answer, though also a RequestException
+            raise
         except RequestException as error:
             raise RunFailed(f"the engine on {self._host.name} does not answer for {task.name}: {error}") from error
 
