@@ -267,7 +267,7 @@ def names(lab: Lab) -> tuple[str, ...]:
     """Of all its hosts of which anything is there."""
     pattern = f"tare-{lab.tag}-h[0-9]*"
     namespaces = {path.name for path in NAMES.glob(pattern)}
-    groups = {path.name for path in GROUPS.glob(f"**/tare-hosts/{pattern}")}
+    groups = {path.name for top in _tops() for path in top.glob(pattern)}
     return tuple(sorted(namespaces | groups))
 
 
@@ -299,12 +299,18 @@ def members(hosts: Sequence[str]) -> frozenset[int]:
     """The processes of these hosts, by their pids on this machine."""
     pids: set[int] = set()
     for name in hosts:
-        for path in GROUPS.glob(f"**/tare-hosts/{name}/**/cgroup.procs"):
-            with contextlib.suppress(OSError):
-                pids |= {int(line) for line in path.read_text().split()}
+        for top in _tops():
+            for folder, _, _ in os.walk(top / name):  # what goes meanwhile is passed over
+                with contextlib.suppress(OSError):
+                    pids |= {int(line) for line in Path(folder, "cgroup.procs").read_text().split()}
         if (NAMES / name).exists():
             pids |= {int(line) for line in run("ip", "netns", "pids", name, check=False).stdout.split()}
     return frozenset(pids - {0})
+
+
+def _tops() -> frozenset[Path]:
+    """In each hierarchy, below which the groups of all hosts are; nothing of others', which come and go."""
+    return frozenset(path for pattern in ("tare-hosts", "*/tare-hosts") for path in GROUPS.glob(pattern))
 
 
 def init_of(host: TestHost) -> int:
@@ -321,7 +327,7 @@ def init_of(host: TestHost) -> int:
 def _remove_groups(hosts: Sequence[str]) -> None:
     """Deepest first; the kernel may hold on to one for a moment after its last process."""
     deadline = time.monotonic() + _DOWN_S
-    for top in {path for pattern in ("tare-hosts", "*/tare-hosts") for path in GROUPS.glob(pattern)}:
+    for top in _tops():
         for own in (top / name for name in hosts):
             while own.exists():
                 for path in sorted((*own.rglob("*/"), own), key=lambda path: -len(path.parts)):
