@@ -69,7 +69,7 @@ def test_a_delay_on_the_server_s_host_is_seen_from_the_client_s(
     good = [record for record in store.records() if record.outcome.ok]
     for record in good:
         assert (record.path or {})["hop"] == "wire"
-        assert (record.path or {})["server_host"] == engine_pair[0].name
+        assert (record.path or {})["wire"]["server_host"] == engine_pair[0].name
     held = next(record for record in good if record.arm == "held")
     line = json.loads(store.raw(held, "sut.proxy.jsonl").read_text().splitlines()[-1])
     assert line["held_ns"] / line["messages"] >= 1000 * DELAY_US
