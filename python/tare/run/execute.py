@@ -16,6 +16,7 @@ from tare.run.attempt.context import Images
 from tare.run.attempt.job import Job
 from tare.run.attempt.loading import contents_of, ensure_snapshot, loader_of, shelf_of
 from tare.run.attempt.stages import attempt_stages
+from tare.run.clock import Deadline
 from tare.run.duet.attempt import attempt_duet
 from tare.run.events import BlockEnded, MeasureChosen, Notice, Observer, Preparing, RunEnded, RunStarted
 from tare.run.machine import Machine
@@ -25,6 +26,9 @@ from tare.run.rights import lowered
 from tare.sites import Host
 from tare.study.model import ArmSettings, Placement
 from tare.study.rules.repetition import instances
+
+_ENGINE_BACK_S, _ENGINE_POLL_S = 30.0, 0.5
+"""How long an engine that does not answer may take to start anew."""
 
 
 @dataclass(frozen=True)
@@ -233,14 +237,19 @@ def _refuse_without_hosts(session: _Session, run: PlannedRun) -> None:
 
 
 def _refuse_without_engine(session: _Session, run: PlannedRun) -> None:
-    """An engine that has gone fails all runs to come: better to end, with the cause, than to use up retries."""
-    settings = session.settings(run)
-    why = session.machine_of(run).engine_lost(settings)
-    if why is not None:
-        raise EnvironmentLacks(
-            f"the container engine stopped answering: {why}",
-            hint="start it again, then repeat the command to resume",
-        )
+    """An engine that has gone fails all runs to come: better to end, with the cause, than to use up retries.
+
+    One that is restarted takes some seconds.
+    """
+    settings, machine = session.settings(run), session.machine_of(run)
+    deadline = Deadline(machine.clock, _ENGINE_BACK_S)
+    while (why := machine.engine_lost(settings)) is not None:
+        if deadline.passed:
+            raise EnvironmentLacks(
+                f"the container engine stopped answering: {why}",
+                hint="start it again, then repeat the command to resume",
+            )
+        machine.clock.sleep(_ENGINE_POLL_S)
 
 
 def _attempt(jobs: Sequence[Job], session: _Session) -> Kept:

@@ -220,7 +220,11 @@ def test_no_password_is_kept_anywhere(rig: Any, plans: Any, monkeypatch: pytest.
     assert not any(password.encode() in path.read_bytes() for path in home)
 
 
-def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(rig: Any, plans: Any) -> None:
+def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(
+    rig: Any, plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.run.execute._ENGINE_BACK_S", 0.0)
+
     class Gone:
         def ping(self) -> bool:
             raise DockerException("connection refused")
@@ -234,6 +238,26 @@ def test_an_engine_that_stopped_answering_ends_the_study_with_its_record_kept(ri
         _take(rig, plans(retries=3, arms=("a", "b"), fault="crash"), lambda _: None, records)
     assert [record.outcome.ok for record in records] == [False]
     assert rig.leftovers == []
+
+
+def test_an_engine_that_is_restarted_is_waited_for(rig: Any, plans: Any) -> None:
+    class Back:
+        pings = 0
+
+        def ping(self) -> bool:
+            self.pings += 1
+            if self.pings == 1:
+                raise DockerException("connection refused")
+            return True
+
+    class NeedsEngine(FakeDeployment):
+        needs: ClassVar[frozenset[Right]] = frozenset({Right.ENGINE})
+
+    engine = Back()
+    rig.swap(engine=engine, deployments={"fake": NeedsEngine})
+    first, second = rig.execute(plans(retries=1, fault="crash"))
+    assert (first.outcome.ok, second.outcome.ok) == (False, False)
+    assert engine.pings >= 2
 
 
 def test_a_host_that_is_lost_for_good_ends_the_study_with_its_record_kept(rig: Any, plans: Any) -> None:
