@@ -122,6 +122,10 @@ bench-fleet: setup ## What handing out blocks costs, on SITES (1,4,16,64) fake s
 	-@scripts/apt_install.sh "needed to compare with" parallel:parallel
 	@$(PY) -m bench.fleet $(if $(SITES),--sites $(SITES)) --markdown build/bench-fleet.md --json build/bench-fleet.json
 
+.PHONY: bench-scale
+bench-scale: setup ## Bytes, seconds and memory of stores of RUNS (1000,10000,100000) made-up runs from up to 200 sites
+	@$(PY) -m bench.fleet.scale $(if $(RUNS),--runs $(RUNS)) --markdown build/bench-scale.md --json build/bench-scale.json
+
 guide-charts: setup ## The charts of the guide on loops and rates, from what is kept beside it, or latency over load of a STORE
 	@$(PY) -m tools.guide_charts $(if $(STORE),--from $(STORE))
 

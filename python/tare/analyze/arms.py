@@ -63,14 +63,14 @@ def summarise(study: Study, runs: Runs, metrics: Sequence[Metric]) -> tuple[ArmS
 
 
 def _summary(study: Study, runs: Runs, arm: Arm, metrics: Sequence[Metric]) -> ArmSummary:
-    good = [run for (_, name), run in runs.good.items() if name == arm.name]
+    good = runs.of_arm(arm.name)
     units = (run.measurement.get("unit") for run in good if run.measurement is not None)
     return ArmSummary(
         arm=arm.name,
         levels=arm.levels,
         is_baseline=arm.name == study.baseline_of(arm.name),
         good=len(good),
-        attempted=sum(name == arm.name for _, name in runs.attempted),
+        attempted=runs.attempted_of[arm.name],
         unit=next((str(unit) for unit in units if unit), None),
         values={
             metric.name: _level(metric, runs.values_of(arm.name, metric), figure_of(study, arm, metric))

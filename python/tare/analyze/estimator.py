@@ -100,11 +100,11 @@ _ESTIMATORS: dict[str, Estimator] = {
 
 def _windows(runs: Runs, arm: str, metric: Metric) -> list[float]:
     """The values of all windows of an arm's runs; none for a metric that windows do not have."""
-    key = _IN_WINDOWS.get(metric.name)
+    if (key := _IN_WINDOWS.get(metric.name)) is None:
+        return []
     windows = [
         number_at(window, (key,))
-        for (_, name), run in runs.good.items()
-        if name == arm and key is not None
+        for run in runs.of_arm(arm)
         for window in (run.measurement or {}).get("windows", ())
     ]
     return [value for value in windows if value is not None]

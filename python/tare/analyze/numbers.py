@@ -28,4 +28,4 @@ def number_at(tree: Mapping[str, Any] | None, path: tuple[str, ...]) -> float | 
 
 def _is_mapping(value: object) -> bool:
     """A record's are plain dicts, and asking the abstract class takes ten times as long: it is asked of others."""
-    return type(value) is dict or isinstance(value, Mapping)
+    return value is not None and (type(value) is dict or isinstance(value, Mapping))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tare.errors import StoreError
@@ -48,8 +50,30 @@ class Runs:
 
     def values_of(self, arm: str, metric: Metric) -> list[float]:
         """All known values of an arm's good runs, in the order of the runs."""
-        values = self._values(metric).items()
-        return [value for (_, name), value in values if name == arm and value is not None]
+        values = self._values(metric)
+        known = (values[place] for place in self._places_of.get(arm, ()))
+        return [value for value in known if value is not None]
+
+    def of_arm(self, arm: str) -> list[RunRecord]:
+        """Its good runs, in the order of the runs."""
+        return [self.good[place] for place in self._places_of.get(arm, ())]
+
+    @cached_property
+    def attempted_of(self) -> Counter[str]:
+        """Arm → runs of it that were attempted."""
+        return Counter(arm for _, arm in self.attempted)
+
+    def good_of(self, arm: str) -> tuple[RunRecord, ...]:
+        """The good runs of an arm, in the order of the blocks."""
+        return tuple(self.good[place] for place in sorted(self._places_of.get(arm, ())))
+
+    @cached_property
+    def _places_of(self) -> Mapping[str, Sequence[tuple[int, str]]]:
+        """Arm → (block, arm) of its good runs, in the order of the runs."""
+        places: dict[str, list[tuple[int, str]]] = {}
+        for place in self.good:
+            places.setdefault(place[1], []).append(place)
+        return places
 
     def _values(self, metric: Metric) -> dict[tuple[int, str], float | None]:
         """Read once a metric: percentiles are counted from histograms, and a baseline stands beside every arm."""
@@ -61,20 +85,20 @@ class Runs:
         """Blocks in which the arm was to be run."""
         return tuple(block for block in self.blocks if not self.at_once or (block, arm) in self.attempted)
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[int, ...]:
         """Blocks of which anything was run, in order."""
         return tuple(sorted({block for block, _ in self.attempted}))
 
     def by_site(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
         """(block, value) by the site that the block was made on; all under one name where no site is recorded."""
-        places = self._places()
+        places = self._sites
         found: dict[str, list[float]] = {}
         for block, value in ratios:
             found.setdefault(places.get(block) or "", []).append(value)
         return found
 
-    @property
+    @cached_property
     def swapped(self) -> Mapping[int, bool]:
         """Block → whether server and client stood on each other's hosts; empty of a study in which none did."""
         found = {block: is_swapped(run) for (block, _), run in self.good.items() if run.between is not None}
@@ -82,14 +106,20 @@ class Runs:
 
     def by_server_host(self, ratios: Iterable[tuple[int, float]]) -> dict[str, list[float]]:
         """(block, value) by the host that the server stood on in the block, where two hosts are known."""
-        hosts = {block: str(run.between["sut"]) for (block, _), run in self.good.items() if run.between is not None}
+        hosts = self._server_hosts
         found: dict[str, list[float]] = {}
         for block, value in ratios:
             if block in hosts:
                 found.setdefault(hosts[block], []).append(value)
         return found
 
-    def _places(self) -> dict[int, str | None]:
+    @cached_property
+    def _server_hosts(self) -> Mapping[int, str]:
+        """Block → the host that the server stood on, where two hosts are known."""
+        return {block: str(run.between["sut"]) for (block, _), run in self.good.items() if run.between is not None}
+
+    @cached_property
+    def _sites(self) -> Mapping[int, str | None]:
         """Block → its site."""
         return {block: run.site for (block, _), run in self.good.items()}
 

@@ -1,11 +1,16 @@
-"""What `make bench-fleet` computes and prints, and that its study is as long as it was asked for."""
+"""What `make bench-fleet` and `make bench-scale` compute and print, and how long their study is."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from bench.fleet.__main__ import Took, markdown
+from bench.fleet.scale import Scale, exponent, fill
+from bench.fleet.scale import markdown as scale_table
 from bench.fleet.study import plan_of_sleeps
+from tare.store import open_store, verify
 
 
 def test_what_a_site_slept_is_no_overhead() -> None:
@@ -31,3 +36,18 @@ def test_ways_stand_beside_each_other_and_what_was_not_measured_is_no_figure() -
 def test_the_study_may_be_larger_than_one_that_is_made() -> None:
     plan = plan_of_sleeps(3000, 2)
     assert len({run.block for run in plan.runs}) == 3000
+
+
+def test_a_figure_that_grows_with_the_runs_has_the_exponent_one() -> None:
+    few, many = Scale(1000, 2, {"terminal, s": 2.0}), Scale(10_000, 20, {"terminal, s": 20.0})
+    assert exponent(few, many, "terminal, s") == pytest.approx(1.0)
+    assert "| terminal, s | 2.00 | 20.00 | 1.00 | 20 |" in scale_table([few, many], (0.1, 0.2)).splitlines()
+
+
+def test_a_store_of_made_up_runs_reads_as_one_that_a_fleet_made(tmp_path: Path) -> None:
+    plan = plan_of_sleeps(4, 2)
+    fill(tmp_path / "store", plan, ["north", "south"])
+    store = open_store(tmp_path / "store")
+    assert {record.run_id for record in store.records()} == {run.id for run in plan.runs}
+    assert all(len({one.site for one in store.records() if one.block == block}) == 1 for block in range(1, 5))
+    assert not verify(store)

@@ -92,15 +92,15 @@ class Evidence:
 
     def good(self, arm: str) -> tuple[RunRecord, ...]:
         """The runs of an arm that count, in the order of the blocks."""
-        return tuple(self.runs.good[place] for place in sorted(self.runs.good) if place[1] == arm)
+        return self.runs.good_of(arm)
 
-    @property
+    @cached_property
     def arms(self) -> tuple[str, ...]:
         """All arms with a good run, the baseline among them."""
         having = {arm for _, arm in self.runs.good}
         return tuple(arm.name for arm in self.study.arms if arm.name in having)
 
-    @property
+    @cached_property
     def attempted(self) -> tuple[str, ...]:
         """All arms of which a run was attempted, those without a good one among them."""
         tried = {arm for _, arm in self.runs.attempted}
