@@ -10,6 +10,9 @@ use crate::workload::Workload;
 pub struct Plan {
     /// `HOST:PORT`.
     pub address: String,
+    /// Further nodes of the same cluster. Each connection then has one to each node, and a request goes to one that has
+    /// its row.
+    pub others: Vec<String>,
     pub access: Access,
     /// Executed once each, in this order, before all else; the first that fails ends the run.
     pub before: Vec<Statement>,
@@ -39,7 +42,18 @@ impl Plan {
     /// Each thread has one connection and sends when its last reply has come: nothing else can happen meanwhile.
     #[must_use]
     pub fn waits_for_one(&self) -> bool {
-        self.arrivals.is_none() && self.connections == self.threads
+        self.arrivals.is_none() && self.connections == self.threads && self.others.is_empty()
+    }
+
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Where a node listens.
+    #[must_use]
+    pub fn address_of(&self, node: usize) -> &str {
+        node.checked_sub(1).and_then(|other| self.others.get(other)).unwrap_or(&self.address)
     }
 }
 

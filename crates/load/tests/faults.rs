@@ -23,6 +23,7 @@ fn plan(address: String, rate: Option<f64>, seconds: f64) -> Plan {
         access: Access::default(),
         before: Vec::new(),
         after: Vec::new(),
+        others: Vec::new(),
         workload: Arc::new(Job::parse(JOB, Dialect::Words).expect("a job")),
         seed: 1,
         connections: 8,

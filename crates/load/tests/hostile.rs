@@ -81,8 +81,24 @@ fn meets<P: Protocol>(bytes: &[u8], tls: bool) -> bool {
 
 type Meets = fn(&[u8], bool) -> bool;
 
+/// A segment of CQL's version 5, up to 255 bytes, with both checksums.
+fn segment(payload: &[u8]) -> Vec<u8> {
+    let head = [payload.len() as u8, 0, 2];
+    let mut crc = 0x0087_5060_u32;
+    for byte in head {
+        crc ^= u32::from(byte) << 16;
+        for _ in 0..8 {
+            crc = crc << 1 ^ if crc & 0x0080_0000 == 0 { 0 } else { 0x0197_4f0b };
+        }
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&[0xfa, 0x2d, 0x55, 0xca]);
+    hasher.update(payload);
+    [&head[..], &crc.to_le_bytes()[..3], payload, &hasher.finalize().to_le_bytes()].concat()
+}
+
 /// What a server of each protocol says to a client that logs in without being asked for more.
-fn servers() -> [(&'static str, Meets, Vec<u8>); 5] {
+fn servers() -> [(&'static str, Meets, Vec<u8>); 6] {
     let mut mysql = vec![10];
     mysql.extend_from_slice(b"8.0.30\0\x01\0\0\0abcdefgh\0\xff\xf7\xff\x02\0\xff\xdf\x15");
     mysql.extend_from_slice(b"\0\0\0\0\0\0\0\0\0\0abcdefghijkl\0mysql_native_password\0");
@@ -96,10 +112,23 @@ fn servers() -> [(&'static str, Meets, Vec<u8>); 5] {
     ];
     let mut postgresql = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I1\0\0\0\x04".to_vec();
     postgresql.extend_from_slice(b"t\0\0\0\x0a\0\x01\0\0\0\x17n\0\0\0\x04Z\0\0\0\x05I");
-    let mut cql = b"\x84\0\0\0\x02\0\0\0\0".to_vec();
-    cql.extend_from_slice(
-        b"\x84\0\0\0\x08\0\0\0\x1b\0\0\0\x04\0\x02id\0\0\0\0\0\0\0\x01\0\0\0\0\0\x01k\0\x01",
-    );
+    let cql = [
+        &b"\x84\0\0\0\x06\0\0\0\x1d\0\x01\0\x11PROTOCOL_VERSIONS\0\x01\0\x044/v4"[..],
+        b"\x84\0\0\0\x02\0\0\0\0\x84\0\0\0\x08\0\0\0\x1f\0\0\0\x04\0\x02id",
+        b"\0\0\0\x01\0\0\0\x01\0\0\0\0\0\x01k\0\x01t\0\x01v\0\x09",
+    ]
+    .concat();
+    let prepared = [
+        &b"\x85\0\0\0\x08\0\0\0\x26\0\0\0\x04\0\x02id\0\x03res\0\0\0\x01\0\0\0\x01\0\0\0\x01"[..],
+        b"\0\0\0\x01k\0\x01t\0\x01v\0\x09",
+    ]
+    .concat();
+    let cql_5 = [
+        &b"\x84\0\0\0\x06\0\0\0\x1d\0\x01\0\x11PROTOCOL_VERSIONS\0\x01\0\x045/v5"[..],
+        b"\x85\0\0\0\x02\0\0\0\0",
+        &segment(&prepared),
+    ]
+    .concat();
     let mut mongodb = b"\x26\0\0\0\0\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0".to_vec();
     mongodb.extend_from_slice(b"\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0");
     [
@@ -107,6 +136,7 @@ fn servers() -> [(&'static str, Meets, Vec<u8>); 5] {
         ("mysql", meets::<Mysql>, mysql.concat()),
         ("postgresql", meets::<Postgresql>, postgresql),
         ("cql", meets::<Cql>, cql),
+        ("cql 5", meets::<Cql>, cql_5),
         ("mongodb", meets::<Mongodb>, mongodb),
     ]
 }
@@ -123,7 +153,7 @@ fn is_bounded() {
 fn what_servers_say_is_taken_as_far_as_it_goes() {
     let _turn = TURN.lock();
     for (name, meets, bytes) in servers() {
-        if matches!(name, "redis" | "mysql" | "postgresql") {
+        if matches!(name, "redis" | "mysql" | "postgresql" | "cql" | "cql 5") {
             assert!(meets(&bytes, false), "{name}: the sample is to reach the first request");
         }
         for cut in 0..bytes.len() {
@@ -149,7 +179,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600), which in 0..5_usize, tls in any::<bool>()) {
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600), which in 0..6_usize, tls in any::<bool>()) {
         let _turn = TURN.lock();
         servers()[which].1(&bytes, tls);
         is_bounded();
@@ -157,7 +187,7 @@ proptest! {
 
     #[test]
     fn nearly_valid_bytes(
-        which in 0..5_usize,
+        which in 0..6_usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         more in prop::collection::vec(any::<u8>(), 0..40),
     ) {

@@ -53,7 +53,7 @@ pub(crate) enum ProtocolName {
     Redis,
     /// Version 3 of its protocol, with prepared statements
     Postgresql,
-    /// Version 4 of its native protocol: Cassandra
+    /// Its native protocol, version 5 or 4: Cassandra
     Cql,
     /// `MySQL`, `MariaDB`, Percona Server: prepared statements in binary
     Mysql,
@@ -106,9 +106,9 @@ pub(crate) struct RunOptions {
     /// What the server speaks
     #[arg(long, value_enum)]
     pub protocol: ProtocolName,
-    /// Where the server listens [default: 127.0.0.1 with the protocol's port]
-    #[arg(long, value_name = "HOST:PORT")]
-    pub address: Option<String>,
+    /// Where the server listens; of a cluster of Cassandra, each node [default: 127.0.0.1 with the protocol's port]
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
+    pub address: Vec<String>,
     /// Log in as this user
     #[arg(long)]
     pub user: Option<String>,

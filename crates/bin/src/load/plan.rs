@@ -37,6 +37,7 @@ pub(crate) fn of(options: &RunOptions, phase: Phase) -> Result<Plan, LoadError> 
     let arrivals = arrivals(options, client.per_s, workload.kinds())?;
     Ok(Plan {
         address: address(options),
+        others: others(options)?,
         access,
         before,
         workload,
@@ -181,9 +182,27 @@ fn most_waiting(options: &RunOptions, connections: u32, arrivals: Option<&Arriva
     options.most_waiting.unwrap_or(of_rate.max(connections as usize))
 }
 
+/// The first one.
 fn address(options: &RunOptions) -> String {
     let default = || format!("127.0.0.1:{}", options.protocol.default_port());
-    options.address.clone().unwrap_or_else(default)
+    options.address.first().cloned().unwrap_or_else(default)
+}
+
+fn others(options: &RunOptions) -> Result<Vec<String>, LoadError> {
+    let others: Vec<String> = options.address.iter().skip(1).cloned().collect();
+    if others.is_empty() {
+        return Ok(others);
+    }
+    let wrong = |what: &str| Err(LoadError::Usage(what.to_owned()));
+    if options.protocol != ProtocolName::Cql {
+        return wrong(
+            "several nodes in --address are those of a cluster, which only --protocol cql knows",
+        );
+    }
+    if options.tls && options.tls_verify == VerifyName::Full {
+        return wrong("the nodes of a cluster have different names: say --tls-verify ca");
+    }
+    Ok(others)
 }
 
 fn access(options: &RunOptions) -> Result<Access, LoadError> {

@@ -12,6 +12,7 @@ use rustix::fd::AsFd;
 
 use crate::error::{Fault, LoadError};
 use crate::plan::Plan;
+use crate::protocol::cluster::Cluster;
 use crate::protocol::{Opened, Protocol, Statement, Wire};
 use crate::sys;
 use crate::tls::Session;
@@ -56,9 +57,9 @@ pub(super) fn make_room(connections: usize) -> Result<(), LoadError> {
     Ok(())
 }
 
-pub(super) fn open<P: Protocol>(plan: &Plan) -> Result<Line<P>, Fault> {
+fn open<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
     let started = Instant::now();
-    let (wire, protocol) = dial(plan, plan.workload.statements())?;
+    let (wire, protocol) = dial(plan, node, plan.workload.statements())?;
     let Opened { socket, session, handshake } = wire.into_opened()?;
     if plan.waits_for_one() {
         socket.set_nonblocking(false)?;
@@ -71,31 +72,65 @@ pub(super) fn open<P: Protocol>(plan: &Plan) -> Result<Line<P>, Fault> {
 }
 
 /// A connection that blocks, for these statements.
-pub(super) fn dial<P: Protocol>(plan: &Plan, statements: &[Statement]) -> Result<(Wire, P), Fault> {
-    let mut wire = Wire::connect(&plan.address, plan.limits.connect)?;
-    if let Some(tls) = plan.access.tls.as_ref().filter(|_| P::TLS_FIRST) {
-        wire.secure(tls)?;
-    }
+pub(super) fn dial<P: Protocol>(
+    plan: &Plan,
+    node: usize,
+    statements: &[Statement],
+) -> Result<(Wire, P), Fault> {
+    let mut wire = wire::<P>(plan, node)?;
     let protocol = P::open(&mut wire, &plan.access, statements)?;
     Ok((wire, protocol))
 }
 
-/// Opens all connections of the plan, in their order.
+fn wire<P: Protocol>(plan: &Plan, node: usize) -> Result<Wire, Fault> {
+    let mut wire = Wire::connect(plan.address_of(node), plan.limits.connect)?;
+    if let Some(tls) = plan.access.tls.as_ref().filter(|_| P::TLS_FIRST) {
+        wire.secure(tls)?;
+    }
+    Ok(wire)
+}
+
+/// Which node has what, where the plan names several.
+///
+/// # Errors
+/// Where a node cannot be asked.
+pub(super) fn discover<P: Protocol>(plan: &Plan) -> Result<Option<Cluster>, LoadError> {
+    if plan.others.is_empty() {
+        return Ok(None);
+    }
+    let mut wires = Vec::new();
+    for node in 0..plan.nodes() {
+        wires.push(wire::<P>(plan, node).map_err(|source| failed(plan, node, source))?);
+    }
+    P::discover(&mut wires, &plan.access).map_err(|source| failed(plan, 0, source))
+}
+
+fn failed(plan: &Plan, node: usize, source: Fault) -> LoadError {
+    LoadError::Connect { address: plan.address_of(node).to_owned(), source }
+}
+
+/// Opens all connections of the plan, in their order, each to all nodes.
 ///
 /// # Errors
 /// The first failure; the others are not tried any more.
 pub(super) fn open_all<P: Protocol>(plan: &Plan) -> Result<Vec<Line<P>>, LoadError> {
-    let next = AtomicUsize::new(0);
+    let (next, all) = (AtomicUsize::new(0), plan.connections * plan.nodes());
     let failure = Mutex::new(None);
-    let opened = Mutex::new(Vec::with_capacity(plan.connections));
+    let opened = Mutex::new(Vec::with_capacity(all));
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(plan.connections) {
+        for _ in 0..AT_ONCE.min(all) {
             scope.spawn(|| {
-                while next.fetch_add(1, Ordering::Relaxed) < plan.connections {
-                    match open(plan) {
-                        Ok(line) => opened.lock().expect("no panic").push(line),
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= all {
+                        break;
+                    }
+                    let node = number % plan.nodes();
+                    match open(plan, node) {
+                        Ok(line) => opened.lock().expect("no panic").push((number, line)),
                         Err(fault) => {
-                            next.store(plan.connections, Ordering::Relaxed);
+                            next.store(all, Ordering::Relaxed);
+                            let fault = failed(plan, node, fault);
                             failure.lock().expect("no panic").get_or_insert(fault);
                         }
                     }
@@ -103,28 +138,30 @@ pub(super) fn open_all<P: Protocol>(plan: &Plan) -> Result<Vec<Line<P>>, LoadErr
             });
         }
     });
-    match failure.into_inner().expect("no panic") {
-        Some(source) => Err(LoadError::Connect { address: plan.address.clone(), source }),
-        None => Ok(opened.into_inner().expect("no panic")),
+    if let Some(error) = failure.into_inner().expect("no panic") {
+        return Err(error);
     }
+    let mut opened = opened.into_inner().expect("no panic");
+    opened.sort_unstable_by_key(|&(number, _)| number);
+    Ok(opened.into_iter().map(|(_, line)| line).collect())
 }
 
 /// What became of a lost connection.
 pub(super) struct Reopened<P> {
-    pub(super) connection: usize,
+    pub(super) route: usize,
     pub(super) line: Result<Line<P>, Fault>,
 }
 
-/// Opens the connections named in `lost` again until its other end is dropped, ringing `bell` for each.
+/// Opens the routes named in `lost` again until its other end is dropped, ringing `bell` for each.
 pub(super) fn reopen<P: Protocol>(
     plan: &Plan,
     lost: &Receiver<usize>,
     found: &Sender<Reopened<P>>,
     bell: impl AsFd,
 ) {
-    while let Ok(connection) = lost.recv() {
-        let line = reach(plan);
-        if found.send(Reopened { connection, line }).is_err() {
+    while let Ok(route) = lost.recv() {
+        let line = reach(plan, route % plan.nodes());
+        if found.send(Reopened { route, line }).is_err() {
             return; // the run is over
         }
         // Only a counter at its limit would block; it has been rung then.
@@ -132,10 +169,10 @@ pub(super) fn reopen<P: Protocol>(
     }
 }
 
-fn reach<P: Protocol>(plan: &Plan) -> Result<Line<P>, Fault> {
+fn reach<P: Protocol>(plan: &Plan, node: usize) -> Result<Line<P>, Fault> {
     let deadline = Instant::now() + plan.limits.reconnect;
     loop {
-        match open(plan) {
+        match open(plan, node) {
             Err(fault) if fault.passes() && Instant::now() < deadline => std::thread::sleep(PAUSE),
             result => return result,
         }

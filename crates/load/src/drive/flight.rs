@@ -17,6 +17,8 @@ pub(super) struct Pending {
     pub(super) operation: Operation,
     pub(super) expect: Expect,
     pub(super) last: bool,
+    /// Where the request under way went.
+    pub(super) node: u16,
     /// Of the requests that were answered: the first failure.
     pub(super) outcome: Outcome,
 }
@@ -29,6 +31,7 @@ const NONE: Pending = Pending {
     operation: Operation { kind: 0, step: 0, key: 0, random: Random::new(0) },
     expect: Expect { rows: 0, bytes: 0, contents: None, number: None, may_miss: false },
     last: false,
+    node: 0,
     outcome: Outcome::Right,
 };
 
@@ -104,15 +107,20 @@ impl Flight {
         }
     }
 
-    /// Empties all slots, for a connection that was lost.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Pending> {
-        let ordered = matches!(self.order, Order::Ring { .. });
-        let fresh = Self::new(self.slots.len() as u16, ordered);
-        std::mem::replace(self, fresh).slots.into_iter().flatten()
+    /// Empties the slots of all that went to a node which was lost. In order, there is only one.
+    pub(super) fn drain(&mut self, node: u16) -> Vec<Pending> {
+        if matches!(self.order, Order::Ring { .. }) {
+            let fresh = Self::new(self.slots.len() as u16, true);
+            return std::mem::replace(self, fresh).slots.into_iter().flatten().collect();
+        }
+        let went_there = |slot: &Option<Pending>| slot.is_some_and(|pending| pending.node == node);
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| went_there(slot));
+        let slots: Vec<u16> = slots.map(|(slot, _)| slot as u16).collect();
+        slots.into_iter().filter_map(|slot| self.take(slot)).collect()
     }
 
-    pub(super) fn oldest_sent_ns(&self) -> Option<u64> {
-        self.slots.iter().flatten().map(|pending| pending.step_sent_ns).min()
+    pub(super) fn oldest(&self) -> Option<&Pending> {
+        self.slots.iter().flatten().min_by_key(|pending| pending.step_sent_ns)
     }
 }
 
@@ -142,6 +150,21 @@ mod tests {
             }
             assert!(flight.take(0).is_none(), "nothing was asked");
         }
+    }
+
+    #[test]
+    fn what_went_to_a_lost_node_is_drained_alone() {
+        let mut flight = Flight::new(4, false);
+        for number in 0..4 {
+            flight.put(Pending { node: number % 2, ..at(number.into()) });
+        }
+        let lost = flight.drain(1);
+        assert_eq!(lost.iter().map(|pending| pending.intended_ns).sum::<u64>(), 1 + 3);
+        assert_eq!(flight.len(), 2);
+        flight.put(at(9));
+        flight.put(at(10));
+        assert!(flight.is_full());
+        assert_eq!(flight.drain(0).len(), 4);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn execute<P: Protocol>(plan: &Plan, statements: &[Statement]) -> Res
 }
 
 fn call<P: Protocol>(plan: &Plan, statement: &Statement) -> Result<(), Fault> {
-    let (mut wire, mut protocol) = connect::dial::<P>(plan, std::slice::from_ref(statement))?;
+    let (mut wire, mut protocol) = connect::dial::<P>(plan, 0, std::slice::from_ref(statement))?;
     let mut out = Vec::new();
     protocol.encode(0, &Values::default(), 0, &mut out);
     wire.extend(LIMIT);

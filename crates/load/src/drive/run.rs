@@ -7,11 +7,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::connect::{self, Line};
-use super::connection::Connection;
+use super::connection::{Connection, Route};
 use super::once;
 use super::pace::Timeline;
 use super::shared::{Channels, End, Notice, Shared};
-use super::worker::Worker;
+use super::worker::{Ways, Worker};
 use crate::clock;
 use crate::error::LoadError;
 use crate::measure::{Latencies, Phase, Window, latencies};
@@ -72,8 +72,9 @@ pub fn run<P: Protocol>(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(Progress<'_>) -> Result<(), LoadError>,
 ) -> Result<Outcome, LoadError> {
-    connect::make_room(plan.connections)?;
+    connect::make_room(plan.connections * plan.nodes())?;
     once::execute::<P>(plan, &plan.before)?;
+    let cluster = connect::discover::<P>(plan)?;
     let started_ns = clock::monotonic_ns();
     let lines = connect::open_all::<P>(plan)?;
     let set_up = set_up(&lines, started_ns);
@@ -87,7 +88,8 @@ pub fn run<P: Protocol>(
     let mut spares = Vec::new();
     let mut dealt = deal(plan, lines).into_iter().enumerate();
     let gathered = std::thread::scope(|scope| {
-        let started = dealt.try_for_each(|(share, connections)| {
+        let cluster = cluster.as_ref();
+        let started = dealt.try_for_each(|(share, Share { connections, routes })| {
             let (spare, windows) = channel();
             spares.push(spare);
             let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
@@ -101,8 +103,8 @@ pub fn run<P: Protocol>(
                 lost: report_lost,
                 found,
             };
-            let worker =
-                || Worker::new(plan, &shared, channels, timeline, connections, bell)?.run();
+            let ways = Ways { cluster, connections, routes };
+            let worker = || Worker::new(plan, &shared, channels, timeline, ways, bell)?.run();
             let notices = notices.clone();
             let shared = &shared;
             std::thread::Builder::new().name("reopen".into()).spawn_scoped(scope, move || {
@@ -165,16 +167,26 @@ fn timeline(plan: &Plan) -> Timeline {
     Timeline { start_ns, mark_ns, end_ns, window_ns: plan.window.as_nanos() as u64 }
 }
 
+/// What one thread has.
+struct Share<P> {
+    connections: Vec<Connection>,
+    /// Of each connection, one to each node.
+    routes: Vec<Route<P>>,
+}
+
 /// Gives each thread its connections: thread `t` of `n` has `t`, `t + n`, `t + 2n`, …
-fn deal<P: Protocol>(plan: &Plan, lines: Vec<Line<P>>) -> Vec<Vec<Connection<P>>> {
-    let mut shares: Vec<Vec<Connection<P>>> = (0..plan.threads).map(|_| Vec::new()).collect();
+fn deal<P: Protocol>(plan: &Plan, lines: Vec<Line<P>>) -> Vec<Share<P>> {
+    let none = |_| Share { connections: Vec::new(), routes: Vec::new() };
+    let mut shares: Vec<Share<P>> = (0..plan.threads).map(none).collect();
     let connections = plan.connections as u64;
-    for (number, line) in (0..).zip(lines) {
-        let share = |all| all / connections + u64::from(number < all % connections);
-        let budget = plan.length.operations().map_or(u64::MAX, share);
+    let mut routes = lines.into_iter().map(Route::new);
+    for number in 0..connections {
+        let part = |all| all / connections + u64::from(number < all % connections);
+        let budget = plan.length.operations().map_or(u64::MAX, part);
         let operations = Stream::new(plan.seed, number, connections);
-        let connection = Connection::new(line, operations, plan.depth, budget);
-        shares[number as usize % plan.threads].push(connection);
+        let share = &mut shares[number as usize % plan.threads];
+        share.connections.push(Connection::new(operations, plan.depth, P::ORDERED, budget));
+        share.routes.extend(routes.by_ref().take(plan.nodes()));
     }
     shares
 }

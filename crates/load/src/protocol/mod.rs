@@ -3,6 +3,7 @@
 //! Log-in and preparing block, on a thread beside the measuring ones; what happens for each request does not, and
 //! allocates nothing once its buffers have grown. An implementation is `resp` to look at.
 
+pub mod cluster;
 pub mod cql;
 pub mod mongodb;
 pub mod mysql;
@@ -11,6 +12,7 @@ pub mod resp;
 pub mod statement;
 mod wire;
 
+use self::cluster::Cluster;
 use crate::error::Fault;
 use crate::tls::Tls;
 pub use statement::{Label, Statement, Type, Value, Values};
@@ -29,6 +31,24 @@ pub trait Protocol: Send + Sized + 'static {
     /// # Errors
     /// What the server, or the way to it, answered instead.
     fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault>;
+
+    /// What nodes have which rows, asked of one connection to each; `None`: the protocol, or this cluster, does not say.
+    ///
+    /// # Errors
+    /// What a node, or the way to it, answered instead.
+    fn discover(_wires: &mut [Wire], _access: &Access) -> Result<Option<Cluster>, Fault> {
+        Ok(None)
+    }
+
+    /// The nodes that have what a request is about; none where it is not about one row, or nobody knows.
+    fn replicas<'c>(
+        &mut self,
+        _statement: usize,
+        _values: &Values,
+        _cluster: &'c Cluster,
+    ) -> &'c [u16] {
+        &[]
+    }
 
     /// Appends the bytes of one request. Without order, its reply will name `slot`.
     fn encode(&mut self, statement: usize, values: &Values, slot: u16, out: &mut Vec<u8>);
@@ -54,8 +74,8 @@ pub trait Protocol: Send + Sized + 'static {
     }
 }
 
-/// How many bytes of an unfinished piece a decoder may leave: the longest line or header that is taken.
-pub const REST_LIMIT: usize = 64 * 1024;
+/// How many bytes of an unfinished piece a decoder may leave: the longest line, header or segment that is taken.
+pub const REST_LIMIT: usize = 132 * 1024;
 
 /// Who logs in, and where to.
 #[derive(Clone, Debug, Default)]

@@ -75,6 +75,7 @@ fn described(plan: &Plan, protocol: &str) -> Value {
     json!({
         "protocol": protocol,
         "address": plan.address,
+        "others": plan.others,
         "tls": plan.access.tls.as_ref().map(|tls| json!({ "verify": tls.verify.name() })),
         "seed": plan.seed,
         "connections": plan.connections,

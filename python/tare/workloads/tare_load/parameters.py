@@ -56,13 +56,19 @@ def _trace(given: Any) -> Any:
     """A file becomes its arrivals, so that the study is whole without it."""
     if isinstance(given, str):
         return tuple(read_trace(Path(given)))
-    return tuple(given) if isinstance(given, list) else given
+    if isinstance(given, list):
+        return tuple(tuple(one) if isinstance(one, list) else one for one in given)
+    return given
 
 
+Arrival = float | tuple[float, str]
+"""Seconds from the start, and of which operation it is, where the trace says so."""
 Trace = Annotated[
-    tuple[float, ...],
+    tuple[Arrival, ...],
     BeforeValidator(_trace),
-    WithJsonSchema({"type": "string", "description": "A file of arrivals, CSV or Parquet."}),
+    WithJsonSchema(
+        {"type": "string", "description": "A file of arrivals, CSV or Parquet: seconds, and a column `operation`."}
+    ),
 ]
 
 
@@ -73,10 +79,11 @@ class TareLoadParameters(Parameters):
     and `ycsb` (YCSB's core workload).
     Arrivals: without `rate`, `stages`, `trace` and `sustainable` the loop is closed, and each connection sends as
     soon as a reply has come. `rate`: arrivals a second over all connections; `stages`: rates one after the other,
-    again from the first after the last; `trace`: a file of arrivals in seconds (first column; CSV or Parquet), read
-    with the study and kept in it; `sustainable`: a climb of rates, `measure_s` long as a whole. `spacing`: how
-    arrivals lie apart, but those of a trace. `pipeline`: requests in flight on one connection. `most_waiting`:
-    arrivals that may wait to be sent; those beyond are missed.
+    again from the first after the last; `trace`: a file of arrivals in seconds (first column; CSV or Parquet),
+    read with the study and kept in it, where a column `operation` says of which operation each is;
+    `sustainable`: a climb of rates, `measure_s` long as a whole. `spacing`: how arrivals lie apart, but those
+    of a trace. `pipeline`: requests in flight on one connection. `most_waiting`: arrivals that may wait to be
+    sent; those beyond are missed.
     `max_error_share`: operations without a right reply, of all, up to which a run counts.
     """
 
@@ -115,9 +122,11 @@ class TareLoadParameters(Parameters):
         if self.threads > self.connections:
             raise ValueError(f"{self.threads} threads are more than the {self.connections} connections")
         whole_s = self.warmup_s + self.measure_s
-        if self.trace and self.trace[-1] < self.warmup_s:
+        if self.trace:
+            self._must_be_known_operations(self.trace)
+        if self.trace and (last_s := _seconds(self.trace[-1])) < self.warmup_s:
             raise ValueError(
-                f"the trace ends after {self.trace[-1]:g} s, within the warm-up: its first arrivals are the "
+                f"the trace ends after {last_s:g} s, within the warm-up: its first arrivals are the "
                 f"warm-up's, and {whole_s:g} s are asked for"
             )
         return self
@@ -131,6 +140,13 @@ class TareLoadParameters(Parameters):
             raise ValueError("an operation of several steps waits for each reply, so `pipeline` must be 1")
         if self.work.ends_after is not None and (self.stages or self.trace or self.sustainable is not None):
             raise ValueError("`ycsb.operations` ends a closed loop or one `rate`: leave it out, or the arrivals")
+
+    def _must_be_known_operations(self, trace: tuple[Arrival, ...]) -> None:
+        named = [one[1] for one in trace if isinstance(one, tuple)]
+        if 0 < len(named) < len(trace):
+            raise ValueError("some arrivals of the trace have an operation, and some have none")
+        if unknown := sorted({name for name in named if name not in self.work.kinds}):
+            raise ValueError(f"the trace has {unknown[0]!r}, which is none of {', '.join(self.work.kinds)}")
 
     def _must_tell_quantiles(self, spec: SustainableSpec) -> None:
         hold_s = self.measure_s / spec.rungs
@@ -173,8 +189,15 @@ class TareLoadParameters(Parameters):
         return self.window_s if self.sustainable is None else self.measure_s / self.sustainable.rungs
 
 
-def read_trace(path: Path) -> Sequence[float]:
-    """Seconds from the start, rising. Raises `ValueError` with the file and its line."""
+def _seconds(arrival: Arrival) -> float:
+    return arrival[0] if isinstance(arrival, tuple) else arrival
+
+
+def read_trace(path: Path) -> Sequence[Arrival]:
+    """Seconds from the start, rising; with operations, where there is a column of that name.
+
+    Raises `ValueError` with the file and its line.
+    """
     try:
         table = pl.read_parquet(path) if path.suffix == ".parquet" else _csv(path)
     except FileNotFoundError as error:
@@ -193,7 +216,11 @@ def read_trace(path: Path) -> Sequence[float]:
     for number, (before, after) in enumerate(pairwise((0.0, *times)), start=1):
         if not before <= after:
             raise ValueError(f"the trace {path}: arrival {number} is before the one before it, or before 0")
-    return times
+    named = next((name for name in table.columns[1:] if str(name).strip().lower() == "operation"), None)
+    if named is None:
+        return times
+    operations = [str(value).strip() if value is not None else "" for value in table[named]]
+    return list(zip(times, operations, strict=True))
 
 
 def _csv(path: Path) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from tare.workloads import ClientCommand, Measurement, Parameters, Target
 from tare.workloads.tare_load.document import read_document
 from tare.workloads.tare_load.logs import LOGS
 from tare.workloads.tare_load.measurement import measurement
-from tare.workloads.tare_load.parameters import TareLoadParameters
+from tare.workloads.tare_load.parameters import Arrival, TareLoadParameters
 from tare.workloads.tare_load.work import Sending, protocol_of
 
 _NAMELESS = frozenset({"redis", "mongodb"})
@@ -86,7 +86,7 @@ class TareLoad:
         )
         files = {**sending.files, **_known_to(target)}
         if own.trace:
-            files[TRACE_FILE] = "".join(f"{at!r}\n" for at in own.trace)
+            files[TRACE_FILE] = _trace(own.trace)
         whole_s = own.warmup_s + own.measure_s
         return ClientCommand(
             argv=argv,
@@ -124,7 +124,7 @@ def _beginning(sending: Sending, target: Target, run_dir: str) -> tuple[str, ...
         PROGRAM,
         sending.command,
         f"--protocol={protocol}",
-        f"--address={target.endpoint.address}:{target.endpoint.port}",
+        f"--address={_address(target, protocol)}",
         *user,
         *schema,
         *password,
@@ -137,6 +137,12 @@ def _tls(target: Target, run_dir: str) -> tuple[str, ...]:
     if target.secrets.certificate is None:
         return ()
     return ("--tls", f"--ca={run_dir}/{AUTHORITY_FILE}", "--tls-verify=ca")
+
+
+def _address(target: Target, protocol: str) -> str:
+    """Of a cluster of Cassandra, each node's, so that requests go to one that has their row."""
+    nodes = (target.endpoint.address, *(target.others if protocol == "cql" else ()))
+    return ",".join(f"{node}:{target.endpoint.port}" for node in nodes)
 
 
 def _known_to(target: Target) -> Mapping[str, str]:
@@ -157,6 +163,13 @@ def _arrivals(own: TareLoadParameters, run_dir: str) -> tuple[str, ...]:
         stages = ",".join(stage.text for stage in own.stages)
         return (f"--stages={stages}", f"--spacing={own.spacing}", *waiting)
     return (f"--trace={run_dir}/{TRACE_FILE}", *waiting) if own.trace else ()
+
+
+def _trace(arrivals: tuple[Arrival, ...]) -> str:
+    """As tare-load reads it."""
+    lines = (f"{one[0]!r},{one[1]}" if isinstance(one, tuple) else repr(one) for one in arrivals)
+    head = "seconds,operation\n" if isinstance(arrivals[0], tuple) else ""
+    return head + "".join(f"{line}\n" for line in lines)
 
 
 def _all_loaded(stdout: str, stderr: str, right: int | None) -> None:

@@ -42,6 +42,22 @@ def test_arrivals_are_told_as_asked() -> None:
     assert "--stages=1.0:100.0,2.5:100.0..900.0 --spacing=poisson" in measured(stages=stages)
 
 
+def test_operations_of_a_trace_are_handed_over() -> None:
+    def file(trace: list[Any]) -> str:
+        return TareLoad().measure(parameters(trace=trace), TARGET, RUN_DIR).files["arrivals.csv"]
+
+    assert file([0.5, 1.0]) == "0.5\n1.0\n"
+    assert file([[0.5, "set"], [1.0, "get"]]) == "seconds,operation\n0.5,set\n1.0,get\n"
+
+
+def test_each_node_of_a_cluster_of_cassandra_is_told() -> None:
+    statement = {"operations": [{"name": "get", "steps": [{"send": "SELECT v FROM k.t WHERE id = 1"}]}]}
+    nodes = replace(TARGET, database="cassandra", others=("10.0.0.2", "10.0.0.3"))
+    command = TareLoad().measure(parameters(job=statement), nodes, RUN_DIR)
+    address, port = TARGET.endpoint.address, TARGET.endpoint.port
+    assert f"--address={address}:{port},10.0.0.2:{port},10.0.0.3:{port}" in command.argv
+
+
 def test_the_password_is_in_a_file_and_a_user_only_where_one_is_made() -> None:
     command = TareLoad().measure(parameters(), TARGET, RUN_DIR)
     assert command.files["secret"] == "geheim7\n"

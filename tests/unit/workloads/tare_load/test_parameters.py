@@ -90,6 +90,29 @@ def test_a_trace_is_read_with_the_study(tmp_path: Path, name: str) -> None:
     assert TareLoadParameters.model_validate_json(own.model_dump_json()) == own
 
 
+@pytest.mark.parametrize("name", ["arrivals.csv", "arrivals.parquet"])
+def test_operations_of_a_trace_are_read_with_it(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        at = {"at_s": [0.5, 1.0], "host": ["a", "b"], "operation": ["set", "get"]}
+        pl.DataFrame(at).write_parquet(path)
+    else:
+        path.write_text("at_s,host,Operation\n0.5,a,set\n1,b, get\n")
+    own = parameters(trace=str(path))
+    assert own.trace == ((0.5, "set"), (1.0, "get"))
+    assert TareLoadParameters.model_validate_json(own.model_dump_json()) == own
+    assert TareLoadParameters.model_validate(own.model_dump()) == own
+
+
+def test_operations_of_a_trace_are_those_of_the_job(tmp_path: Path) -> None:
+    path = tmp_path / "arrivals.csv"
+    path.write_text("at_s,operation\n0.5,get\n1,scan\n")
+    assert "the trace has 'scan', which is none of get, set" in refusal(trace=str(path))
+    path.write_text("at_s,operation\n0.5,get\n1,\n")
+    assert "the trace has ''" in refusal(trace=str(path))
+    assert "some have none" in refusal(trace=[[0.5, "get"], 1.0])
+
+
 def test_a_trace_that_is_none_is_told_with_its_file(tmp_path: Path) -> None:
     path = tmp_path / "arrivals.csv"
     assert "cannot read the trace" in refusal(trace=str(path))

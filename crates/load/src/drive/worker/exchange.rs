@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
+use super::super::connection::Route;
 use super::super::flight::Pending;
 use super::{Reading, Worker};
 use crate::clock::{monotonic_ns, realtime_ns};
@@ -13,16 +14,18 @@ use crate::protocol::{Protocol, REST_LIMIT, Reply};
 use crate::sys;
 
 impl<P: Protocol> Worker<'_, P> {
-    /// Sends all that the connection may have in flight, in one write.
+    /// Sends all that the connection may have in flight, in one write to each node.
     pub(super) fn send(&mut self, index: usize) {
         let now_ns = monotonic_ns();
         let open_loop = self.arriving.is_some();
+        let first = index * self.nodes;
+        let routes = &mut self.routes[first..first + self.nodes];
         let connection = &mut self.connections[index];
         connection.ready = false;
-        if connection.line.is_none() || !connection.unsent.is_empty() {
+        if !routes.iter().all(Route::is_clear) {
             return;
         }
-        self.output.clear();
+        self.outputs.iter_mut().for_each(Vec::clear);
         while !connection.flight.is_full() {
             let mut pending = if let Some(pending) = connection.continuing.pop_front() {
                 pending
@@ -63,68 +66,77 @@ impl<P: Protocol> Worker<'_, P> {
             pending.expect = request.expect;
             pending.last = request.last;
             pending.step_sent_ns = now_ns;
+            if let (Some(cluster), Some(line)) = (self.cluster, &mut routes[0].line) {
+                let replicas = line.protocol.replicas(request.statement, &self.values, cluster);
+                pending.node = connection.node(replicas, self.nodes);
+            }
             let slot = connection.flight.next_slot();
-            if let Some(line) = &mut connection.line {
-                line.protocol.encode(request.statement, &self.values, slot, &mut self.output);
+            let node = usize::from(pending.node);
+            if let Some(line) = &mut routes[node].line {
+                let output = &mut self.outputs[node];
+                line.protocol.encode(request.statement, &self.values, slot, output);
             }
             connection.flight.put(pending);
             self.window.counts.requests += 1;
         }
-        if !self.output.is_empty() {
-            self.seal(index);
-            self.write(index);
+        for node in 0..self.nodes {
+            if !self.outputs[node].is_empty() {
+                std::mem::swap(&mut self.output, &mut self.outputs[node]);
+                self.seal(first + node);
+                self.write(first + node);
+            }
         }
     }
 
-    pub(super) fn write(&mut self, index: usize) {
-        let connection = &mut self.connections[index];
-        let Some(line) = &connection.line else { return };
+    pub(super) fn write(&mut self, route: usize) {
+        let way = &mut self.routes[route];
+        let Some(line) = &way.line else { return };
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let taken = match rustix::net::send(&line.socket, &self.output, flags) {
             Ok(taken) => taken,
             Err(Errno::AGAIN | Errno::INTR) => 0,
-            Err(error) => return self.lose(index, &Fault::from(std::io::Error::from(error))),
+            Err(error) => return self.lose(route, &Fault::from(std::io::Error::from(error))),
         };
         self.window.counts.bytes_sent += taken as u64;
         if taken < self.output.len() {
-            connection.unsent.extend_from_slice(&self.output[taken..]);
-            self.watch_again(index);
+            way.unsent.extend_from_slice(&self.output[taken..]);
+            self.watch_again(route);
         }
     }
 
     /// Writes the output after what the socket did not take before, if there is such.
-    pub(super) fn write_behind(&mut self, index: usize) {
-        let connection = &mut self.connections[index];
-        if connection.unsent.is_empty() {
-            self.write(index);
+    pub(super) fn write_behind(&mut self, route: usize) {
+        let way = &mut self.routes[route];
+        if way.unsent.is_empty() {
+            self.write(route);
         } else {
-            connection.unsent.extend_from_slice(&self.output);
+            way.unsent.extend_from_slice(&self.output);
         }
     }
 
     /// Sends what the socket did not take before.
-    pub(super) fn flush(&mut self, index: usize) {
-        let connection = &mut self.connections[index];
-        let Some(line) = &connection.line else { return };
+    pub(super) fn flush(&mut self, route: usize) {
+        let way = &mut self.routes[route];
+        let Some(line) = &way.line else { return };
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        match rustix::net::send(&line.socket, &connection.unsent, flags) {
+        match rustix::net::send(&line.socket, &way.unsent, flags) {
             Ok(taken) => {
                 self.window.counts.bytes_sent += taken as u64;
-                connection.unsent.drain(..taken);
+                way.unsent.drain(..taken);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return self.lose(index, &Fault::from(std::io::Error::from(error))),
+            Err(error) => return self.lose(route, &Fault::from(std::io::Error::from(error))),
         }
-        if connection.unsent.is_empty() {
-            self.watch_again(index);
-            self.make_ready(index);
+        if way.unsent.is_empty() {
+            self.watch_again(route);
+            self.make_ready(route / self.nodes);
         }
     }
 
-    pub(super) fn receive(&mut self, index: usize, reading: Reading) {
+    pub(super) fn receive(&mut self, route: usize, reading: Reading) {
         let mut wait = reading == Reading::Waiting;
         loop {
-            let Some(line) = &self.connections[index].line else { return };
+            let Some(line) = &self.routes[route].line else { return };
             self.reads = self.reads.wrapping_add(1);
             let share = self.plan.receive_share;
             let sealed = line.session.is_some();
@@ -140,18 +152,18 @@ impl<P: Protocol> Worker<'_, P> {
             };
             wait = false;
             match read {
-                Ok((0, _)) => return self.lose(index, &Fault::Closed),
+                Ok((0, _)) => return self.lose(route, &Fault::Closed),
                 Ok((count, received_ns)) => {
                     let read_ns = monotonic_ns();
                     let unread_ns = received_ns.map(|at_ns| realtime_ns().saturating_sub(at_ns));
                     self.window.counts.bytes_received += count as u64;
                     let taken = if sealed {
-                        self.unseal(index, count, read_ns, unread_ns)
+                        self.unseal(route, count, read_ns, unread_ns)
                     } else {
-                        self.take_replies(index, count, read_ns, unread_ns)
+                        self.take_replies(route, count, read_ns, unread_ns)
                     };
                     if let Err(fault) = taken {
-                        return self.lose(index, &fault);
+                        return self.lose(route, &fault);
                     }
                     if count < room && reading != Reading::ToEnd {
                         return;
@@ -160,7 +172,7 @@ impl<P: Protocol> Worker<'_, P> {
                 Err(error) => match error.kind() {
                     std::io::ErrorKind::WouldBlock => return,
                     std::io::ErrorKind::Interrupted => {}
-                    _ => return self.lose(index, &Fault::from(error)),
+                    _ => return self.lose(route, &Fault::from(error)),
                 },
             }
         }
@@ -169,13 +181,13 @@ impl<P: Protocol> Worker<'_, P> {
     /// Takes the replies from the first `count` bytes of the input, and what was left from before.
     pub(super) fn take_replies(
         &mut self,
-        index: usize,
+        route: usize,
         count: usize,
         read_ns: u64,
         unread_ns: Option<u64>,
     ) -> Result<(), Fault> {
         let malformed = |reason| Fault::Malformed { protocol: P::NAME, reason };
-        let mut rest = std::mem::take(&mut self.connections[index].rest);
+        let mut rest = std::mem::take(&mut self.routes[route].rest);
         let carried = !rest.is_empty();
         if carried {
             rest.extend_from_slice(&self.input[..count]);
@@ -183,16 +195,15 @@ impl<P: Protocol> Worker<'_, P> {
         let mut at = 0;
         loop {
             let bytes = if carried { &rest[at..] } else { &self.input[at..count] };
-            let connection = &mut self.connections[index];
-            let Some(line) = &mut connection.line else { return Ok(()) };
+            let Some(line) = &mut self.routes[route].line else { return Ok(()) };
             let decoded = line.protocol.decode(bytes).map_err(malformed)?;
             let whole = decoded.consumed == bytes.len();
             at += decoded.consumed;
             let Some(reply) = decoded.reply else { break };
-            let pending = connection.flight.take(reply.slot);
+            let pending = self.connections[route / self.nodes].flight.take(reply.slot);
             let pending = pending.ok_or_else(|| malformed("a reply that nobody asked for"))?;
             // The kernel's time is that of the last bytes.
-            self.settle(index, pending, &reply, read_ns, unread_ns.filter(|_| whole));
+            self.settle(route, pending, &reply, read_ns, unread_ns.filter(|_| whole));
         }
         if carried {
             rest.drain(..at);
@@ -202,30 +213,29 @@ impl<P: Protocol> Worker<'_, P> {
         if rest.len() > REST_LIMIT {
             return Err(malformed("a piece without an end"));
         }
-        self.connections[index].rest = rest;
-        self.follow_up(index);
-        self.make_ready(index);
+        self.routes[route].rest = rest;
+        self.follow_up(route);
+        self.make_ready(route / self.nodes);
         Ok(())
     }
 
     /// Sends what the replies so far call for.
-    fn follow_up(&mut self, index: usize) {
-        let connection = &mut self.connections[index];
-        let Some(line) = &mut connection.line else { return };
+    fn follow_up(&mut self, route: usize) {
+        let Some(line) = &mut self.routes[route].line else { return };
         self.output.clear();
         line.protocol.follow_up(&mut self.output);
         if self.output.is_empty() {
             return;
         }
         self.window.counts.requests += 1;
-        self.seal(index);
-        self.write_behind(index);
+        self.seal(route);
+        self.write_behind(route);
     }
 
     /// A reply to one request: its operation goes on or ends.
     pub(super) fn settle(
         &mut self,
-        index: usize,
+        route: usize,
         mut pending: Pending,
         reply: &Reply,
         read_ns: u64,
@@ -238,8 +248,9 @@ impl<P: Protocol> Worker<'_, P> {
         }
         let in_warm_up = pending.intended_ns < self.timeline.mark_ns;
         let counts = !in_warm_up || self.span.phase == Phase::WarmUp;
-        let connection = &mut self.connections[index];
-        if let (Outcome::Error(code), Some(line), true) = (outcome, &connection.line, counts) {
+        let connection = &mut self.connections[route / self.nodes];
+        let line = &self.routes[route].line;
+        if let (Outcome::Error(code), Some(line), true) = (outcome, line, counts) {
             self.window.error(kind, code, line.protocol.message());
         }
         if !pending.last {

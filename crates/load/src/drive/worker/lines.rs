@@ -1,7 +1,10 @@
 //! Connections that are lost, opened again, and watched.
 
+use std::collections::VecDeque;
+
 use rustix::event::epoll::{self, EventData, EventFlags};
 
+use super::super::flight::Pending;
 use super::super::shared::Notice;
 use super::{OF_CONNECTIONS, Worker};
 use crate::error::Fault;
@@ -9,28 +12,35 @@ use crate::protocol::{Label, Protocol};
 
 impl<P: Protocol> Worker<'_, P> {
     /// Closes a connection that is of no more use, and has it opened again.
-    pub(super) fn lose(&mut self, index: usize, fault: &Fault) {
-        let connection = &mut self.connections[index];
-        let line = connection.line.take(); // closing it takes it from epoll, too
+    pub(super) fn lose(&mut self, route: usize, fault: &Fault) {
+        let (connection, node) = (&mut self.connections[route / self.nodes], route % self.nodes);
+        let way = &mut self.routes[route];
+        let line = way.line.take(); // closing it takes it from epoll, too
         let said = line.as_ref().and_then(|line| line.protocol.farewell()).map(str::to_owned);
         drop(line);
         let dismissed = said.filter(|_| matches!(fault, Fault::Closed | Fault::Reset));
         let dismissed = dismissed.map(Fault::Dismissed);
         let fault = dismissed.as_ref().unwrap_or(fault);
-        connection.rest.clear();
-        connection.unsent.clear();
-        let begun = connection.flight.drain().chain(connection.continuing.drain(..));
+        way.rest.clear();
+        way.unsent.clear();
+        let mut begun = connection.flight.drain(node as u16);
+        let (lost, rest): (VecDeque<Pending>, VecDeque<Pending>) =
+            std::mem::take(&mut connection.continuing)
+                .into_iter()
+                .partition(|pending| usize::from(pending.node) == node);
+        begun.extend(lost);
+        connection.continuing = rest;
         for pending in begun {
             self.window.lost(pending.operation.kind);
             self.plan.workload.ended(&pending.operation);
             self.outstanding -= 1;
         }
         self.window.counts.disconnects += 1;
-        let sentence = format!("{}: {fault}", self.plan.address);
+        let sentence = format!("{}: {fault}", self.plan.address_of(node));
         self.window.error(OF_CONNECTIONS, Label::new(fault.word().as_bytes()), &sentence);
         let _ = self.channels.notices.send(Notice::Lost(sentence.clone()));
         if fault.passes() {
-            let _ = self.channels.lost.send(index);
+            let _ = self.channels.lost.send(route);
         } else {
             self.shared.stop(sentence);
         }
@@ -42,21 +52,24 @@ impl<P: Protocol> Worker<'_, P> {
                 Ok(line) => {
                     self.window.counts.reconnects += 1;
                     self.window.connects.saturating_record(line.took.as_nanos() as u64);
-                    self.connections[reopened.connection].line = Some(line);
-                    match self.watch(reopened.connection) {
-                        Ok(()) => self.make_ready(reopened.connection),
-                        Err(error) => self.lose(reopened.connection, &Fault::Io(error)),
+                    self.routes[reopened.route].line = Some(line);
+                    match self.watch(reopened.route) {
+                        Ok(()) => self.make_ready(reopened.route / self.nodes),
+                        Err(error) => self.lose(reopened.route, &Fault::Io(error)),
                     }
                 }
-                Err(fault) => self.shared.stop(format!("{}: {fault}", self.plan.address)),
+                Err(fault) => {
+                    let address = self.plan.address_of(reopened.route % self.nodes);
+                    self.shared.stop(format!("{address}: {fault}"));
+                }
             }
         }
     }
 
-    pub(super) fn watch(&self, index: usize) -> std::io::Result<()> {
-        match &self.connections[index].line {
+    pub(super) fn watch(&self, route: usize) -> std::io::Result<()> {
+        match &self.routes[route].line {
             Some(line) => {
-                let data = EventData::new_u64(index as u64);
+                let data = EventData::new_u64(route as u64);
                 Ok(epoll::add(&self.epoll, &line.socket, data, interest(false))?)
             }
             None => Ok(()),
@@ -64,13 +77,13 @@ impl<P: Protocol> Worker<'_, P> {
     }
 
     /// The same with or without an interest in room for sending, as there is something to send.
-    pub(super) fn watch_again(&mut self, index: usize) {
-        let connection = &self.connections[index];
-        let Some(line) = &connection.line else { return };
-        let data = EventData::new_u64(index as u64);
-        let wanted = interest(!connection.unsent.is_empty());
+    pub(super) fn watch_again(&mut self, route: usize) {
+        let way = &self.routes[route];
+        let Some(line) = &way.line else { return };
+        let data = EventData::new_u64(route as u64);
+        let wanted = interest(!way.unsent.is_empty());
         if let Err(error) = epoll::modify(&self.epoll, &line.socket, data, wanted) {
-            self.lose(index, &Fault::from(std::io::Error::from(error)));
+            self.lose(route, &Fault::from(std::io::Error::from(error)));
         }
     }
 }

@@ -15,7 +15,7 @@ use rustix::time::{
 
 use self::wakes::Wakes;
 use super::connect::HEARTBEAT;
-use super::connection::{Arrival, Connection};
+use super::connection::{Arrival, Connection, Route};
 use super::pace::{Arriving, Span, Timeline};
 use super::shared::{Channels, Notice, Shared};
 use crate::clock::monotonic_ns;
@@ -23,6 +23,7 @@ use crate::error::Fault;
 use crate::measure::usage::Meter;
 use crate::measure::{Usage, Window};
 use crate::plan::Plan;
+use crate::protocol::cluster::Cluster;
 use crate::protocol::{Protocol, Values};
 
 /// Time limits and a stop are looked at so often; it is the only timer in a closed loop.
@@ -46,12 +47,24 @@ enum Reading {
 const OF_HEARTBEAT: u64 = u64::MAX;
 const OF_BELL: u64 = u64::MAX - 1;
 
+/// How one thread reaches the server, or each node of a cluster.
+pub(super) struct Ways<'a, P> {
+    pub(super) cluster: Option<&'a Cluster>,
+    pub(super) connections: Vec<Connection>,
+    /// Of each connection, one to each node.
+    pub(super) routes: Vec<Route<P>>,
+}
+
 pub(super) struct Worker<'a, P: Protocol> {
     plan: &'a Plan,
     shared: &'a Shared<'a>,
     channels: Channels<P>,
     timeline: Timeline,
-    connections: Vec<Connection<P>>,
+    connections: Vec<Connection>,
+    /// Of each connection, one to each node: route `c * nodes + n` of connection `c`.
+    routes: Vec<Route<P>>,
+    nodes: usize,
+    cluster: Option<&'a Cluster>,
     /// `None` in a closed loop.
     arriving: Option<Arriving>,
     /// Which connection the next arrival goes to.
@@ -67,6 +80,8 @@ pub(super) struct Worker<'a, P: Protocol> {
     /// What comes over TLS, before it is opened.
     sealed_input: Box<[u8]>,
     output: Vec<u8>,
+    /// What goes to each node.
+    outputs: Vec<Vec<u8>>,
     sealed_output: Vec<u8>,
     values: Values,
     reads: u32,
@@ -89,9 +104,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
         shared: &'a Shared<'a>,
         channels: Channels<P>,
         timeline: Timeline,
-        connections: Vec<Connection<P>>,
+        ways: Ways<'a, P>,
         bell: OwnedFd,
     ) -> std::io::Result<Self> {
+        let Ways { cluster, connections, routes } = ways;
         let span = timeline.first();
         let mut window = Window::new(plan.workload.kinds().len());
         begin(&mut window, &span);
@@ -110,9 +126,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
             outstanding: 0,
             ready: Vec::with_capacity(connections.len()),
             connections,
+            routes,
+            nodes: plan.nodes(),
+            cluster,
             input: vec![0; INPUT_BYTES].into(),
             sealed_input: vec![0; if plan.access.tls.is_some() { INPUT_BYTES } else { 0 }].into(),
             output: Vec::new(),
+            outputs: vec![Vec::new(); plan.nodes()],
             sealed_output: Vec::new(),
             values: Values::default(),
             reads: 0,
@@ -135,8 +155,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let edge = EventFlags::IN | EventFlags::ET;
         epoll::add(&self.epoll, &self.heartbeat, EventData::new_u64(OF_HEARTBEAT), edge)?;
         epoll::add(&self.epoll, &self.bell, EventData::new_u64(OF_BELL), edge)?;
-        for index in 0..self.connections.len() {
-            self.watch(index)?;
+        for route in 0..self.routes.len() {
+            self.watch(route)?;
         }
         Ok(())
     }
@@ -182,16 +202,16 @@ impl<'a, P: Protocol> Worker<'a, P> {
                 let _ = rustix::io::read(&self.heartbeat, &mut [0; 8]);
             }
             OF_BELL => self.take_reopened(),
-            index => {
-                let index = index as usize;
+            route => {
+                let route = route as usize;
                 if flags.contains(EventFlags::OUT) {
-                    self.flush(index);
+                    self.flush(route);
                 }
                 let ending = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
                 if flags.intersects(ending) {
-                    self.receive(index, Reading::ToEnd);
+                    self.receive(route, Reading::ToEnd);
                 } else if flags.contains(EventFlags::IN) {
-                    self.receive(index, Reading::What);
+                    self.receive(route, Reading::What);
                 }
             }
         }
@@ -200,9 +220,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
     /// Waiting in `recv(2)` takes one system call less for each reply than `epoll_wait(2)` before it.
     fn waits_for_one(&self) -> bool {
         self.plan.waits_for_one()
-            && self.connections.first().is_some_and(|one| {
-                one.line.is_some() && one.unsent.is_empty() && one.flight.len() > 0
-            })
+            && self.routes.first().is_some_and(Route::is_clear)
+            && self.connections.first().is_some_and(|one| one.flight.len() > 0)
     }
 
     /// Until something comes or the next arrival is due; the heartbeat wakes for everything else.
@@ -276,9 +295,10 @@ impl<'a, P: Protocol> Worker<'a, P> {
         self.last_check_ns = now_ns;
         let limit = self.plan.limits.reply;
         for index in 0..self.connections.len() {
-            let oldest_ns = self.connections[index].flight.oldest_sent_ns();
-            if oldest_ns.is_some_and(|sent| now_ns.saturating_sub(sent) > limit.as_nanos() as u64) {
-                self.lose(index, &Fault::TimedOut(limit.as_secs_f64()));
+            let Some(oldest) = self.connections[index].flight.oldest() else { continue };
+            if now_ns.saturating_sub(oldest.step_sent_ns) > limit.as_nanos() as u64 {
+                let route = index * self.nodes + usize::from(oldest.node);
+                self.lose(route, &Fault::TimedOut(limit.as_secs_f64()));
             }
         }
     }

@@ -6,8 +6,8 @@ use crate::protocol::Protocol;
 
 impl<P: Protocol> Worker<'_, P> {
     /// Puts the output under TLS, where the connection has it.
-    pub(super) fn seal(&mut self, index: usize) {
-        let line = self.connections[index].line.as_mut();
+    pub(super) fn seal(&mut self, route: usize) {
+        let line = self.routes[route].line.as_mut();
         let Some(session) = line.and_then(|line| line.session.as_mut()) else { return };
         self.sealed_output.clear();
         session.seal(&self.output, &mut self.sealed_output);
@@ -17,38 +17,38 @@ impl<P: Protocol> Worker<'_, P> {
     /// Opens the first `count` bytes of what came over TLS, and takes the replies from it.
     pub(super) fn unseal(
         &mut self,
-        index: usize,
+        route: usize,
         count: usize,
         read_ns: u64,
         unread_ns: Option<u64>,
     ) -> Result<(), Fault> {
         let sealed = std::mem::take(&mut self.sealed_input);
-        let taken = self.open(index, &sealed[..count], read_ns, unread_ns);
+        let taken = self.open(route, &sealed[..count], read_ns, unread_ns);
         self.sealed_input = sealed;
         taken?;
-        let line = self.connections[index].line.as_ref();
+        let line = self.routes[route].line.as_ref();
         let session = line.and_then(|line| line.session.as_ref());
         if session.is_some_and(crate::tls::Session::wants_to_send) {
             self.output.clear();
-            self.seal(index);
-            self.write_behind(index);
+            self.seal(route);
+            self.write_behind(route);
         }
         Ok(())
     }
 
     fn open(
         &mut self,
-        index: usize,
+        route: usize,
         mut sealed: &[u8],
         read_ns: u64,
         unread_ns: Option<u64>,
     ) -> Result<(), Fault> {
         loop {
-            let line = self.connections[index].line.as_mut();
+            let line = self.routes[route].line.as_mut();
             let Some(session) = line.and_then(|line| line.session.as_mut()) else { return Ok(()) };
             let count = session.open(&mut self.input);
             if count > 0 {
-                self.take_replies(index, count, read_ns, unread_ns)?;
+                self.take_replies(route, count, read_ns, unread_ns)?;
             } else if sealed.is_empty() {
                 return Ok(());
             } else {

@@ -1,6 +1,6 @@
 //! Replies, consumed as they come in: no content is kept, however long it is.
 
-use super::{HEADER_BYTES, OF_SERVER, opcode};
+use super::{HEADER_BYTES, opcode};
 use crate::protocol::statement::Digest;
 use crate::protocol::{Decoded, Label, Reply, Status};
 
@@ -19,7 +19,11 @@ enum Next {
     RowsMetadata,
     PagingState {
         columns: u32,
-        metadata: bool,
+        flags: u32,
+    },
+    /// The id of a result's description that is another than when the statement was prepared.
+    NewMetadata {
+        columns: u32,
     },
     RowCount {
         columns: u32,
@@ -40,6 +44,8 @@ enum Next {
 
 #[derive(Debug)]
 pub(super) struct Decoder {
+    /// The first byte of every frame.
+    of_server: u8,
     check_contents: bool,
     next: Next,
     opcode: u8,
@@ -57,8 +63,9 @@ const MOST_MESSAGE: usize = 512;
 const RESULT_ROWS: u32 = 2;
 
 impl Decoder {
-    pub(super) fn new(check_contents: bool) -> Self {
+    pub(super) fn new(version: u8, check_contents: bool) -> Self {
         Self {
+            of_server: 0x80 | version,
             check_contents,
             next: Next::Header,
             opcode: 0,
@@ -104,16 +111,11 @@ impl Decoder {
             Next::Warning { left } => {
                 let Some([high, low]) = self.peek(input)? else { return Ok(None) };
                 let length = 2 + usize::from(u16::from_be_bytes([high, low]));
-                if input.len() < length {
-                    return Ok(None); // at most 64 KiB, of which there may be some more
-                }
-                self.spend(length)?;
-                self.next = if left > 1 {
-                    Next::Warning { left: left - 1 }
-                } else {
-                    self.after_warnings()?
+                let next = match left {
+                    0 | 1 => self.after_warnings()?,
+                    left => Next::Warning { left: left - 1 },
                 };
-                Ok(Some(length))
+                self.pass(length, next, input)
             }
             Next::Kind => {
                 let Some(kind) = self.fixed(input)?.map(u32::from_be_bytes) else {
@@ -123,7 +125,7 @@ impl Decoder {
                 Ok(Some(4))
             }
             Next::RowsMetadata => self.rows_metadata(input),
-            Next::PagingState { columns, metadata } => {
+            Next::PagingState { columns, flags } => {
                 let Some(length) = self.peek(input)?.map(u32::from_be_bytes) else {
                     return Ok(None);
                 };
@@ -131,12 +133,12 @@ impl Decoder {
                 if length > 32 * 1024 {
                     return Err("a paging state of more than 32 KiB");
                 }
-                if input.len() < length {
-                    return Ok(None);
-                }
-                self.spend(length)?;
-                self.next = after_paging(columns, metadata)?;
-                Ok(Some(length))
+                self.pass(length, after_paging(columns, flags)?, input)
+            }
+            Next::NewMetadata { columns } => {
+                let Some([high, low]) = self.peek(input)? else { return Ok(None) };
+                let length = 2 + usize::from(u16::from_be_bytes([high, low]));
+                self.pass(length, Next::RowCount { columns }, input)
             }
             Next::RowCount { columns } => {
                 let Some(rows) = self.fixed(input)?.map(u32::from_be_bytes) else {
@@ -193,12 +195,12 @@ impl Decoder {
 
     fn header(&mut self, input: &[u8]) -> Result<Option<usize>, &'static str> {
         let Some(&header) = input.first_chunk::<HEADER_BYTES>() else {
-            let begins = input.first().is_none_or(|&version| version == OF_SERVER);
-            return if begins { Ok(None) } else { Err("a frame of another version than 4") };
+            let begins = input.first().is_none_or(|&version| version == self.of_server);
+            return if begins { Ok(None) } else { Err(OTHER_VERSION) };
         };
         let [version, flags, high, low, opcode, length @ ..] = header;
-        if version != OF_SERVER {
-            return Err("a frame of another version than 4");
+        if version != self.of_server {
+            return Err(OTHER_VERSION);
         }
         if flags & !0x08 != 0 {
             return Err("a frame that is compressed, traced or of a custom payload");
@@ -224,15 +226,13 @@ impl Decoder {
 
     fn rows_metadata(&mut self, input: &[u8]) -> Result<Option<usize>, &'static str> {
         const MORE_PAGES: u32 = 2;
-        const NO_METADATA: u32 = 4;
         let Some([a, b, c, d, columns @ ..]) = self.fixed::<8>(input)? else { return Ok(None) };
         let flags = u32::from_be_bytes([a, b, c, d]);
         let columns = u32::from_be_bytes(columns);
-        let metadata = flags & NO_METADATA == 0;
         self.next = if flags & MORE_PAGES == 0 {
-            after_paging(columns, metadata)?
+            after_paging(columns, flags)?
         } else {
-            Next::PagingState { columns, metadata }
+            Next::PagingState { columns, flags }
         };
         Ok(Some(8))
     }
@@ -284,6 +284,21 @@ impl Decoder {
         Ok(Some(there))
     }
 
+    /// Steps over so many bytes as a whole; there may be 64 KiB of them.
+    fn pass(
+        &mut self,
+        length: usize,
+        next: Next,
+        input: &[u8],
+    ) -> Result<Option<usize>, &'static str> {
+        if input.len() < length {
+            return Ok(None);
+        }
+        self.spend(length)?;
+        self.next = next;
+        Ok(Some(length))
+    }
+
     /// The next bytes of the body, which are then taken.
     fn fixed<const N: usize>(&mut self, input: &[u8]) -> Result<Option<[u8; N]>, &'static str> {
         let found = self.peek(input)?;
@@ -305,10 +320,16 @@ impl Decoder {
 }
 
 const ENDS_EARLY: &str = "a frame that ends early";
+const OTHER_VERSION: &str = "a frame of another version";
 
-fn after_paging(columns: u32, metadata: bool) -> Result<Next, &'static str> {
-    if metadata && columns > 0 {
+fn after_paging(columns: u32, flags: u32) -> Result<Next, &'static str> {
+    const NO_METADATA: u32 = 4;
+    const METADATA_CHANGED: u32 = 8;
+    if flags & NO_METADATA == 0 && columns > 0 {
         return Err("a result that describes its columns, as of a conditional statement");
+    }
+    if flags & METADATA_CHANGED != 0 {
+        return Ok(Next::NewMetadata { columns });
     }
     Ok(Next::RowCount { columns })
 }
@@ -338,4 +359,4 @@ fn name(code: u32) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,19 +1,28 @@
-//! CQL's native protocol 4, as Cassandra 3.11 and 5.0 speak it: prepared statements, and replies in any order.
+//! CQL's native protocol: version 5 where the server has it (Cassandra 4.0 on), else 4 (3.11). Prepared statements, and
+//! replies in any order.
 
 mod decode;
 mod encode;
+mod murmur3;
 mod open;
-
-use std::sync::Arc;
+mod reader;
+mod segment;
+mod topology;
 
 use self::decode::Decoder;
 use self::encode::Template;
+use self::open::Link;
+use self::segment::Segments;
+use super::cluster::Cluster;
 use super::{Access, Decoded, Protocol, Statement, Values, Wire};
 use crate::error::Fault;
 
 pub struct Cql {
-    templates: Arc<[Template]>,
+    templates: Vec<Template>,
     decoder: Decoder,
+    /// `None`: frames come as they are, before version 5.
+    segments: Option<Segments>,
+    key: Vec<u8>,
 }
 
 impl Protocol for Cql {
@@ -21,15 +30,41 @@ impl Protocol for Cql {
     const ORDERED: bool = false;
 
     fn open(wire: &mut Wire, access: &Access, statements: &[Statement]) -> Result<Self, Fault> {
-        open::log_in(wire, access)?;
+        let mut link = Link::log_in(wire, access)?;
         // There may be none before the statement that makes it.
         let makes_one =
             statements.first().is_some_and(|one| one.text.starts_with("CREATE KEYSPACE"));
         if let Some(keyspace) = access.database.as_ref().filter(|_| !makes_one) {
-            open::carry_out(wire, &format!("USE \"{keyspace}\""))?;
+            link.carry_out(&format!("USE \"{keyspace}\""))?;
         }
-        let templates = open::prepare(wire, access, statements)?;
-        Ok(Self { templates: templates.into(), decoder: Decoder::new(access.check_contents) })
+        let templates = link.prepare(access, statements)?;
+        let version = link.version();
+        Ok(Self {
+            templates,
+            decoder: Decoder::new(version, access.check_contents),
+            segments: (version >= 5).then(Segments::default),
+            key: Vec::new(),
+        })
+    }
+
+    fn discover(wires: &mut [Wire], access: &Access) -> Result<Option<Cluster>, Fault> {
+        topology::discover(wires, access)
+    }
+
+    fn replicas<'c>(
+        &mut self,
+        statement: usize,
+        values: &Values,
+        cluster: &'c Cluster,
+    ) -> &'c [u16] {
+        let template = &self.templates[statement];
+        let Some(ring) = cluster.ring(template.keyspace()) else { return &[] };
+        self.key.clear();
+        if template.key(values, &mut self.key) {
+            ring.replicas(murmur3::token(&self.key))
+        } else {
+            &[]
+        }
     }
 
     fn encode(&mut self, statement: usize, values: &Values, slot: u16, out: &mut Vec<u8>) {
@@ -37,7 +72,10 @@ impl Protocol for Cql {
     }
 
     fn decode(&mut self, input: &[u8]) -> Result<Decoded, &'static str> {
-        self.decoder.take(input)
+        match &mut self.segments {
+            None => self.decoder.take(input),
+            Some(segments) => segments.take(&mut self.decoder, input),
+        }
     }
 
     fn message(&self) -> &str {
@@ -51,6 +89,8 @@ mod opcode {
     pub(super) const STARTUP: u8 = 0x01;
     pub(super) const READY: u8 = 0x02;
     pub(super) const AUTHENTICATE: u8 = 0x03;
+    pub(super) const OPTIONS: u8 = 0x05;
+    pub(super) const SUPPORTED: u8 = 0x06;
     pub(super) const QUERY: u8 = 0x07;
     pub(super) const RESULT: u8 = 0x08;
     pub(super) const PREPARE: u8 = 0x09;
@@ -60,8 +100,5 @@ mod opcode {
     pub(super) const AUTH_SUCCESS: u8 = 0x10;
 }
 
-/// The first byte of what is sent, and of what comes back.
-const VERSION: u8 = 4;
-const OF_SERVER: u8 = 0x80 | VERSION;
 /// Version, flags, stream, opcode and length.
 const HEADER_BYTES: usize = 9;

@@ -1,126 +1,194 @@
 //! Log-in and preparing: one frame, one answer.
 
-use super::encode::{Column, Template, frame, long_bytes, short_bytes};
-use super::{Cql, HEADER_BYTES, OF_SERVER, opcode};
+use super::encode::{Prepared, Template, flags, frame, long_bytes, short_bytes};
+use super::reader::{Reader, malformed};
+use super::{HEADER_BYTES, opcode, segment};
 use crate::error::Fault;
-use crate::protocol::{Access, Protocol, Statement, Wire};
+use crate::protocol::{Access, Statement, Wire};
 
 /// What is answered before requests is far smaller.
 const MOST_BYTES: usize = 16 << 20;
+/// Every server from Cassandra 2.2 on has it.
+const OLDER: u8 = 4;
 
-struct Frame {
-    opcode: u8,
-    body: Vec<u8>,
+pub(super) struct Frame {
+    pub(super) opcode: u8,
+    pub(super) body: Vec<u8>,
 }
 
-fn malformed(reason: &'static str) -> Fault {
-    Fault::Malformed { protocol: Cql::NAME, reason }
+/// A connection that blocks, after its version is known.
+pub(super) struct Link<'a> {
+    wire: &'a mut Wire,
+    version: u8,
+    /// From the answer to `STARTUP` on, as of version 5.
+    segments: bool,
+    /// Contents of segments that are no whole frame yet.
+    unread: Vec<u8>,
 }
 
-fn ask(wire: &mut Wire, frame: &[u8]) -> Result<Frame, Fault> {
-    wire.send(frame)?;
-    let header = wire.take(HEADER_BYTES)?;
-    if header[0] & 0x80 == 0 {
-        return Err(malformed("a frame that is no response"));
+impl<'a> Link<'a> {
+    /// Asks which versions there are, and logs in with version 5 if it is one of them and no draft.
+    pub(super) fn log_in(wire: &'a mut Wire, access: &Access) -> Result<Self, Fault> {
+        let mut link = Self { wire, version: OLDER, segments: false, unread: Vec::new() };
+        let options = link.ask(opcode::OPTIONS, |_| {})?;
+        match options.opcode {
+            opcode::SUPPORTED if has_version_5(&options.body)? => link.version = 5,
+            opcode::SUPPORTED => {}
+            opcode::ERROR => return Err(Fault::Login(error(&options.body)?)),
+            _ => return Err(malformed("no answer to OPTIONS")),
+        }
+        let answer = link.ask(opcode::STARTUP, |out| {
+            out.extend_from_slice(&1_u16.to_be_bytes());
+            short_bytes(b"CQL_VERSION", out);
+            short_bytes(b"3.0.0", out);
+        })?;
+        link.segments = link.version >= 5;
+        match answer.opcode {
+            opcode::READY => {}
+            opcode::AUTHENTICATE => link.authenticate(access)?,
+            opcode::ERROR => return Err(Fault::Login(error(&answer.body)?)),
+            _ => return Err(malformed("neither READY nor AUTHENTICATE")),
+        }
+        Ok(link)
     }
-    let length = [header[5], header[6], header[7], header[8]];
-    let length = u32::from_be_bytes(length) as usize;
-    if length > MOST_BYTES {
-        return Err(malformed("a frame of more than 16 MiB"));
+
+    pub(super) fn version(&self) -> u8 {
+        self.version
     }
-    let body = wire.take(length)?;
-    if header[0] != OF_SERVER && header[4] != opcode::ERROR {
-        return Err(malformed("another version than 4"));
+
+    fn ask(&mut self, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<Frame, Fault> {
+        let frame = frame(self.version, opcode, body);
+        if self.segments {
+            let mut out = Vec::new();
+            segment::begin(&mut out);
+            out.extend_from_slice(&frame);
+            segment::end(0, &mut out);
+            self.wire.send(&out)?;
+        } else {
+            self.wire.send(&frame)?;
+        }
+        let header = self.take(HEADER_BYTES)?;
+        if header[0] & 0x80 == 0 {
+            return Err(malformed("a frame that is no response"));
+        }
+        let length = [header[5], header[6], header[7], header[8]];
+        let length = u32::from_be_bytes(length) as usize;
+        if length > MOST_BYTES {
+            return Err(malformed("a frame of more than 16 MiB"));
+        }
+        let body = self.take(length)?;
+        if header[0] != 0x80 | self.version && header[4] != opcode::ERROR {
+            return Err(malformed("a frame of another version"));
+        }
+        // Warnings come before the rest.
+        let body = if header[1] & 0x08 == 0 { body } else { without_warnings(&body)?.to_vec() };
+        Ok(Frame { opcode: header[4], body })
     }
-    // Warnings come before the rest.
-    let body = if header[1] & 0x08 == 0 { body } else { without_warnings(&body)?.to_vec() };
-    Ok(Frame { opcode: header[4], body })
+
+    /// The next bytes of frames.
+    fn take(&mut self, count: usize) -> Result<Vec<u8>, Fault> {
+        if !self.segments {
+            return self.wire.take(count);
+        }
+        while self.unread.len() < count {
+            let Some((payload, length)) = segment::first(self.wire.fill(0)?).map_err(malformed)?
+            else {
+                self.wire.read_more()?;
+                continue;
+            };
+            self.unread.extend_from_slice(payload);
+            self.wire.take(length)?;
+        }
+        let rest = self.unread.split_off(count);
+        Ok(std::mem::replace(&mut self.unread, rest))
+    }
+
+    /// As `PasswordAuthenticator` wants it (SASL PLAIN).
+    fn authenticate(&mut self, access: &Access) -> Result<(), Fault> {
+        let (Some(user), Some(password)) = (&access.user, &access.password) else {
+            let said = "it wants a password: say --user and --password-file";
+            return Err(Fault::Login(said.to_owned()));
+        };
+        let token = format!("\0{user}\0{password}");
+        let answer = self.ask(opcode::AUTH_RESPONSE, |out| long_bytes(token.as_bytes(), out))?;
+        match answer.opcode {
+            opcode::AUTH_SUCCESS => Ok(()),
+            opcode::ERROR => Err(Fault::Login(error(&answer.body)?)),
+            opcode::AUTH_CHALLENGE => Err(Fault::Unsupported(
+                "the server wants more than a password to log in".to_owned(),
+            )),
+            _ => Err(malformed("no answer to a password")),
+        }
+    }
+
+    /// A statement that is not prepared, such as one that makes a table: the result that it has.
+    pub(super) fn carry_out(&mut self, text: &str) -> Result<Vec<u8>, Fault> {
+        let version = self.version;
+        let answer = self.ask(opcode::QUERY, |out| {
+            long_bytes(text.as_bytes(), out);
+            out.extend_from_slice(&level("ONE").unwrap_or(1).to_be_bytes());
+            flags(version, 0, out);
+        })?;
+        match answer.opcode {
+            opcode::RESULT => Ok(answer.body),
+            opcode::ERROR => refused(text, &answer.body),
+            _ => Err(malformed("no answer to a statement")),
+        }
+    }
+
+    pub(super) fn prepare(
+        &mut self,
+        access: &Access,
+        statements: &[Statement],
+    ) -> Result<Vec<Template>, Fault> {
+        statements.iter().map(|statement| self.prepare_one(access, &statement.text)).collect()
+    }
+
+    fn prepare_one(&mut self, access: &Access, text: &str) -> Result<Template, Fault> {
+        let reads =
+            text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
+        let said = if reads { &access.read_level } else { &access.write_level };
+        let name = said.as_deref().unwrap_or("ONE");
+        let consistency = level(name).ok_or_else(|| {
+            Fault::Unsupported(format!("{name} is no consistency level of Cassandra"))
+        })?;
+        let version = self.version;
+        let answer = self.ask(opcode::PREPARE, |out| {
+            long_bytes(text.as_bytes(), out);
+            if version >= 5 {
+                flags(version, 0, out);
+            }
+        })?;
+        match answer.opcode {
+            opcode::RESULT => {
+                Ok(Template::new(version, prepared(version, &answer.body)?, consistency))
+            }
+            opcode::ERROR => refused(text, &answer.body),
+            _ => Err(malformed("no answer to PREPARE")),
+        }
+    }
 }
 
 fn without_warnings(body: &[u8]) -> Result<&[u8], Fault> {
     let mut reader = Reader(body);
-    for _ in 0..reader.short()? {
-        reader.string()?;
-    }
+    reader.strings()?;
     Ok(reader.0)
 }
 
-pub(super) fn log_in(wire: &mut Wire, access: &Access) -> Result<(), Fault> {
-    let startup = frame(opcode::STARTUP, |out| {
-        out.extend_from_slice(&1_u16.to_be_bytes());
-        short_bytes(b"CQL_VERSION", out);
-        short_bytes(b"3.0.0", out);
-    });
-    let answer = ask(wire, &startup)?;
-    match answer.opcode {
-        opcode::READY => Ok(()),
-        opcode::AUTHENTICATE => authenticate(wire, access),
-        opcode::ERROR => Err(Fault::Login(error(&answer.body)?)),
-        _ => Err(malformed("neither READY nor AUTHENTICATE")),
+/// `PROTOCOL_VERSIONS` is such as `4/v4`, and `5/v5-beta` in Cassandra 3.11.
+fn has_version_5(body: &[u8]) -> Result<bool, Fault> {
+    let mut reader = Reader(body);
+    let mut has = false;
+    for _ in 0..reader.short()? {
+        let name = reader.string()?;
+        let values = reader.strings()?;
+        has |= name == "PROTOCOL_VERSIONS" && values.iter().any(|value| value == "5/v5");
     }
-}
-
-/// As `PasswordAuthenticator` wants it (SASL PLAIN).
-fn authenticate(wire: &mut Wire, access: &Access) -> Result<(), Fault> {
-    let (Some(user), Some(password)) = (&access.user, &access.password) else {
-        let said = "it wants a password: say --user and --password-file";
-        return Err(Fault::Login(said.to_owned()));
-    };
-    let token = format!("\0{user}\0{password}");
-    let answer = ask(wire, &frame(opcode::AUTH_RESPONSE, |out| long_bytes(token.as_bytes(), out)))?;
-    match answer.opcode {
-        opcode::AUTH_SUCCESS => Ok(()),
-        opcode::ERROR => Err(Fault::Login(error(&answer.body)?)),
-        opcode::AUTH_CHALLENGE => {
-            Err(Fault::Unsupported("the server wants more than a password to log in".to_owned()))
-        }
-        _ => Err(malformed("no answer to a password")),
-    }
-}
-
-/// A statement that is not prepared, such as one that makes a table.
-pub(super) fn carry_out(wire: &mut Wire, text: &str) -> Result<(), Fault> {
-    let query = frame(opcode::QUERY, |out| {
-        long_bytes(text.as_bytes(), out);
-        out.extend_from_slice(&level("ONE").unwrap_or(1).to_be_bytes());
-        out.push(0);
-    });
-    let answer = ask(wire, &query)?;
-    match answer.opcode {
-        opcode::RESULT => Ok(()),
-        opcode::ERROR => refused(text, &answer.body),
-        _ => Err(malformed("no answer to a statement")),
-    }
+    Ok(has)
 }
 
 fn refused<T>(text: &str, body: &[u8]) -> Result<T, Fault> {
     Err(Fault::Statement { statement: text.to_owned(), message: error(body)? })
-}
-
-pub(super) fn prepare(
-    wire: &mut Wire,
-    access: &Access,
-    statements: &[Statement],
-) -> Result<Vec<Template>, Fault> {
-    statements.iter().map(|statement| prepare_one(wire, access, &statement.text)).collect()
-}
-
-fn prepare_one(wire: &mut Wire, access: &Access, text: &str) -> Result<Template, Fault> {
-    let reads = text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"));
-    let said = if reads { &access.read_level } else { &access.write_level };
-    let name = said.as_deref().unwrap_or("ONE");
-    let consistency = level(name).ok_or_else(|| {
-        Fault::Unsupported(format!("{name} is no consistency level of Cassandra"))
-    })?;
-    let answer = ask(wire, &frame(opcode::PREPARE, |out| long_bytes(text.as_bytes(), out)))?;
-    match answer.opcode {
-        opcode::RESULT => {
-            let Prepared { id, columns } = prepared(&answer.body)?;
-            Ok(Template::new(&id, consistency, columns))
-        }
-        opcode::ERROR => refused(text, &answer.body),
-        _ => Err(malformed("no answer to PREPARE")),
-    }
 }
 
 fn level(name: &str) -> Option<u16> {
@@ -146,93 +214,46 @@ fn error(body: &[u8]) -> Result<String, Fault> {
     reader.string()
 }
 
-struct Prepared {
-    id: Vec<u8>,
-    columns: Vec<Column>,
-}
-
-/// Of a result of kind 4: its id, and of each `?` how it takes a value.
-fn prepared(body: &[u8]) -> Result<Prepared, Fault> {
+/// A result of kind 4.
+fn prepared(version: u8, body: &[u8]) -> Result<Prepared, Fault> {
     const PREPARED: u32 = 4;
     const ONE_TABLE: u32 = 1;
     let mut reader = Reader(body);
     if reader.int()? != PREPARED {
         return Err(malformed("another result than of PREPARE"));
     }
-    let length = reader.short()?;
-    let id = reader.take(usize::from(length))?.to_vec();
+    let id = reader.short_bytes()?.to_vec();
+    let result_id = if version >= 5 { Some(reader.short_bytes()?.to_vec()) } else { None };
     let flags = reader.int()?;
     let count = reader.int()?;
+    let mut key = Vec::new();
     for _ in 0..reader.int()? {
-        reader.short()?; // which of them are the key
+        key.push(reader.short()?);
     }
     let of_one_table = flags & ONE_TABLE != 0;
+    let mut keyspace = String::new();
     if of_one_table && count > 0 {
-        reader.table()?;
+        keyspace = reader.table()?.0;
     }
     let mut columns = Vec::new();
     for _ in 0..count {
         if !of_one_table {
-            reader.table()?;
+            keyspace = reader.table()?.0;
         }
         reader.string()?;
         columns.push(reader.column()?);
     }
-    Ok(Prepared { id, columns })
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
-        let (taken, rest) =
-            self.0.split_at_checked(count).ok_or_else(|| malformed("a frame that ends early"))?;
-        self.0 = rest;
-        Ok(taken)
+    if key.iter().any(|&place| usize::from(place) >= columns.len()) {
+        return Err(malformed("a key beyond the statement's parameters"));
     }
-
-    fn short(&mut self) -> Result<u16, Fault> {
-        let bytes = self.take(2)?;
-        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
-    }
-
-    fn int(&mut self) -> Result<u32, Fault> {
-        let bytes = self.take(4)?;
-        Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
-
-    fn string(&mut self) -> Result<String, Fault> {
-        let length = self.short()?;
-        Ok(String::from_utf8_lossy(self.take(usize::from(length))?).into_owned())
-    }
-
-    fn table(&mut self) -> Result<(), Fault> {
-        self.string()?;
-        self.string()?;
-        Ok(())
-    }
-
-    /// A column's type; only plain ones have values that this program makes.
-    fn column(&mut self) -> Result<Column, Fault> {
-        Ok(match self.short()? {
-            0x0002 | 0x0005 | 0x000b | 0x0012 => Column::Whole(8), // bigint, counter, timestamp, time
-            0x0009 => Column::Whole(4),
-            0x0013 => Column::Whole(2),
-            0x0014 => Column::Whole(1),
-            0x0001 | 0x0003 | 0x000d => Column::Plain, // ascii, blob, text
-            other => {
-                return Err(Fault::Unsupported(format!(
-                    "a statement's parameter is of CQL's type {other:#06x}: only whole numbers, text and blobs are sent"
-                )));
-            }
-        })
-    }
+    Ok(Prepared { id, result_id, columns, keyspace, key })
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::encode::Column;
     use super::*;
 
     /// By hand from the specification: what `SELECT a FROM k.t WHERE y_id = ? LIMIT ?` is answered with, of a table
@@ -249,9 +270,30 @@ mod tests {
 
     #[test]
     fn types_of_parameters_are_read() {
-        let found = prepared(&answer()).expect("well-formed");
+        let found = prepared(4, &answer()).expect("well-formed");
         assert_eq!(found.id, [7, 8]);
         assert_eq!(found.columns, [Column::Plain, Column::Whole(4)]);
+        assert_eq!((found.keyspace.as_str(), found.key.as_slice()), ("k", &[0][..]));
+    }
+
+    #[test]
+    fn version_5_tells_the_id_of_the_result_too() {
+        let mut bytes = answer();
+        bytes.splice(8..8, [0, 3, 1, 2, 3]);
+        let found = prepared(5, &bytes).expect("well-formed");
+        assert_eq!(found.result_id.as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(found.columns, [Column::Plain, Column::Whole(4)]);
+    }
+
+    #[test]
+    fn a_draft_of_version_5_is_none() {
+        let supported = |version: &[u8]| {
+            let versions = [&b"\0\x01\0\x11PROTOCOL_VERSIONS\0\x02\0\x044/v4\0"[..]];
+            [versions.concat(), vec![version.len() as u8], version.to_vec()].concat()
+        };
+        assert!(has_version_5(&supported(b"5/v5")).expect("well-formed"));
+        assert!(!has_version_5(&supported(b"5/v5-beta")).expect("well-formed"));
+        assert!(!has_version_5(&[0, 0]).expect("well-formed"));
     }
 
     #[test]
@@ -263,17 +305,20 @@ mod tests {
     proptest! {
         #[test]
         fn no_answer_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = prepared(&bytes);
+            let _ = prepared(4, &bytes);
+            let _ = prepared(5, &bytes);
             let _ = error(&bytes);
+            let _ = has_version_5(&bytes);
             let _ = without_warnings(&bytes);
+            let _ = Reader(&bytes).rows();
         }
 
         #[test]
         fn a_cut_answer_is_refused(cut in 0..40_usize, byte in any::<u8>(), at in 4..40_usize) {
             let mut bytes = answer();
-            prop_assert!(prepared(&bytes[..cut]).is_err());
+            prop_assert!(prepared(4, &bytes[..cut]).is_err());
             bytes[at] = byte;
-            let _ = prepared(&bytes);
+            let _ = prepared(4, &bytes);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::protocol::REST_LIMIT;
 use crate::protocol::statement::digest;
 
 fn replies(pieces: &[&[u8]]) -> Result<Vec<Reply>, &'static str> {
-    let mut decoder = Decoder::new(true);
+    let mut decoder = Decoder::new(4, true);
     let mut rest: Vec<u8> = Vec::new();
     let mut replies = Vec::new();
     for piece in pieces {
@@ -24,7 +24,11 @@ fn replies(pieces: &[&[u8]]) -> Result<Vec<Reply>, &'static str> {
 }
 
 fn frame(flags: u8, stream: u16, opcode: u8, body: &[u8]) -> Vec<u8> {
-    let mut out = vec![OF_SERVER, flags];
+    frame_of(4, flags, stream, opcode, body)
+}
+
+fn frame_of(version: u8, flags: u8, stream: u16, opcode: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x80 | version, flags];
     out.extend_from_slice(&stream.to_be_bytes());
     out.push(opcode);
     out.extend_from_slice(&(body.len() as u32).to_be_bytes());
@@ -33,13 +37,19 @@ fn frame(flags: u8, stream: u16, opcode: u8, body: &[u8]) -> Vec<u8> {
 }
 
 /// Two rows of two columns, one of them null: `EXECUTE` without metadata, by hand from the specification.
-const ROWS: &[u8] = &[
+pub(in crate::protocol::cql) const ROWS: &[u8] = &[
     0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 2, // kind, flags, columns, rows
     0, 0, 0, 3, b'a', b'b', b'c', 0xff, 0xff, 0xff, 0xff, // abc, null
     0, 0, 0, 1, b'd', 0, 0, 0, 0, // d, empty
 ];
 
 fn stream() -> Vec<u8> {
+    stream_of(4)
+}
+
+/// One reply of each kind.
+pub(in crate::protocol::cql) fn stream_of(version: u8) -> Vec<u8> {
+    let frame = |flags, stream, opcode, body: &[u8]| frame_of(version, flags, stream, opcode, body);
     let none = [&ROWS[..12], &[0; 4]].concat();
     let warned = [&[0, 1, 0, 2, b'h', b'm'][..], ROWS].concat();
     let error = [&[0, 0, 0x22, 0, 0, 3, b'b', b'a', b'd'][..], &[9; 5]].concat();
@@ -66,9 +76,17 @@ fn every_kind_of_reply() {
     assert_eq!(found[4].status, Status::Error(Label::new(b"0x2200")));
 }
 
+/// A table that got a column since the statement was prepared: the server says a new id, and here no more.
+#[test]
+fn the_id_of_a_new_description_is_passed_over() {
+    let rows = [&[0, 0, 0, 2, 0, 0, 0, 0x0c, 0, 0, 0, 2, 0, 3, 9, 9, 9][..], &ROWS[12..]].concat();
+    let found = replies(&[&frame(0, 7, opcode::RESULT, &rows)]).expect("well-formed");
+    assert_eq!(found, replies(&[&frame(0, 7, opcode::RESULT, ROWS)]).expect("well-formed"));
+}
+
 #[test]
 fn the_message_of_an_error_is_kept() {
-    let mut decoder = Decoder::new(false);
+    let mut decoder = Decoder::new(4, false);
     let body = [0, 0, 0x22, 0, 0, 3, b'b', b'a', b'd'];
     decoder.take(&frame(0, 0, opcode::ERROR, &body)).expect("well-formed");
     assert_eq!(decoder.message(), "invalid: bad");
@@ -87,7 +105,7 @@ fn a_cut_anywhere_changes_nothing() {
 
 #[test]
 fn an_endless_cell_takes_no_memory() {
-    let mut decoder = Decoder::new(false);
+    let mut decoder = Decoder::new(4, false);
     let mut start = frame(0, 0, opcode::RESULT, &ROWS[..16]);
     start[5..9].copy_from_slice(&u32::MAX.to_be_bytes());
     start.extend_from_slice(&i32::MAX.to_be_bytes());
