@@ -40,6 +40,8 @@ pytestmark = pytest.mark.engine
 MakeTask = Callable[..., Task]
 Started = Callable[[Deployment, Task], Instance]
 NAME = "tare/rootless-test:1"
+NATIVE = pytest.mark.parametrize("user", ["native"], indirect=True)
+"""For what does not depend on the overlay."""
 
 
 @pytest.fixture(scope="module", params=["native", "fuse"])
@@ -81,6 +83,7 @@ def room() -> Iterator[Path]:
     shutil.rmtree(place)
 
 
+@NATIVE
 @pytest.mark.parametrize(
     ("network", "hop", "carrier"),
     [  # passt of 2023 is called `passt.avx2` where it uses what the CPU has, whatever it was started as
@@ -166,6 +169,7 @@ def test_the_tasks_files_are_the_namespaces_while_it_runs_and_come_back(  # noqa
     }
 
 
+@NATIVE
 def test_a_directory_that_the_user_may_not_enter_is_told(
     of_user: Deployment, users_image: Image, make_task: MakeTask, room: Path, user: Rootless
 ) -> None:
@@ -225,6 +229,7 @@ def test_it_says_what_it_is_and_what_it_may_not(
     assert (program is not None and program.endswith("fuse-overlayfs")) is fuse
 
 
+@NATIVE
 def test_doctor_starts_something_with_it_and_with_each_of_its_networks(
     host: LocalHost, podman: DockerClient
 ) -> None:

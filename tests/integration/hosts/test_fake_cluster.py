@@ -6,8 +6,9 @@ Fakes have no control group by which their sockets are told from others': paths 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -47,10 +48,27 @@ def made(
     return records
 
 
-def test_each_node_has_a_host_and_all_of_it_is_in_the_record(four: tuple[TestHost, ...], tmp_path: Path) -> None:
-    (record,) = made(four, tmp_path)
+@dataclass(frozen=True)
+class OneRun:
+    """A run that was made, on four hosts that are still there."""
+
+    there: tuple[TestHost, ...]
+    below: Path
+    record: RunRecord
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneRun]:
+    below = tmp_path_factory.mktemp("one-run")
+    with hosts.made(4) as there:
+        (record,) = made(there, below)
+        yield OneRun(there, below, record)
+
+
+def test_each_node_has_a_host_and_all_of_it_is_in_the_record(one_run: OneRun) -> None:
+    record = one_run.record
     assert record.outcome.reason is None
-    *servers, client = four
+    *servers, client = one_run.there
     nodes = dict(record.nodes or {})
     assert list(nodes) == NODES
     assert [node["on"] for node in nodes.values()] == [host.name for host in servers]
@@ -75,23 +93,20 @@ def test_each_node_has_a_host_and_all_of_it_is_in_the_record(four: tuple[TestHos
     assert usage["machine"] in usage["machines"].values()  # of one kernel, which is counted once
 
 
-def test_the_trace_of_each_nodes_host_comes_home_with_its_node(four: tuple[TestHost, ...], tmp_path: Path) -> None:
-    (record,) = made(four, tmp_path)
-    raw = tmp_path / "staging" / f"{record.run_id}-{record.attempt}"
+def test_the_trace_of_each_nodes_host_comes_home_with_its_node(one_run: OneRun) -> None:
+    record = one_run.record
+    raw = one_run.below / "staging" / f"{record.run_id}-{record.attempt}"
     for trace, node in (("probe", "sut-1"), ("sut-2-host", "sut-2"), ("sut-3-host", "sut-3")):
         names = set(pl.read_parquet(raw / "monitors" / trace / "trace" / "process.parquet")["name"])
         assert {name for name in names if name.startswith("sut")} == {node}
     assert {f"{node}.command.json" for node in NODES} <= set(record.raw)
 
 
-def test_each_host_keeps_the_data_of_its_node_and_all_are_of_one_load(
-    four: tuple[TestHost, ...], tmp_path: Path
-) -> None:
-    (record,) = made(four, tmp_path)
-    snapshot = record.snapshot
+def test_each_host_keeps_the_data_of_its_node_and_all_are_of_one_load(one_run: OneRun) -> None:
+    snapshot = one_run.record.snapshot
     assert snapshot is not None
     assert sorted(snapshot["parts"]) == ["1", "2", "3"]
-    *servers, client = four
+    *servers, client = one_run.there
     for number, host in enumerate(servers, 1):
         (home,) = hosts.ssh(host, "ls", "/var/lib/tare/snapshots").stdout.split()
         assert home.startswith(snapshot["key"])

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,15 @@ pytestmark = pytest.mark.engine
 ROOT = Path(__file__).parents[3]
 
 
-def test_each_has_its_own_name_processes_and_groups(pair: tuple[TestHost, ...]) -> None:
-    for host in pair:
+@pytest.fixture(scope="module")
+def left_alone() -> Iterator[tuple[TestHost, ...]]:
+    """Two test hosts for tests that only look at them, or leave a file."""
+    with hosts.made(2) as both:
+        yield both
+
+
+def test_each_has_its_own_name_processes_and_groups(left_alone: tuple[TestHost, ...]) -> None:
+    for host in left_alone:
         assert hosts.ssh(host, "hostname").stdout.strip() == host.name
         assert hosts.ssh(host, "cat", "/proc/1/comm").stdout.strip() == "test_host.sh"
         groups = hosts.ssh(host, "cat", "/proc/self/cgroup").stdout.splitlines()
@@ -29,29 +37,29 @@ def test_each_has_its_own_name_processes_and_groups(pair: tuple[TestHost, ...]) 
         assert "tare-hosts" not in "".join(groups)
 
 
-def test_each_sees_its_own_network_devices_and_no_others(pair: tuple[TestHost, ...]) -> None:
-    devices = hosts.ssh(pair[0], "ls", "/sys/class/net").stdout.split()
+def test_each_sees_its_own_network_devices_and_no_others(left_alone: tuple[TestHost, ...]) -> None:
+    devices = hosts.ssh(left_alone[0], "ls", "/sys/class/net").stdout.split()
     assert {"lo", "mgmt0", "wire0"} <= set(devices)
     assert "eth0" not in devices
 
 
-def test_files_below_var_lib_of_one_are_not_the_others(pair: tuple[TestHost, ...]) -> None:
-    hosts.ssh(pair[0], "touch", "/var/lib/only-here")
-    assert hosts.ssh(pair[1], "test", "-e", "/var/lib/only-here", check=False).returncode == 1
+def test_files_below_var_lib_of_one_are_not_the_others(left_alone: tuple[TestHost, ...]) -> None:
+    hosts.ssh(left_alone[0], "touch", "/var/lib/only-here")
+    assert hosts.ssh(left_alone[1], "test", "-e", "/var/lib/only-here", check=False).returncode == 1
     assert not Path("/var/lib/only-here").exists()
 
 
-def test_the_measured_network_is_between_the_hosts_alone(pair: tuple[TestHost, ...]) -> None:
-    first, second = pair
+def test_the_measured_network_is_between_the_hosts_alone(left_alone: tuple[TestHost, ...]) -> None:
+    first, second = left_alone
     route = hosts.ssh(first, "ip", "route", "get", second.measured).stdout
     assert "dev wire0" in route
     network = second.measured.rpartition(".")[0]
     assert not any(network in line for line in Path("/proc/net/fib_trie").read_text().splitlines())
 
 
-def test_they_share_kernel_and_boot(pair: tuple[TestHost, ...]) -> None:
+def test_they_share_kernel_and_boot(left_alone: tuple[TestHost, ...]) -> None:
     here = Path("/proc/sys/kernel/random/boot_id").read_text()
-    assert {hosts.ssh(host, "cat", "/proc/sys/kernel/random/boot_id").stdout for host in pair} == {here}
+    assert {hosts.ssh(host, "cat", "/proc/sys/kernel/random/boot_id").stdout for host in left_alone} == {here}
 
 
 def test_a_host_that_was_killed_leaves_nothing_behind(pair: tuple[TestHost, ...]) -> None:
