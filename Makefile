@@ -34,6 +34,12 @@ test: setup ## Set up, then all unit and integration tests on a real engine
 test-unit: setup ## The unit tests alone: no root, no engine
 	@scripts/test.sh $(if $(PYTEST_ARGS),$(PYTEST_ARGS),unit)
 
+.PHONY: coverage
+coverage: setup ## Line coverage of the package by the unit tests, each line in build/coverage/index.html
+	@mkdir -p build/coverage
+	@COVERAGE_FILE=build/coverage/data $(PY) -m pytest -q -n auto --dist loadscope -m "not slow and not engine" \
+		--cov=tare --cov-report=term:skip-covered --cov-report=html:build/coverage tests/unit
+
 test-slow: setup ## The tests that take minutes
 	@scripts/packages.sh test
 	@scripts/engine.sh run $(PY) -m pytest -m slow $(PYTEST_ARGS)
